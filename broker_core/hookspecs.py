@@ -1,0 +1,125 @@
+"""The hooks of broker-core: all that a plugin can implement, and the marker to implement it with.
+
+Hooks are pluggy's (project name ``broker_core``): an implementation is a function of the hook's name, marked with
+``@hookimpl``, that takes those of the hook's arguments which it names. Unlike in pluggy, the first plugin of the
+operator's list ``[plugins] enabled`` is asked first, and plugins are asked one after the other, each with a deadline.
+
+Which thread calls what. A hook that is ``async def`` runs on the broker's event loop and must not block it. A plain
+function runs in a thread of the plugin's own small pool, several at once, so it may block, and must be thread-safe;
+``broker_core_settings``, ``broker_core_depends_on`` and ``broker_core_commands`` are called once, before anything
+runs, and must return at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pluggy import HookimplMarker, HookspecMarker
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import typer
+    from pydantic import BaseModel
+
+    from broker_core.listing_request import ListingRequest
+    from broker_core.listing_result import TopicListingResult
+    from broker_core.names import Mode, NamespaceName
+
+__all__ = ["DEPENDENCIES", "PROJECT", "HookSpecs", "ListingOutcome", "hookimpl", "hookspec"]
+
+#: The name of the pluggy project and of the entry point group that plugins are found in.
+PROJECT: Final = "broker_core"
+
+#: What an answer can depend on besides the namespace and the mode (``broker_core_depends_on``).
+DEPENDENCIES: Final = frozenset({"pattern", "properties", "principal", "client"})
+
+hookspec = HookspecMarker(PROJECT)
+hookimpl = HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True, slots=True)
+class ListingOutcome:
+    """How one listing ended, as observers see it (``broker_core_listing_served``).
+
+    ``outcome`` is ``"served"``, ``"unchanged"`` or ``"error"``; ``lister`` the plugin that answered, ``"catalog"`` or
+    ``"upstream"`` (``None`` where nobody did); ``topics`` how many names were sent; ``seconds`` from the request's
+    arrival to its answer; ``error`` what the client was told, where it was refused.
+    """
+
+    outcome: str
+    lister: str | None
+    topics: int
+    filtered: bool
+    topics_hash: str | None
+    seconds: float
+    error: str | None = None
+
+
+class HookSpecs:
+    """The hooks, with the arguments that each may name."""
+
+    @hookspec
+    def broker_core_list_topics(
+        self,
+        request: ListingRequest,
+        namespace: NamespaceName,
+        mode: Mode,
+        topics_pattern: str | None,
+        properties: Mapping[str, str],
+    ) -> TopicListingResult | None | Awaitable[TopicListingResult | None]:
+        """List the topics of a namespace, or pass (PIP-452's question). Sync or async.
+
+        ``None`` and ``TopicListingResult.pass_through()`` leave the question to the next plugin, and at last to the
+        catalogue or the brokers upstream; ``TopicListingResult.success(topics)`` answers it;
+        ``TopicListingResult.unchanged(topics_hash)`` is legal where ``request.topics_hash`` has that hash.
+        ``topics_pattern`` is the pattern as the client sent it; ``request.pattern`` the compiled one.
+        """
+
+    @hookspec
+    def broker_core_visible(
+        self, request: ListingRequest, topics: pa.LargeStringArray
+    ) -> Any | None | Awaitable[Any | None]:
+        """Say which of ``topics`` (full names) the asker may see: a boolean Arrow or numpy array, or ``None``: all.
+
+        For filters that do not list themselves. The masks of all plugins are ANDed, before the topics hash is
+        computed. A mask that fails fails the listing, whatever ``on_failure`` says. Sync or async.
+        """
+
+    @hookspec
+    def broker_core_depends_on(self) -> Collection[str]:
+        """Say which of ``"pattern"``, ``"properties"``, ``"principal"``, ``"client"`` this plugin's answers depend on.
+
+        Caches key on these; all of them where the hook is not implemented.
+        """
+
+    @hookspec
+    def broker_core_settings(self) -> type[BaseModel]:
+        """Return the pydantic model of the plugin's own table ``[plugins.NAME]``; it is checked at start.
+
+        Fields named ``deadline``, ``on_failure``, ``verify_filtered`` and ``namespaces`` give the plugin's own defaults
+        for the settings that the core has for every plugin.
+        """
+
+    @hookspec
+    def broker_core_startup(self, broker: Any, settings: Any) -> None | Awaitable[None]:
+        """Prepare: before the first request, in the operator's order. Raising stops the start. Sync or async.
+
+        ``settings`` is an instance of the model of ``broker_core_settings`` (``None`` without one). ``broker`` has
+        ``topics_changed(namespace)``, ``version(namespace)``, ``changes(namespace, since)`` and ``questions()``.
+        """
+
+    @hookspec
+    def broker_core_shutdown(self) -> None | Awaitable[None]:
+        """Let go of everything: after the last request, in reverse order. Sync or async."""
+
+    @hookspec
+    def broker_core_listing_served(
+        self, request: ListingRequest, outcome: ListingOutcome
+    ) -> None | Awaitable[None]:
+        """Observe a listing that was answered or refused. Nobody waits for it; a failure is only counted."""
+
+    @hookspec
+    def broker_core_commands(self, app: typer.Typer) -> None:
+        """Add commands to the group ``broker-core NAME`` of the command line."""
