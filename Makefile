@@ -1,0 +1,67 @@
+# Each target makes what it needs. `make` alone says what there is.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.made-from-lock
+
+.PHONY: help setup run test interop bench docs lint types format proto lock clean-setup
+
+help:
+	@echo "make run      serve a demo catalogue on loopback"
+	@echo "make test     all tests but those against a real broker"
+	@echo "make interop  tests against a real broker and its official clients (JDK, Maven)"
+	@echo "make bench    the table of speeds (BENCH_PEER=1: with the real broker)"
+	@echo "make docs     the documentation, into docs/_build/html"
+	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
+	@echo "make setup    .venv with everything of the lock;  make lock and make proto regenerate"
+
+setup: $(STAMP)
+
+# Keyed on the lock and on pyproject.toml: a newer one of them makes the environment anew, in place.
+$(STAMP): requirements/dev.txt requirements/uv.txt pyproject.toml scripts/setup.sh
+	@PYTHON="$(PYTHON)" scripts/setup.sh
+	@touch $@
+
+run: $(STAMP)
+	@$(BIN)/broker-core demo
+
+# Two processes: the tests mostly wait for servers. `make test ARGS="-k permits -n 0"` passes options on.
+test: $(STAMP)
+	$(BIN)/pytest -m "not interop" -n 2 --dist loadfile $(ARGS)
+
+interop: $(STAMP)
+	$(BIN)/pytest -m interop -rs tests/interop $(ARGS)
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+docs: $(STAMP)
+	$(BIN)/sphinx-build -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+lint: $(STAMP) types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+proto: $(STAMP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I . --python_out=. --mypy_out=. \
+		broker_core/wire/pulsar_api.proto
+
+# No address of an index, no path of a machine: the lock must read the same wherever it was made.
+LOCKING = env -u UV_FIND_LINKS -u PIP_FIND_LINKS $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate
+
+lock: .venv/bin/uv
+	$(LOCKING) --group dev pyproject.toml -o requirements/dev.txt
+	grep -A 100 '^uv==' requirements/dev.txt | awk 'NR == 1 || /^ /{print; next} {exit}' > requirements/uv.txt
+
+.venv/bin/uv: $(STAMP)

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Makes .venv from the lock: python3 -m venv, uv inside of it, everything of requirements/dev.txt (by hash), and the
+# distributions of this repository editable. Run by `make setup`; safe to run again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { echo "setup: $*" >&2; }
+fail() { say "$*"; exit 1; }
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+# Debian and Ubuntu split venv's ensurepip off into a package of its own.
+has_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
+may_use_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+apt_install() {
+  say "installing $* by apt"
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get update -q && apt-get install -q -y --no-install-recommends "$@"; } </dev/null >&2
+}
+
+find_python() {
+  local candidate
+  for candidate in "${PYTHON:-python3}" python3 python3.13 python3.12 python3.11; do
+    if new_enough "$candidate"; then command -v "$candidate"; return; fi
+  done
+  return 1
+}
+
+if ! .venv/bin/python -c '' 2>/dev/null; then
+  if ! python=$(find_python); then
+    may_use_apt || fail "no Python 3.11 or later found: install it, or name one: make setup PYTHON=/path/to/python3"
+    apt_install python3 python3-venv
+    python=$(find_python) || fail "apt brought no Python 3.11 or later: name one: make setup PYTHON=/path/to/python3"
+  fi
+  if ! has_venv "$python"; then
+    version=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    if may_use_apt; then apt_install "$version" || apt_install python3-venv; fi
+    has_venv "$python" || fail "$python has no ensurepip: install the package $version (apt install $version), then run make again"
+  fi
+  "$python" -m venv --clear .venv
+fi
+
+uv=.venv/bin/uv
+if [ ! -x $uv ] || ! grep -q "^uv==$($uv --version | cut -d' ' -f2) " requirements/uv.txt; then
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+fi
+
+export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
+$uv pip install --quiet --require-hashes -r requirements/dev.txt
+# Without build isolation: the build backend is in the lock too, so nothing unlocked is fetched.
+$uv pip install --quiet --no-deps --no-build-isolation --editable .
+say "done: .venv/bin/broker-core"

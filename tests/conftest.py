@@ -1,0 +1,25 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The root of the source tree."""
+    return ROOT
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the developer's shell reaches a test, nor the debug mode of loops a server that a test starts."""
+    for name in list(os.environ):
+        if name.startswith("BROKER_CORE_"):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("PYTHONASYNCIODEBUG", raising=False)

@@ -1,0 +1,1 @@
+"""What tests of several parts share; nothing here starts anything by being imported."""

@@ -1,0 +1,70 @@
+"""Waiting for a state: a condition is polled until it holds or its deadline has passed. No test sleeps instead."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, overload
+
+__all__ = ["eventually", "eventually_sync"]
+
+T = TypeVar("T")
+
+_POLL = 0.005  # seconds; the first looks come without any pause
+
+
+@overload
+async def eventually(
+    condition: Callable[[], Awaitable[T]], timeout: float = ..., *, what: str | None = ...
+) -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], timeout: float = ..., *, what: str | None = ...) -> T: ...
+async def eventually(
+    condition: Callable[[], Any], timeout: float = 10.0, *, what: str | None = None
+) -> object:
+    """The first true value of ``condition`` (sync or async), looked at until ``timeout`` seconds have passed.
+
+    An :exc:`AssertionError` of the condition counts as "not yet", so that it may hold plain assertions; at the end the
+    last one is raised, or one that names ``what`` was awaited.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    while True:
+        failure: AssertionError | None = None
+        try:
+            value: object = condition()
+            if inspect.isawaitable(value):
+                value = await asyncio.wait_for(value, max(0.001, deadline - loop.time()))
+            if value:
+                return value
+        except AssertionError as error:
+            failure = error
+        except TimeoutError:
+            if loop.time() < deadline:
+                raise  # the condition's own
+        if loop.time() >= deadline:
+            raise failure or AssertionError(_too_late(condition, timeout, what))
+        await asyncio.sleep(_POLL)
+
+
+def eventually_sync(condition: Callable[[], T], timeout: float = 10.0, *, what: str | None = None) -> T:
+    """The same without an event loop, as for a process that a test started."""
+    deadline = time.monotonic() + timeout
+    while True:
+        failure: AssertionError | None = None
+        try:
+            value = condition()
+            if value:
+                return value
+        except AssertionError as error:
+            failure = error
+        if time.monotonic() >= deadline:
+            raise failure or AssertionError(_too_late(condition, timeout, what))
+        time.sleep(_POLL)
+
+
+def _too_late(condition: Callable[[], object], timeout: float, what: str | None) -> str:
+    name = what or getattr(condition, "__name__", repr(condition))
+    return f"not within {timeout:g} s: {name}"

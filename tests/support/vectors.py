@@ -1,0 +1,25 @@
+"""The recorded vectors of ``tests/vectors`` (its README says where they come from)."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["VECTORS", "frames", "pattern_vectors"]
+
+VECTORS = Path(__file__).parent.parent / "vectors"
+
+
+@cache
+def pattern_vectors() -> dict[str, Any]:
+    """``source``, ``namespace``, ``stored_names``, ``notes`` and ``cases`` of the recorded listings."""
+    loaded: dict[str, Any] = json.loads((VECTORS / "pulsar-4.2.4-patterns.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def frames(client: str) -> list[dict[str, Any]]:
+    """The recorded lines of ``java``, ``go`` or ``python``; those with a ``hex`` are frames, the others events."""
+    with (VECTORS / "frames" / f"{client}.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

@@ -1,0 +1,75 @@
+"""The helpers of the tests themselves."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from tests.support.eventually import eventually, eventually_sync
+from tests.support.ports import free_ports
+from tests.support.vectors import frames, pattern_vectors
+
+
+async def test_eventually_gives_the_first_true_value() -> None:
+    answers = iter([0, None, "there"])
+    assert await eventually(lambda: next(answers)) == "there"
+
+
+async def test_eventually_awaits_an_async_condition() -> None:
+    done = asyncio.Event()
+    asyncio.get_running_loop().call_soon(done.set)
+
+    async def condition() -> bool:
+        return await done.wait()
+
+    assert await eventually(condition)
+
+
+async def test_eventually_names_what_did_not_happen() -> None:
+    with pytest.raises(AssertionError, match=r"not within 0\.01 s: the queue is empty"):
+        await eventually(lambda: False, timeout=0.01, what="the queue is empty")
+
+
+async def test_eventually_ends_an_async_condition_that_hangs() -> None:
+    async def hangs() -> bool:
+        return await asyncio.Event().wait()
+
+    with pytest.raises(AssertionError, match=r"not within 0\.01 s: hangs"):
+        await eventually(hangs, timeout=0.01)
+
+
+async def test_eventually_raises_the_last_assertion() -> None:
+    def condition() -> bool:
+        raise AssertionError("two topics, not three")
+
+    with pytest.raises(AssertionError, match="two topics, not three"):
+        await eventually(condition, timeout=0.01)
+
+
+def test_eventually_sync() -> None:
+    answers = iter([False, True])
+    assert eventually_sync(lambda: next(answers)) is True
+    with pytest.raises(AssertionError, match="not within"):
+        eventually_sync(lambda: False, timeout=0.01)
+
+
+async def test_the_loops_of_tests_are_in_debug_mode() -> None:
+    assert asyncio.get_running_loop().get_debug()
+
+
+def test_free_ports_differ_and_can_be_bound() -> None:
+    ports = free_ports(5)
+    assert len(set(ports)) == 5
+    for port in ports:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+
+
+def test_the_vectors_are_whole() -> None:
+    vectors = pattern_vectors()
+    assert len(vectors["cases"]) == 287
+    assert len(vectors["stored_names"]) == 91
+    for client in ("java", "go", "python"):
+        assert any("hex" in frame for frame in frames(client))
