@@ -1,0 +1,156 @@
+"""Rules of the source tree that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAX_LINES = 500
+
+# Registries by name; private networks and folders of one machine by shape.
+_FORBIDDEN = {
+    "an index of packages": r"(?:--(?:extra-)?index-url|--find-links)[ =]",
+    "an address of a registry": r"https?://[^\s\"'<>)]*(?:artifactory|nexus|/simple\b|pypi\.|test\.pypi|files\.pythonhosted)",
+    "an address with a password": r"\b[a-z][a-z0-9+.-]*://[^\s/:@\"'{}<>]+:[^\s/@\"'{}<>]+@",
+    "a private address": r"\b(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b",
+    "a path of one machine": r"(?<![\w./-])/" + r"(?:work|root|home/\w+|Users/\w+|tmp/\w+|opt/wheels)/",
+    "a conflict": r"^(?:<{7}|>{7}) ",
+}
+_TEXT = {
+    "",
+    ".py",
+    ".pyi",
+    ".md",
+    ".toml",
+    ".txt",
+    ".yaml",
+    ".yml",
+    ".sh",
+    ".sql",
+    ".proto",
+    ".cfg",
+    ".xml",
+    ".java",
+    ".conf",
+}
+
+
+def tracked() -> list[Path]:
+    """The files of the tree as git knows them (new ones too); in an unpacked source distribution all files."""
+    try:
+        said = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout.decode()
+        names = [ROOT / name for name in said.split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        names = [path for path in ROOT.rglob("*") if ".venv" not in path.parts]
+    return sorted(path for path in names if path.is_file())
+
+
+FILES = tracked()
+SOURCES = [
+    path.relative_to(ROOT)
+    for path in FILES
+    if path.suffix == ".py" and path.is_relative_to(ROOT / "broker_core") and not path.stem.endswith("_pb2")
+]
+
+
+def _has_code(path: Path) -> bool:
+    """Whether there is more in a module than a docstring, imports, `__all__` and the version."""
+    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("source", [s for s in SOURCES if s.stem != "__main__"], ids=str)
+def test_each_source_has_its_own_test(source: Path) -> None:
+    """``broker_core/x/y.py`` has ``tests/x/test_y.py``; a package with code of its own, ``tests/x/test_x.py``."""
+    if source.name == "__init__.py" and not _has_code(source):
+        return
+    name = source.parent.name if source.name == "__init__.py" else source.stem
+    test = Path("tests", source.parent.relative_to("broker_core"), f"test_{name}.py")
+    assert (ROOT / test).is_file(), f"{source} has no {test}"
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=str)
+def test_a_source_stays_one_idea(source: Path) -> None:
+    lines = len((ROOT / source).read_text(encoding="utf-8").splitlines())
+    assert lines <= MAX_LINES, f"{source} has {lines} lines: is it two ideas?"
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=str)
+def test_a_source_says_what_it_is(source: Path) -> None:
+    tree = ast.parse((ROOT / source).read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), f"{source} has no docstring"
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    yield from enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+
+
+def test_the_tree_names_no_registry_and_no_machine() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {what}: {line.strip()[:100]}"
+        for path in FILES
+        if path.suffix in _TEXT and path != Path(__file__) and path.name != "LICENSE"
+        for number, line in _lines(path)
+        for what, pattern in _FORBIDDEN.items()
+        if re.search(pattern, line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_core_imports_no_database_driver_and_no_spark() -> None:
+    for source in SOURCES:
+        for node in ast.walk(ast.parse((ROOT / source).read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                assert name.split(".")[0] not in {"asyncpg", "psycopg", "pyspark"}, f"{source} imports {name}"
+
+
+def test_no_task_is_left_to_the_garbage_collector() -> None:
+    """A task without a reference may be collected while it runs; a bare ``create_task(...)`` statement keeps none."""
+    for source in SOURCES:
+        for node in ast.walk(ast.parse((ROOT / source).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                called = ast.unparse(node.value.func)
+                assert not (called.endswith("create_task") and "group" not in called.lower()), (
+                    f"{source}:{node.lineno}: keep the task that {called} makes"
+                )
+
+
+def test_what_is_left_to_do_is_not_in_the_sources() -> None:
+    unfinished = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|NotImplemented" + r"Error)\b")
+    found = [
+        f"{source}:{number}"
+        for source in SOURCES
+        for number, line in _lines(ROOT / source)
+        if unfinished.search(line)
+    ]
+    assert not found, found
+
+
+def test_the_lock_has_every_dependency_by_hash_and_no_address() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lock = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
+    locked = {match.group(1) for match in re.finditer(r"^([a-z0-9-]+)==", lock, re.MULTILINE)}
+    wanted = {re.split(r"[<>=!~\[; ]", dependency)[0] for dependency in project["dependencies"]}
+    assert wanted <= locked, f"run `make lock`: {wanted - locked}"
+    assert "://" not in lock
+    for requirement in re.split(r"\n(?=\S)", lock.strip()):
+        assert "--hash=sha256:" in requirement, requirement
