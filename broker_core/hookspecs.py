@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pluggy import HookimplMarker, HookspecMarker
 
@@ -57,7 +57,7 @@ class ListingOutcome:
     error: str | None = None
 
 
-class HookSpecs:
+class HookSpecs(Protocol):
     """The hooks, with the arguments that each may name."""
 
     @hookspec
@@ -68,7 +68,7 @@ class HookSpecs:
         mode: Mode,
         topics_pattern: str | None,
         properties: Mapping[str, str],
-    ) -> TopicListingResult | None | Awaitable[TopicListingResult | None]:
+    ) -> TopicListingResult | Awaitable[TopicListingResult | None] | None:
         """List the topics of a namespace, or pass (PIP-452's question). Sync or async.
 
         ``None`` and ``TopicListingResult.pass_through()`` leave the question to the next plugin, and at last to the
@@ -80,7 +80,7 @@ class HookSpecs:
     @hookspec
     def broker_core_visible(
         self, request: ListingRequest, topics: pa.LargeStringArray
-    ) -> Any | None | Awaitable[Any | None]:
+    ) -> Any | Awaitable[Any | None] | None:
         """Say which of ``topics`` (full names) the asker may see: a boolean Arrow or numpy array, or ``None``: all.
 
         For filters that do not list themselves. The masks of all plugins are ANDed, before the topics hash is
@@ -103,7 +103,7 @@ class HookSpecs:
         """
 
     @hookspec
-    def broker_core_startup(self, broker: Any, settings: Any) -> None | Awaitable[None]:
+    def broker_core_startup(self, broker: Any, settings: Any) -> Awaitable[None] | None:
         """Prepare: before the first request, in the operator's order. Raising stops the start. Sync or async.
 
         ``settings`` is an instance of the model of ``broker_core_settings`` (``None`` without one). ``broker`` has
@@ -111,13 +111,13 @@ class HookSpecs:
         """
 
     @hookspec
-    def broker_core_shutdown(self) -> None | Awaitable[None]:
+    def broker_core_shutdown(self) -> Awaitable[None] | None:
         """Let go of everything: after the last request, in reverse order. Sync or async."""
 
     @hookspec
     def broker_core_listing_served(
         self, request: ListingRequest, outcome: ListingOutcome
-    ) -> None | Awaitable[None]:
+    ) -> Awaitable[None] | None:
         """Observe a listing that was answered or refused. Nobody waits for it; a failure is only counted."""
 
     @hookspec

@@ -1,0 +1,420 @@
+"""Memory permits: how much memory all requests together may hold at a time (PIP-442's limiter, for one event loop).
+
+Theory of operation. A budget has a number of permits (bytes). Whoever needs memory acquires as many first, and
+releases them when the memory is free again. Who cannot have them at once waits in a queue:
+
+- First in, first out, and strictly: a large demand at the head makes small ones behind it wait, or it would starve.
+- A demand above the maximum is clamped to the maximum: it runs alone, it is never refused.
+- The queue has a limit (``PermitQueueFull``) and a time (``PermitTimeout``), below the 30 s that clients wait.
+- Who gives up, because its client went or its task is cancelled, leaves its place at once, and the followers move up.
+- An update upwards waits for the difference only, and keeps what it has. Holders that all wait for more would wait for
+  each other until their time is over. So when everything acquired is held by requests that wait in this very queue,
+  nobody can release anything, and the first of them goes on with what there is: it is treated like a demand above the
+  maximum, since more than this cannot be had. ``acquired`` never exceeds the maximum.
+
+Everything happens on the event loop's thread; nothing here is thread-safe, and nothing polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = [
+    "Permit",
+    "PermitBudget",
+    "PermitCancelled",
+    "PermitError",
+    "PermitLimits",
+    "PermitQueueFull",
+    "PermitTimeout",
+    "Permits",
+    "PermitsClosed",
+]
+
+MB: Final = 1024 * 1024
+
+#: Done or set means: whoever waits for permits does not want them any more.
+Cancelled: TypeAlias = "asyncio.Future[Any] | asyncio.Event"
+
+
+class PermitError(BrokerCoreError):
+    """Permits were not acquired; nothing is held for the failed demand."""
+
+
+class PermitTimeout(PermitError):
+    def __init__(self) -> None:
+        super().__init__("Permit acquisition timed out")
+
+
+class PermitQueueFull(PermitError):
+    def __init__(self) -> None:
+        super().__init__("Permit acquisition queue is full")
+
+
+class PermitCancelled(PermitError):
+    def __init__(self) -> None:
+        super().__init__("Permit acquisition was cancelled")
+
+
+class PermitsClosed(PermitError):
+    def __init__(self) -> None:
+        super().__init__("Permit budget is closed")
+
+
+class Permit:
+    """A number of permits held by one request. Made by a :class:`PermitBudget` only; releasing twice is harmless."""
+
+    __slots__ = ("budget", "count", "updates")
+
+    def __init__(self, budget: PermitBudget, count: int) -> None:
+        self.budget = budget
+        self.count = count  # 0 once this was released, or replaced by an update; only the budget sets it
+        self.updates = 0  # updates of this permit that wait in the queue
+
+    def release(self) -> None:
+        self.budget.release(self)
+
+    def __repr__(self) -> str:
+        return f"<Permit {self.count} of {self.budget!r}>"
+
+
+class _Waiter:
+    __slots__ = ("cancelled", "demand", "future", "held", "permit")
+
+    def __init__(
+        self, future: asyncio.Future[Permit], demand: int, permit: Permit | None, cancelled: Cancelled | None
+    ) -> None:
+        self.future = future
+        self.demand = demand
+        self.permit = permit  # what an update replaces
+        self.cancelled = cancelled
+        self.held = 0  # what that permit had when the update was granted
+
+    def need(self) -> int:
+        """What is missing. An update whose permit was released meanwhile needs the whole."""
+        return self.demand if self.permit is None else self.demand - self.permit.count
+
+
+class PermitBudget:
+    """A bounded number of permits, given out first in, first out.
+
+    ``maximum`` of 0 or less is unlimited: then nothing is counted and nobody waits. ``queue_limit`` of 0 or less is a
+    queue without a limit. ``timeout`` is in seconds. ``on_wait`` gets the seconds that a granted demand waited in the
+    queue, ``on_timeout`` the seconds after which one gave up; grants without waiting are only counted
+    (:attr:`granted_at_once`), since they are the usual case.
+    """
+
+    def __init__(
+        self,
+        maximum: int,
+        *,
+        queue_limit: int = 1000,
+        timeout: float = 25.0,
+        name: str = "",
+        on_wait: Callable[[float], None] | None = None,
+        on_timeout: Callable[[float], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.maximum = max(maximum, 0)
+        self.queue_limit = max(queue_limit, 0)
+        self.timeout = timeout
+        self.on_wait = on_wait
+        self.on_timeout = on_timeout
+        self.granted_at_once = 0
+        self._acquired = 0
+        self._held_by_waiting = 0  # part of _acquired: permits whose update waits in the queue
+        self._queue: OrderedDict[_Waiter, None] = OrderedDict()  # removes from anywhere in O(1)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<PermitBudget {self.name} {self.acquired}/{self.maximum or 'unlimited'}, {self.queue_size} waiting>"
+
+    @property
+    def available(self) -> int:
+        return self.maximum - self._acquired if self.maximum else sys.maxsize
+
+    @property
+    def acquired(self) -> int:
+        return self._acquired
+
+    @property
+    def queue_size(self) -> int:
+        return len(self._queue)
+
+    def fits(self, n: int) -> bool:
+        """Whether ``n`` permits can be had at all without being clamped to the maximum."""
+        return not self.maximum or n <= self.maximum
+
+    def try_acquire(self, n: int) -> Permit | None:
+        """``n`` permits at once, or ``None`` where that would mean to wait. Raises as :meth:`acquire` does."""
+        demand = self._checked(n)
+        if demand:
+            if self._queue or demand > self.maximum - self._acquired:
+                return None
+            self._acquired += demand
+        self.granted_at_once += 1
+        return Permit(self, demand if self.maximum else n)
+
+    async def acquire(
+        self,
+        n: int,
+        *,
+        timeout: float | None = None,
+        cancelled: Cancelled | None = None,
+    ) -> Permit:
+        """Wait for ``n`` permits; more than the maximum means the maximum.
+
+        ``timeout`` (seconds) replaces the budget's; ``cancelled`` done or set means that nobody wants them any more.
+        Raises :exc:`PermitTimeout`, :exc:`PermitQueueFull`, :exc:`PermitCancelled` or :exc:`PermitsClosed`, and
+        :exc:`ValueError` for a negative ``n``.
+        """
+        if self.maximum and _is_over(cancelled):
+            raise PermitCancelled
+        permit = self.try_acquire(n)
+        if permit is not None:
+            return permit
+        return await self._wait(self._checked(n), None, timeout, cancelled)
+
+    def try_update(self, permit: Permit, n: int) -> Permit | None:
+        """``permit`` changed to ``n`` permits at once, or ``None`` where that would mean to wait."""
+        self._check_owner(permit)
+        demand = self._checked(n)
+        if not self.maximum:
+            permit.count = 0
+            return Permit(self, n)
+        more = demand - permit.count
+        if more > 0 and (self._queue or more > self.maximum - self._acquired):
+            return None
+        self._zero(permit)
+        self._acquired += more
+        if more < 0:
+            self._drain()
+        return Permit(self, demand)
+
+    async def update(
+        self,
+        permit: Permit,
+        n: int,
+        *,
+        timeout: float | None = None,
+        cancelled: Cancelled | None = None,
+    ) -> Permit:
+        """Change ``permit`` to ``n`` permits: down at once, up by waiting for the difference.
+
+        The returned permit replaces ``permit``, which is 0 from then on. One that fails leaves it as it is. Raises as
+        :meth:`acquire` does, and :exc:`ValueError` for a permit of another budget.
+        """
+        updated = self.try_update(permit, n)
+        if updated is not None:
+            return updated
+        if _is_over(cancelled):
+            raise PermitCancelled
+        return await self._wait(self._checked(n), permit, timeout, cancelled)
+
+    def release(self, permit: Permit) -> None:
+        """Give the permits back; once is enough, more is harmless. :exc:`ValueError` for a permit of another budget."""
+        self._check_owner(permit)
+        count = self._zero(permit)
+        if count and self.maximum:
+            self._acquired -= count
+            self._drain()
+
+    def close(self) -> None:
+        """Fail everybody who waits, and all who come later, with :exc:`PermitsClosed`. What is held can be released."""
+        self._closed = True
+        for waiter in list(self._queue):
+            self._remove(waiter)
+            if not waiter.future.done():
+                waiter.future.set_exception(PermitsClosed())
+
+    def _checked(self, n: int) -> int:
+        """The number of permits that a demand for ``n`` counts."""
+        if n < 0:
+            raise ValueError(f"Invalid negative permits value: {n}")
+        if self._closed:
+            raise PermitsClosed
+        return min(n, self.maximum)
+
+    def _check_owner(self, permit: Permit) -> None:
+        if permit.budget is not self:
+            raise ValueError(f"Invalid permit type: {permit!r} is not of {self!r}")
+
+    async def _wait(
+        self,
+        demand: int,
+        permit: Permit | None,
+        timeout: float | None,
+        cancelled: Cancelled | None,
+    ) -> Permit:
+        if self.queue_limit and len(self._queue) >= self.queue_limit:
+            raise PermitQueueFull
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        limit = self.timeout if timeout is None else timeout
+        waiter = _Waiter(loop.create_future(), demand, permit, cancelled)
+        self._queue[waiter] = None
+        if permit is not None:
+            if not permit.updates:
+                self._held_by_waiting += permit.count
+            permit.updates += 1
+        timer = loop.call_later(max(limit, 0.0), self._expire, waiter, limit)
+        unwatch = _watch(cancelled, lambda: self._fail(waiter, PermitCancelled()))
+        self._drain()  # this one may be the last that everybody waits for
+        try:
+            granted = await waiter.future
+        except asyncio.CancelledError:
+            self._abandon(waiter)
+            raise
+        finally:
+            timer.cancel()
+            unwatch()
+        if self.on_wait is not None:
+            self.on_wait(loop.time() - started)
+        return granted
+
+    def _expire(self, waiter: _Waiter, seconds: float) -> None:
+        if not waiter.future.done():
+            if self.on_timeout is not None:
+                self.on_timeout(seconds)
+            self._fail(waiter, PermitTimeout())
+
+    def _fail(self, waiter: _Waiter, error: PermitError) -> None:
+        self._remove(waiter)
+        if not waiter.future.done():
+            waiter.future.set_exception(error)
+        self._drain()
+
+    def _abandon(self, waiter: _Waiter) -> None:
+        """Take back what a cancelled task was granted in the moment of its cancellation, or else its place."""
+        future = waiter.future
+        if future.cancelled() or future.exception() is not None:
+            self._remove(waiter)
+        else:
+            granted = future.result()
+            self._acquired -= granted.count - waiter.held
+            granted.count = 0
+            if waiter.permit is not None:
+                waiter.permit.count = waiter.held  # a failed update leaves the old permit
+                if waiter.permit.updates:
+                    self._held_by_waiting += waiter.held
+        self._drain()
+
+    def _drain(self) -> None:
+        """Grant from the head of the queue as long as it fits."""
+        while self._queue:
+            head = next(iter(self._queue))
+            if head.future.done():  # cancelled a moment ago, its task has not run since
+                self._remove(head)
+            elif _is_over(head.cancelled):
+                self._remove(head)
+                head.future.set_exception(PermitCancelled())
+            elif head.need() <= self.maximum - self._acquired:
+                self._grant(head)
+            elif self._held_by_waiting == self._acquired:
+                # Nobody is left who could release anything: see the theory of operation.
+                stuck = (
+                    w for w in self._queue if w.permit is not None and w.permit.count and not w.future.done()
+                )
+                first = next(stuck, None)
+                if first is None:
+                    return
+                self._grant(first)
+            else:
+                return
+
+    def _grant(self, waiter: _Waiter) -> None:
+        take = min(waiter.need(), self.maximum - self._acquired)
+        self._remove(waiter)
+        if waiter.permit is not None:
+            waiter.held = self._zero(waiter.permit)
+        self._acquired += take
+        waiter.future.set_result(Permit(self, waiter.held + take))
+
+    def _remove(self, waiter: _Waiter) -> None:
+        if waiter not in self._queue:
+            return
+        del self._queue[waiter]
+        permit = waiter.permit
+        if permit is not None:
+            permit.updates -= 1
+            if not permit.updates:
+                self._held_by_waiting -= permit.count
+
+    def _zero(self, permit: Permit) -> int:
+        count = permit.count
+        permit.count = 0
+        if permit.updates:
+            self._held_by_waiting -= count
+        return count
+
+
+@dataclass(frozen=True, slots=True)
+class PermitLimits:
+    """The sizes of the budgets in bytes (0: unlimited), ``timeout`` in seconds, ``queue`` places for each budget."""
+
+    heap: int = 100 * MB
+    direct: int = 100 * MB
+    snapshots: int = 512 * MB
+    direct_reserve: int = 8 * MB
+    small_answer: int = 64 * 1024
+    timeout: float = 25.0
+    queue: int = 1000
+
+
+class Permits:
+    """All budgets of a broker.
+
+    ``heap`` is for what requests allocate, ``direct`` for what waits in write buffers, ``snapshots`` for shared
+    listings. ``reserve`` is beside ``direct``, for answers of up to ``limits.small_answer`` bytes, which so never queue
+    behind large ones; it is never larger than ``direct`` itself.
+    """
+
+    def __init__(self, limits: PermitLimits | None = None) -> None:
+        self.limits = limits = limits or PermitLimits()
+        reserve = min(limits.direct_reserve, limits.direct) if limits.direct > 0 else 0
+        self.heap = PermitBudget(limits.heap, queue_limit=limits.queue, timeout=limits.timeout, name="heap")
+        self.direct = PermitBudget(
+            limits.direct, queue_limit=limits.queue, timeout=limits.timeout, name="direct"
+        )
+        self.reserve = PermitBudget(reserve, queue_limit=limits.queue, timeout=limits.timeout, name="reserve")
+        self.snapshots = PermitBudget(
+            limits.snapshots, queue_limit=limits.queue, timeout=limits.timeout, name="snapshots"
+        )
+
+    def direct_for(self, size: int) -> PermitBudget:
+        """The budget for the write buffer of an answer of ``size`` bytes."""
+        return self.reserve if size <= self.limits.small_answer else self.direct
+
+    def close(self) -> None:
+        for budget in (self.heap, self.direct, self.reserve, self.snapshots):
+            budget.close()
+
+
+def _is_over(cancelled: Cancelled | None) -> bool:
+    if cancelled is None:
+        return False
+    return cancelled.is_set() if isinstance(cancelled, asyncio.Event) else cancelled.done()
+
+
+def _watch(cancelled: Cancelled | None, call: Callable[[], None]) -> Callable[[], object]:
+    """Call once when ``cancelled`` is over; the returned function ends the watch."""
+    if cancelled is None:
+        return lambda: None
+    if isinstance(cancelled, asyncio.Event):
+        waiting = asyncio.create_task(cancelled.wait())  # the returned function keeps it
+        waiting.add_done_callback(lambda done: None if done.cancelled() else call())
+        return waiting.cancel
+
+    def over(_: asyncio.Future[Any]) -> None:
+        call()
+
+    future = cancelled
+    future.add_done_callback(over)
+    return lambda: future.remove_done_callback(over)
