@@ -1,0 +1,43 @@
+"""What an operator sets, in one TOML file, the environment and options: models, layers, and where a value came from."""
+
+from __future__ import annotations
+
+from broker_core.quantities import ListenAddress
+from broker_core.settings.layers import EnvironmentLayer, FileLayer, Layer, OptionsLayer
+from broker_core.settings.load import LoadedSettings, SettingInForce, load_settings
+from broker_core.settings.models import (
+    CatalogSettings,
+    HttpSettings,
+    LimitsSettings,
+    LogSettings,
+    PatternsSettings,
+    PluginsSettings,
+    PulsarSettings,
+    Settings,
+    UpstreamSettings,
+)
+from broker_core.settings.problems import SettingsError
+from broker_core.settings.secrets import MASK, masked
+
+__all__ = [
+    "MASK",
+    "CatalogSettings",
+    "EnvironmentLayer",
+    "FileLayer",
+    "HttpSettings",
+    "Layer",
+    "LimitsSettings",
+    "ListenAddress",
+    "LoadedSettings",
+    "LogSettings",
+    "OptionsLayer",
+    "PatternsSettings",
+    "PluginsSettings",
+    "PulsarSettings",
+    "SettingInForce",
+    "Settings",
+    "SettingsError",
+    "UpstreamSettings",
+    "load_settings",
+    "masked",
+]

@@ -1,0 +1,195 @@
+"""The places that settings come from: the file, the environment, the options; each knows the name of every value.
+
+The environment. Every setting has a variable ``BROKER_CORE_<TABLE>__<KEY>`` in capitals, such as
+``BROKER_CORE_PULSAR__LISTEN``, with two underscores between the parts; one is understood as well where table and key
+are exactly those of a setting. A plugin's own settings are ``BROKER_CORE_PLUGINS__<NAME>__<KEY>`` with ``_`` for every
+other character of the plugin's name. A list is JSON or separated by commas. Variables without ``__`` that name no
+setting belong to others: a Kubernetes service called ``broker-core`` puts ``BROKER_CORE_SERVICE_HOST`` into every pod.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from broker_core.settings.models import Settings
+from broker_core.settings.problems import SettingPath, SettingsError, dotted, known_keys, nearest
+
+__all__ = [
+    "CONFIG_VARIABLE",
+    "PREFIX",
+    "EnvironmentLayer",
+    "FileLayer",
+    "Layer",
+    "OptionsLayer",
+    "variable_name",
+]
+
+PREFIX: Final = "BROKER_CORE_"
+#: Not a setting: names the settings file where the option ``--config`` is not given.
+CONFIG_VARIABLE: Final = "BROKER_CORE_CONFIG"
+#: The settings that are lists: a variable of theirs is split.
+_LISTS: Final = frozenset({("plugins", "enabled"), ("catalog", "property_keys")})
+
+
+class Layer(Protocol):
+    """One place that settings come from."""
+
+    kind: str
+    values: dict[str, Any]
+
+    def label(self, path: SettingPath) -> str:
+        """How an error names the place of this value, such as the file and the key, or the variable."""
+
+    def unknown(self, path: SettingPath) -> str:
+        """The error for a value that is no setting: one line, with the nearest setting."""
+
+
+class FileLayer:
+    """The TOML file of the operator."""
+
+    kind = "file"
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        try:
+            with file.open("rb") as stream:
+                self.values: dict[str, Any] = tomllib.load(stream)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{file}: not valid TOML: {error}") from error
+        except OSError as error:
+            raise SettingsError(
+                f"{file}: cannot read the settings file: {error.strerror or error}"
+            ) from error
+        _resolve_catalog_path(self.values, file.absolute().parent)
+
+    def label(self, path: SettingPath) -> str:
+        return f"{self.file}: {dotted(path)}"
+
+    def unknown(self, path: SettingPath) -> str:
+        return f"{self.file}: unknown key {dotted(path)!r}, did you mean {dotted(nearest(path, Settings))!r}?"
+
+
+class EnvironmentLayer:
+    """The variables ``BROKER_CORE_...`` of the environment."""
+
+    kind = "env"
+
+    def __init__(self, environment: Mapping[str, str], plugins: Iterable[str] = ()) -> None:
+        """``plugins`` are the names of plugins that the file knows, which a variable spells with ``_``."""
+        self.values: dict[str, Any] = {}
+        self._variables: dict[SettingPath, str] = {}
+        given = _settings_among(environment)
+        plugins = list(plugins)
+        if ("plugins", "enabled") in given:
+            variable = given["plugins", "enabled"]
+            plugins += map(str, _list(environment[variable], variable))
+        for path, variable in given.items():
+            text = environment[variable]
+            if path[0] == "plugins" and len(path) > 2:
+                named = ("plugins", _plugin_name(path[1], plugins), *path[2:])
+                self._set(named, variable, json.loads(text) if _is_json(text) else text)
+            else:
+                self._set(path, variable, _list(text, variable) if path in _LISTS else text)
+        _resolve_catalog_path(self.values, Path.cwd())
+
+    def _set(self, path: SettingPath, variable: str, value: object) -> None:
+        self._variables[path] = variable
+        table = self.values
+        for part in path[:-1]:
+            table = table.setdefault(part, {})
+            if not isinstance(table, dict):
+                raise SettingsError(f"{variable}: {part!r} is a setting, not a table of settings")
+        table[path[-1]] = value
+
+    def label(self, path: SettingPath) -> str:
+        return self._variables.get(path) or variable_name(path)
+
+    def unknown(self, path: SettingPath) -> str:
+        whole = next((known for known in self._variables if known[: len(path)] == path), path)
+        meant = variable_name(nearest(whole, Settings, leaves=True))
+        return f"{self.label(whole)}: unknown setting {dotted(whole)!r}, did you mean {meant}?"
+
+
+class OptionsLayer:
+    """Options of the command line that override a setting."""
+
+    kind = "option"
+
+    def __init__(self, options: Mapping[str, tuple[SettingPath, object]]) -> None:
+        """``options``: option (``--pulsar``) to the path of its setting and its value; ``None`` is not given."""
+        self.values: dict[str, Any] = {}
+        self._options: dict[SettingPath, str] = {}
+        for option, (path, value) in options.items():
+            if value is not None:
+                self._options[path] = option
+                self.values.setdefault(path[0], {})[path[1]] = value
+        _resolve_catalog_path(self.values, Path.cwd())
+
+    def label(self, path: SettingPath) -> str:
+        return self._options.get(path, dotted(path))
+
+    def unknown(self, path: SettingPath) -> str:
+        return f"{self.label(path)}: unknown setting {dotted(path)!r}"
+
+
+def variable_name(path: SettingPath) -> str:
+    """The variable of a setting: ``BROKER_CORE_PULSAR__LISTEN``."""
+    return PREFIX + "__".join(re.sub(r"[^A-Za-z0-9]", "_", part) for part in path).upper()
+
+
+def _settings_among(environment: Mapping[str, str]) -> dict[SettingPath, str]:
+    """The path of every variable that is meant as a setting, known or not."""
+    single = {"_".join(path): path for path, table in known_keys(Settings).items() if table is None}
+    variables: dict[SettingPath, str] = {}
+    for variable in sorted(environment):  # two underscores sort last, and win
+        if variable.upper().startswith(PREFIX) and variable.upper() != CONFIG_VARIABLE:
+            name = variable[len(PREFIX) :].lower()
+            if "__" in name:
+                variables[tuple(name.split("__"))] = variable
+            elif name in single:
+                variables[single[name]] = variable
+    return variables
+
+
+def _plugin_name(spelled: str, plugins: Iterable[str]) -> str:
+    """The plugin that a variable means; where nobody knows it, its name with ``-``, as distributions are named."""
+    for plugin in plugins:
+        if re.sub(r"[^a-z0-9]", "_", plugin.lower()) == spelled:
+            return plugin
+    return spelled.replace("_", "-")
+
+
+def _is_json(text: str) -> bool:
+    """Whether the value of a plugin's variable is a list or a table, rather than plain text."""
+    if not text.lstrip().startswith(("[", "{")):
+        return False
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _list(text: str, variable: str) -> list[object]:
+    if text.lstrip().startswith("["):
+        try:
+            return list(json.loads(text))
+        except ValueError as error:
+            raise SettingsError(f"{variable}: {text!r} is not a JSON list: {error}") from None
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _resolve_catalog_path(values: dict[str, Any], folder: Path) -> None:
+    """Take a relative path from ``folder``, here, where it is still known which layer the path is of."""
+    catalog = values.get("catalog")
+    if (
+        isinstance(catalog, dict)
+        and isinstance(catalog.get("path"), str | Path)
+        and str(catalog["path"]).strip()
+    ):
+        catalog["path"] = folder / Path(catalog["path"]).expanduser()

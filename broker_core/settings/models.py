@@ -1,0 +1,212 @@
+"""Every setting with its type, default and bounds; one model per table of the TOML file.
+
+Built in code, ``Settings()`` is the defaults and what it is given, and reads neither files nor the environment;
+:func:`~broker_core.settings.load.load_settings` is what does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
+
+__all__ = [
+    "CatalogSettings",
+    "HttpSettings",
+    "LimitsSettings",
+    "LogSettings",
+    "PatternsSettings",
+    "PluginsSettings",
+    "PulsarSettings",
+    "Settings",
+    "UpstreamSettings",
+]
+
+#: CONNECTED carries max_message_size as an int32, and a frame may be 10 KiB longer than a message (reference 1.1).
+_LARGEST_MESSAGE: Final = 2**31 - 1 - 10 * 1024
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class PulsarSettings(_Table):
+    """``[pulsar]``: the server of Pulsar's binary protocol."""
+
+    listen: ListenAddress = Field(
+        default=ListenAddress("127.0.0.1", 6650),
+        description="HOST:PORT to serve clients on; port 0: a free one.",
+    )
+    max_message_size: Annotated[Size, Field(ge=1024, le=_LARGEST_MESSAGE)] = Field(
+        default=5 * 1024 * 1024,
+        description="Told to clients in CONNECTED, and the bound of a listing's frame for clients that have one. "
+        "It must be the same as at the brokers.",
+    )
+    keep_alive: PositiveDuration = Field(
+        default=30.0, description="A PING after so long; a peer silent for twice as long is closed."
+    )
+    write_timeout: PositiveDuration = Field(
+        default=30.0, description="A peer that takes nothing of an answer for so long is closed."
+    )
+    drain_timeout: Duration = Field(
+        default=10.0, description="How long SIGTERM waits for the answers that are under way."
+    )
+
+
+class HttpSettings(_Table):
+    """``[http]``: metrics and health over HTTP; without the table there is no HTTP."""
+
+    listen: ListenAddress = Field(
+        default=ListenAddress("127.0.0.1", 8080), description="HOST:PORT of /metrics, /-/live and /-/ready."
+    )
+
+
+class CatalogSettings(_Table):
+    """``[catalog]``: the embedded catalogue of topics, one SQLite file."""
+
+    path: Path = Field(
+        default=Path("broker-core.sqlite"),
+        description="The file, made where it is not there. A relative path is taken from the folder of the settings "
+        "file that names it (or that leaves it out); in an option or the environment, from the working directory.",
+    )
+    property_keys: tuple[str, ...] = Field(
+        default=(),
+        description="The request properties that select topics; all given ones of these must be equal, and others "
+        "are ignored.",
+    )
+
+
+class UpstreamSettings(_Table):
+    """``[upstream]``: the cluster that this server is the lookup gateway of."""
+
+    service_url: str = Field(
+        description="pulsar://HOST:PORT of the brokers that lookups are relayed to, and that list topics where no "
+        "plugin answers."
+    )
+
+    @field_validator("service_url")
+    @classmethod
+    def _is_a_service_url(cls, url: str) -> str:
+        scheme, separator, rest = url.partition("://")
+        if scheme == "pulsar+ssl":
+            raise ValueError(f"{url!r}: only pulsar:// is spoken to the brokers yet, not pulsar+ssl://")
+        if scheme != "pulsar" or not separator:
+            raise ValueError(f"{url!r} is no service URL such as 'pulsar://127.0.0.1:6650'")
+        host_and_port = rest.rstrip("/")
+        try:
+            address = ListenAddress.parse(host_and_port if ":" in host_and_port else f"{host_and_port}:6650")
+        except ValueError as error:
+            raise ValueError(
+                f"{url!r} is no service URL such as 'pulsar://127.0.0.1:6650': {error}"
+            ) from None
+        if address.port == 0:
+            raise ValueError(f"{url!r} is no service URL: port 0 cannot be connected to")
+        return f"pulsar://{address}"
+
+
+class PatternsSettings(_Table):
+    """``[patterns]``: which patterns are evaluated here, and what happens to the others."""
+
+    evaluate: bool = Field(
+        default=True, description="false: every listing goes out unfiltered, and the clients filter."
+    )
+    max_length: Count = Field(
+        default=1024,
+        description="UTF-16 units of a pattern with its scheme; a longer one is never compiled: `unsupported` applies.",
+    )
+    unsupported: Literal["unfiltered", "error"] = Field(
+        default="unfiltered",
+        description="What a pattern gets that RE2 refuses: the whole namespace, which the client filters, or an error.",
+    )
+
+
+class LimitsSettings(_Table):
+    """``[limits]``: memory, time and places. Sizes are powers of 1024; 0 permits is no limit."""
+
+    heap_permits: Size = Field(
+        default=100 * 1024**2, description="Memory that listings under way may allocate."
+    )
+    direct_permits: Size = Field(
+        default=100 * 1024**2, description="Memory that answers being written may hold."
+    )
+    snapshots: Size = Field(default=512 * 1024**2, description="Memory of namespaces kept as columns.")
+    permit_timeout: PositiveDuration = Field(
+        default=25.0,
+        description="The longest wait for permits; below the 30 s that clients wait for an answer.",
+    )
+    permit_queue: Count = Field(default=1000, description="Listings that may wait for permits, of each kind.")
+    concurrent_lookups: Count = Field(default=50_000, description="Requests under way at once.")
+    properties: Annotated[int, Field(ge=0)] = Field(
+        default=64, description="Pairs of properties in one request."
+    )
+    property_bytes: Size = Field(
+        default=16_384, description="UTF-8 bytes of all keys and values of properties in one request."
+    )
+
+
+class PluginsSettings(_Table):
+    """``[plugins]``: which plugins are asked, in which order; and a table ``[plugins.NAME]`` of each plugin's own.
+
+    The tables are free here; the plugin registry checks them against what each plugin declares.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, validate_default=True)
+    __pydantic_extra__: dict[str, dict[str, Any]] = Field(init=False)
+
+    enabled: tuple[str, ...] = Field(
+        default=(),
+        description="Names of the plugins, the first is asked first. An installed plugin that is not named is off.",
+    )
+
+    @field_validator("enabled")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name!r} is named twice")
+        return names
+
+    @property
+    def tables(self) -> Mapping[str, Mapping[str, Any]]:
+        """The plugins' own tables by plugin name, enabled or not."""
+        return self.__pydantic_extra__ or {}
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        """The plugin's own table as it was written, empty where there is none."""
+        return self.tables.get(name, {})
+
+
+class LogSettings(_Table):
+    """``[log]``: what is logged on standard error, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least that is logged."
+    )
+    format: Literal["auto", "human", "json"] = Field(
+        default="auto", description="auto: for a person on a terminal, JSON lines otherwise."
+    )
+
+
+class Settings(BaseSettings):
+    """All settings. Immutable; ``http`` and ``upstream`` are ``None`` where their table is absent."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    pulsar: PulsarSettings = PulsarSettings()
+    http: HttpSettings | None = None
+    catalog: CatalogSettings = CatalogSettings()
+    upstream: UpstreamSettings | None = None
+    patterns: PatternsSettings = PatternsSettings()
+    limits: LimitsSettings = LimitsSettings()
+    plugins: PluginsSettings = PluginsSettings()
+    log: LogSettings = LogSettings()
+
+    @classmethod
+    def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what the constructor is given: whoever builds settings in code must not get others' environment."""
+        return (sources["init_settings"],)

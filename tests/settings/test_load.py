@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker_core.settings import PluginsSettings, Settings, SettingsError, load_settings
+
+WriteFile = Callable[[str], Path]
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> WriteFile:
+    def write(text: str) -> Path:
+        file = tmp_path / "broker-core.toml"
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    return write
+
+
+EVERYTHING = """
+[pulsar]
+listen = "127.0.0.1:6650"           # port 0: a free one
+max_message_size = 5242880
+keep_alive = "30s"
+write_timeout = "30s"               # a peer that stops reading
+drain_timeout = "10s"               # on SIGTERM
+[http]
+listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
+[catalog]
+path = "broker-core.sqlite"
+property_keys = ["region", "team"]
+[upstream]
+service_url = "pulsar://127.0.0.1:6651"
+[patterns]
+evaluate = true                     # false: always unfiltered, as with Pulsar's switch
+max_length = 1024
+unsupported = "unfiltered"
+[limits]
+heap_permits = "100MB"
+direct_permits = "100MB"
+snapshots = "512MB"
+permit_timeout = "25s"
+permit_queue = 1000
+concurrent_lookups = 50000
+properties = 64
+property_bytes = 16384
+[plugins]
+enabled = ["tenant-filter"]
+[plugins.tenant-filter]
+deadline = "2s"
+on_failure = "error"
+[log]
+level = "debug"
+format = "json"
+"""
+
+
+def test_nothing_is_the_defaults() -> None:
+    loaded = load_settings(environment={})
+    assert loaded.settings == Settings()
+    assert type(loaded.settings) is Settings
+    assert {setting.origin for setting in loaded.in_force()} == {"default"}
+
+
+def test_every_key_of_the_file_is_known(toml: WriteFile) -> None:
+    loaded = load_settings(toml(EVERYTHING), environment={})
+    settings = loaded.settings
+    assert settings.http is not None
+    assert settings.http.listen.port == 8080
+    assert settings.upstream is not None
+    assert settings.catalog.property_keys == ("region", "team")
+    assert isinstance(settings.plugins, PluginsSettings)
+    assert settings.plugins.table("tenant-filter") == {"deadline": "2s", "on_failure": "error"}
+    assert {setting.origin for setting in loaded.in_force()} == {"file"}
+    assert Settings.model_validate(settings.model_dump(mode="json")) == settings
+
+
+def test_defaults_file_environment_options(toml: WriteFile) -> None:
+    loaded = load_settings(
+        toml('[pulsar]\nlisten = "127.0.0.1:1"\nkeep_alive = 11\nwrite_timeout = "12s"\n'),
+        environment={
+            "BROKER_CORE_PULSAR__LISTEN": "127.0.0.1:2",
+            "BROKER_CORE_PULSAR__KEEP_ALIVE": "13s",
+            "BROKER_CORE_HTTP__LISTEN": "127.0.0.1:4",
+        },
+        options={"--pulsar": (("pulsar", "listen"), "127.0.0.1:3"), "--catalog": (("catalog", "path"), None)},
+    )
+    pulsar = loaded.settings.pulsar
+    assert (pulsar.listen.port, pulsar.keep_alive, pulsar.write_timeout, pulsar.drain_timeout) == (
+        3,
+        13,
+        12,
+        10,
+    )
+    assert loaded.settings.http is not None
+    origins = {".".join(setting.path): (setting.origin, setting.source) for setting in loaded.in_force()}
+    assert origins["pulsar.listen"] == ("option", "--pulsar")
+    assert origins["pulsar.keep_alive"] == ("env", "BROKER_CORE_PULSAR__KEEP_ALIVE")
+    assert origins["pulsar.write_timeout"] == ("file", str(loaded.file))
+    assert origins["pulsar.drain_timeout"] == ("default", "")
+    assert origins["http.listen"] == ("env", "BROKER_CORE_HTTP__LISTEN")
+
+
+def test_layers_merge_inside_of_the_table_of_a_plugin(toml: WriteFile) -> None:
+    loaded = load_settings(
+        toml(
+            '[plugins]\nenabled = ["my.plugin"]\n[plugins."my.plugin"]\ndeadline = "2s"\npool = {min = 1, max = 2}\n'
+        ),
+        environment={
+            "BROKER_CORE_PLUGINS__MY_PLUGIN__DEADLINE": "1s",
+            "BROKER_CORE_PLUGINS__MY_PLUGIN__POOL__MAX": "9",
+        },
+    )
+    assert loaded.settings.plugins.table("my.plugin") == {"deadline": "1s", "pool": {"min": 1, "max": "9"}}
+    values = {
+        setting.path[2:]: setting.origin
+        for setting in loaded.in_force()
+        if setting.path[1:2] == ("my.plugin",)
+    }
+    assert values == {("deadline",): "env", ("pool", "min"): "file", ("pool", "max"): "env"}
+
+
+def test_the_file_can_be_named_by_the_environment(toml: WriteFile) -> None:
+    file = toml('[log]\nlevel = "debug"\n')
+    assert load_settings(environment={"BROKER_CORE_CONFIG": str(file)}).settings.log.level == "debug"
+    assert load_settings(environment={"BROKER_CORE_CONFIG": ""}).file is None
+
+
+def test_http_and_upstream_are_off_without_their_tables(toml: WriteFile) -> None:
+    settings = load_settings(toml("[pulsar]\n"), environment={}).settings
+    assert settings.http is None
+    assert settings.upstream is None
+    with_http = load_settings(toml("[http]\n"), environment={}).settings
+    assert with_http.http is not None
+    assert str(with_http.http.listen) == "127.0.0.1:8080"
+
+
+def test_the_default_catalogue_is_beside_the_file(
+    toml: WriteFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = toml("")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert load_settings(file, environment={}).settings.catalog.path == tmp_path / "broker-core.sqlite"
+    assert load_settings(environment={}).settings.catalog.path == Path("broker-core.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[pulsr]\nx = 1", "unknown key 'pulsr', did you mean 'pulsar'?"),
+        ("[pulsar]\nlisen = 'x'", "unknown key 'pulsar.lisen', did you mean 'pulsar.listen'?"),
+        (
+            "[catalog]\nproperties = []",
+            "unknown key 'catalog.properties', did you mean 'catalog.property_keys'?",
+        ),
+        ("pulsar = 3", "pulsar: 3 is not a table of settings"),
+        ("[pulsar]\nlisten = 3", "pulsar.listen: 3 is not HOST:PORT"),
+        ("[plugins]\nfoo = 3", "unknown key 'plugins.foo'"),
+        ("[upstream]", "upstream.service_url: it must be set"),
+        ("[limits]\nheap_permits = 'x'\npermit_queue = 0", "(and 1 more)"),
+        ("[pulsar]\nkeep_alive = 'soon'", "pulsar.keep_alive: 'soon' is not a duration"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_one_line_that_names_it(toml: WriteFile, text: str, said: str) -> None:
+    file = toml(text)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file, environment={})
+    assert str(caught.value).startswith(f"{file}: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("BROKER_CORE_PULSAR__LISEN", "x", "did you mean BROKER_CORE_PULSAR__LISTEN?"),
+        ("BROKER_CORE_PULSAR__LISTEN", "x", "'x' is not HOST:PORT"),
+        ("BROKER_CORE_FOO__BAR", "x", "unknown setting 'foo.bar'"),
+        ("BROKER_CORE_PLUGINS__ENABLED", "a,a", "'a' is named twice"),
+        ("BROKER_CORE_PATTERNS__EVALUATE", "perhaps", "'perhaps': input should be a valid boolean"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_names_the_variable(variable: str, value: str, said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(environment={variable: value})
+    assert str(caught.value).startswith(f"{variable}: ")
+    assert said in str(caught.value)
+
+
+def test_what_is_wrong_in_an_option_names_the_option() -> None:
+    with pytest.raises(SettingsError, match=r"^--pulsar: 'x' is not HOST:PORT"):
+        load_settings(environment={}, options={"--pulsar": (("pulsar", "listen"), "x")})

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from broker_core.quantities import ListenAddress
+from broker_core.settings.models import PluginsSettings, PulsarSettings, Settings, UpstreamSettings
+
+
+def test_defaults_are_those_of_the_documentation() -> None:
+    settings = Settings()
+    assert settings.model_dump(mode="json") == {
+        "pulsar": {
+            "listen": "127.0.0.1:6650",
+            "max_message_size": "5MB",
+            "keep_alive": "30s",
+            "write_timeout": "30s",
+            "drain_timeout": "10s",
+        },
+        "http": None,
+        "catalog": {"path": "broker-core.sqlite", "property_keys": []},
+        "upstream": None,
+        "patterns": {"evaluate": True, "max_length": 1024, "unsupported": "unfiltered"},
+        "limits": {
+            "heap_permits": "100MB",
+            "direct_permits": "100MB",
+            "snapshots": "512MB",
+            "permit_timeout": "25s",
+            "permit_queue": 1000,
+            "concurrent_lookups": 50000,
+            "properties": 64,
+            "property_bytes": "16KB",
+        },
+        "plugins": {"enabled": []},
+        "log": {"level": "info", "format": "auto"},
+    }
+
+
+def test_settings_built_in_code_read_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BROKER_CORE_PULSAR__LISTEN", "127.0.0.1:1")
+    monkeypatch.setenv("PULSAR", "{}")
+    monkeypatch.setenv("LOG", '{"level": "debug"}')
+    assert Settings() == Settings(pulsar=PulsarSettings())
+    assert Settings().log.level == "info"
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError):
+        Settings().pulsar.listen = ListenAddress("::", 1)
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    for name, field in Settings.model_fields.items():
+        table = type(getattr(Settings(), name))
+        if getattr(Settings(), name) is None:
+            continue
+        assert table.__doc__, field
+        for key, value in table.model_fields.items():
+            assert value.description, f"{name}.{key}"
+
+
+def test_plugins_have_free_tables() -> None:
+    plugins = PluginsSettings.model_validate(
+        {"enabled": ["tenant-filter"], "tenant-filter": {"deadline": "2s"}, "other": {"x": {"y": 1}}}
+    )
+    assert plugins.enabled == ("tenant-filter",)
+    assert plugins.table("tenant-filter") == {"deadline": "2s"}
+    assert plugins.table("absent") == {}
+    assert plugins.tables == {"tenant-filter": {"deadline": "2s"}, "other": {"x": {"y": 1}}}
+
+
+def test_a_plugin_is_enabled_once() -> None:
+    with pytest.raises(ValidationError, match="'a' is named twice"):
+        PluginsSettings(enabled=("a", "b", "a"))
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("pulsar://127.0.0.1:6651", "pulsar://127.0.0.1:6651"),
+        ("pulsar://broker", "pulsar://broker:6650"),
+        ("pulsar://[::1]:6650/", "pulsar://[::1]:6650"),
+    ],
+)
+def test_an_upstream_is_a_service_url(url: str, kept: str) -> None:
+    assert UpstreamSettings(service_url=url).service_url == kept
+
+
+@pytest.mark.parametrize(
+    "url", ["", "http://h:1", "pulsar+ssl://h:1", "pulsar://", "pulsar://h:0", "h:6650", "pulsar:h"]
+)
+def test_another_url_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError, match="service_url"):
+        UpstreamSettings(service_url=url)
+
+
+def test_bounds() -> None:
+    for table in (
+        {"pulsar": {"max_message_size": 100}},
+        {"pulsar": {"max_message_size": 2**31}},
+        {"pulsar": {"keep_alive": 0}},
+        {"limits": {"permit_queue": 0}},
+        {"limits": {"properties": -1}},
+        {"patterns": {"unsupported": "ignore"}},
+        {"log": {"level": "loud"}},
+    ):
+        with pytest.raises(ValidationError):
+            Settings.model_validate(table)
+    assert Settings.model_validate({"limits": {"heap_permits": 0}}).limits.heap_permits == 0
