@@ -1,0 +1,133 @@
+"""The answer of one lister: pass through, success, or unchanged (PIP-452's ``TopicListingResult``, completed)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from broker_core.listing import Listing
+from broker_core.listing_request import ListingRequest
+from broker_core.selection import Selection
+
+__all__ = ["AnswerKind", "DefaultLister", "TopicListingResult", "Topics"]
+
+#: Full topic names as a lister may hand them over.
+Topics: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any] | Listing | Selection"
+
+
+class AnswerKind(enum.Enum):
+    """What a lister answered; the values are the words of ``explain`` and of the metrics."""
+
+    PASS_THROUGH = "pass_through"
+    SUCCESS = "success"
+    UNCHANGED = "unchanged"
+
+
+class TopicListingResult:
+    """What a lister answers. Made by :meth:`success`, :meth:`pass_through` and :meth:`unchanged` only.
+
+    ``topics`` are full names; ``filtered`` claims that all of them match the request's pattern; ``topics_hash`` is the
+    lister's own hash of exactly these topics (used only if nothing is filtered after it); ``version`` names the state
+    that the answer is for: an answer with the same version to the same question is the same answer, and only an answer
+    with a version is cached.
+    """
+
+    __slots__ = ("filtered", "kind", "topics", "topics_hash", "version")
+
+    kind: AnswerKind
+    topics: Topics
+    filtered: bool
+    topics_hash: str | None
+    version: str | int | None
+
+    def __init__(self) -> None:
+        raise TypeError("use TopicListingResult.success(...), .pass_through() or .unchanged(...)")
+
+    @classmethod
+    def _make(
+        cls,
+        kind: AnswerKind,
+        topics: Topics,
+        filtered: bool,
+        topics_hash: str | None,
+        version: str | int | None,
+    ) -> TopicListingResult:
+        result = object.__new__(cls)
+        result.kind = kind
+        result.topics = topics
+        result.filtered = filtered
+        result.topics_hash = topics_hash
+        result.version = version
+        return result
+
+    @classmethod
+    def pass_through(cls) -> TopicListingResult:
+        """This lister does not take the request: the next one is asked (the same as returning ``None``)."""
+        return _PASS_THROUGH
+
+    @classmethod
+    def success(
+        cls,
+        topics: Topics,
+        filtered: bool = False,
+        *,
+        topics_hash: str | None = None,
+        version: str | int | None = None,
+    ) -> TopicListingResult:
+        """These are the topics, and nobody else is asked; an empty sequence is an authoritative "none".
+
+        Raises :exc:`ValueError` for ``None``, and :exc:`TypeError` for what cannot be topics (a plain string, say).
+        """
+        if topics is None:
+            raise ValueError("Topics list cannot be null in success result")
+        if not isinstance(topics, Listing | Selection | pa.Array | pa.ChunkedArray):
+            if isinstance(topics, str | bytes) or not isinstance(topics, Sequence):
+                raise TypeError(
+                    "topics must be a sequence of full names, an Arrow string array or a broker_core.Listing, "
+                    f"not {type(topics).__name__}"
+                )
+        if not isinstance(filtered, bool):
+            raise TypeError(f"filtered must be a bool, not {type(filtered).__name__}")
+        if topics_hash is not None and not isinstance(topics_hash, str):
+            raise TypeError(f"topics_hash must be a string, not {type(topics_hash).__name__}")
+        if version is not None and not isinstance(version, str | int):
+            raise TypeError(f"version must be a string or an integer, not {type(version).__name__}")
+        return cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version)
+
+    @classmethod
+    def unchanged(cls, topics_hash: str) -> TopicListingResult:
+        """The topics hash to the ``topics_hash`` that the request carries; legal only where it carries that hash."""
+        if not isinstance(topics_hash, str) or not topics_hash:
+            raise ValueError("unchanged() needs the topics hash that the request carries")
+        return cls._make(AnswerKind.UNCHANGED, (), False, topics_hash, None)
+
+    @property
+    def is_pass_through(self) -> bool:
+        return self.kind is AnswerKind.PASS_THROUGH
+
+    def __repr__(self) -> str:
+        if self.kind is AnswerKind.SUCCESS:
+            return f"TopicListingResult.success(<{len(self.topics)} topics>, filtered={self.filtered})"
+        if self.kind is AnswerKind.UNCHANGED:
+            return f"TopicListingResult.unchanged({self.topics_hash!r})"
+        return "TopicListingResult.pass_through()"
+
+
+_PASS_THROUGH = TopicListingResult._make(AnswerKind.PASS_THROUGH, (), False, None, None)
+
+
+class DefaultLister(Protocol):
+    """Where topics live when no plugin answers: the catalogue, or the brokers upstream."""
+
+    @property
+    def name(self) -> str:
+        """What ``explain`` and the metrics call it: ``catalog`` or ``upstream``."""
+
+    def list_now(self, request: ListingRequest) -> TopicListingResult | None:
+        """The answer if it takes no waiting at all (a snapshot in memory that is current), else ``None``."""
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""

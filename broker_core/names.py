@@ -1,0 +1,215 @@
+"""Names of namespaces and topics, one at a time and strictly.
+
+What is allowed is Pulsar's own rule (``NamespaceName``, ``TopicName``, ``NamedEntity``, ``SystemTopicNames`` of the
+broker, 5.0): a namespace is ``tenant/namespace`` of ``[-=:.\\w]`` (ASCII), a topic is
+``domain://tenant/namespace/local``, and a partition is a topic whose local name ends in ``-partition-N`` with a
+canonical ``N``. For whole columns of names see :mod:`broker_core.name_columns`.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from broker_core.errors import InvalidName
+
+__all__ = [
+    "DOMAINS",
+    "MAX_NAME_BYTES",
+    "NON_PERSISTENT",
+    "PARTITION_SUFFIX",
+    "PERSISTENT",
+    "SYSTEM_LOCAL_NAMES",
+    "SYSTEM_LOCAL_SUFFIX",
+    "SYSTEM_NAME_PREFIXES",
+    "Mode",
+    "NamespaceName",
+    "TopicName",
+    "check_local_name",
+    "is_system_topic",
+    "partition_index",
+    "partitioned_local_name",
+]
+
+PERSISTENT: Final = "persistent"
+NON_PERSISTENT: Final = "non-persistent"
+DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
+PARTITION_SUFFIX: Final = "-partition-"
+
+#: A name longer than this (UTF-8 bytes) is refused: the metadata store of a real broker could not hold it, and the
+#: length of a pre-encoded name must stay small and known.
+MAX_NAME_BYTES: Final = 32_767
+
+SYSTEM_LOCAL_NAMES: Final = frozenset(
+    {
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_segments",
+        "__transaction_buffer_snapshot_indexes",
+    }
+)
+SYSTEM_LOCAL_SUFFIX: Final = "__transaction_pending_ack"
+SYSTEM_NAME_PREFIXES: Final = (
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_",
+)
+
+_ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
+_CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+_MAX_INDEX: Final = 2**31 - 1  # partitions are counted in a Java int
+
+
+class Mode(enum.IntEnum):
+    """Which topics a listing is about; the numbers are those of ``CommandGetTopicsOfNamespace.Mode``."""
+
+    PERSISTENT = 0
+    NON_PERSISTENT = 1
+    ALL = 2
+
+    @classmethod
+    def parse(cls, text: str) -> Mode:
+        """``"persistent"``, ``"NON_PERSISTENT"``, ``"all"`` ... ; anything else is an :exc:`InvalidName`."""
+        try:
+            return cls[text.strip().upper().replace("-", "_")]
+        except KeyError:
+            raise InvalidName(f"Invalid mode {text!r}: one of persistent, non-persistent, all") from None
+
+    def lists(self, domain: str) -> bool:
+        """Whether topics of this domain belong into a listing of this mode."""
+        if self is Mode.ALL:
+            return domain in DOMAINS
+        return domain == (PERSISTENT if self is Mode.PERSISTENT else NON_PERSISTENT)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamespaceName:
+    """A namespace; ``str()`` is ``tenant/namespace``. Building one checks both parts."""
+
+    tenant: str
+    namespace: str
+
+    def __post_init__(self) -> None:
+        for what, part in (("tenant", self.tenant), ("namespace", self.namespace)):
+            if not _ENTITY.fullmatch(part):
+                raise InvalidName(
+                    f"Invalid namespace name {f'{self.tenant}/{self.namespace}'!r}: the {what} {part!r} must be one or "
+                    "more of letters, digits, '_', '-', '=', ':' and '.'"
+                )
+
+    @classmethod
+    def parse(cls, text: str) -> NamespaceName:
+        """The namespace written as ``tenant/namespace``; an :exc:`InvalidName` says what is wrong with it."""
+        return _parse_namespace(text)
+
+    def __str__(self) -> str:
+        return f"{self.tenant}/{self.namespace}"
+
+
+@lru_cache(maxsize=4096)
+def _parse_namespace(text: str) -> NamespaceName:
+    parts = text.split("/")
+    if len(parts) != 2:
+        raise InvalidName(f"Invalid namespace name {_shown(text)}: expected tenant/namespace")
+    return NamespaceName(*parts)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicName:
+    """One topic; ``str()`` is its full name ``domain://tenant/namespace/local``. Building one checks all parts."""
+
+    domain: str
+    namespace: NamespaceName
+    local: str
+
+    def __post_init__(self) -> None:
+        if self.domain not in DOMAINS:
+            raise InvalidName(
+                f"Invalid topic domain {_shown(self.domain)}: one of persistent, non-persistent"
+            )
+        check_local_name(self.local)
+
+    @classmethod
+    def parse(cls, text: str) -> TopicName:
+        """The topic of a full name; an :exc:`InvalidName` says what is wrong with it."""
+        domain, separator, rest = text.partition("://")
+        parts = rest.split("/", 2)
+        if not separator or len(parts) != 3:
+            raise InvalidName(f"Invalid topic name {_shown(text)}: expected domain://tenant/namespace/topic")
+        return cls(domain, NamespaceName(parts[0], parts[1]), parts[2])
+
+    def __str__(self) -> str:
+        return f"{self.domain}://{self.namespace}/{self.local}"
+
+    @property
+    def partition(self) -> int:
+        """The index of the partition that this name is, or -1."""
+        return partition_index(self.local)
+
+    @property
+    def partitioned_name(self) -> TopicName:
+        """The topic that this name is a partition of; itself where it is none."""
+        if self.partition < 0:
+            return self
+        return TopicName(self.domain, self.namespace, partitioned_local_name(self.local))
+
+    @property
+    def is_system(self) -> bool:
+        """Whether the broker keeps this topic for itself and hides it from listings (reference 2.6)."""
+        return is_system_topic(self.domain, self.namespace, self.local)
+
+
+def check_local_name(local: str) -> None:
+    """Raise an :exc:`InvalidName` unless ``local`` can be the last part of a topic's name."""
+    if not local:
+        raise InvalidName("Invalid topic name: the local name is empty")
+    if "/" in local:
+        raise InvalidName(f"Invalid topic name {_shown(local)}: a local name has no '/'")
+    if "\0" in local:
+        raise InvalidName(f"Invalid topic name {_shown(local)}: a local name has no NUL character")
+    try:
+        size = len(local.encode())
+    except UnicodeEncodeError:
+        raise InvalidName(
+            f"Invalid topic name {_shown(local)}: it is not valid Unicode (a lone surrogate)"
+        ) from None
+    if size > MAX_NAME_BYTES:
+        raise InvalidName(f"Invalid topic name {_shown(local)}: {size} bytes, at most {MAX_NAME_BYTES}")
+
+
+def partition_index(local: str) -> int:
+    """``N`` of a local name that ends in ``-partition-N``, or -1.
+
+    Only a canonical index counts, as in Java's ``TopicName``: ``x-partition-007``, ``x-partition--1`` and
+    ``x-partition-`` are no partitions; neither is a bare ``-partition-3``, which would leave no name.
+    """
+    base, separator, index = local.rpartition(PARTITION_SUFFIX)
+    if (
+        separator
+        and base
+        and len(index) <= 10
+        and _CANONICAL_INDEX.fullmatch(index)
+        and int(index) <= _MAX_INDEX
+    ):
+        return int(index)
+    return -1
+
+
+def partitioned_local_name(local: str) -> str:
+    """The local name without its partition suffix, if it has one."""
+    return local[: local.rindex(PARTITION_SUFFIX)] if partition_index(local) >= 0 else local
+
+
+def is_system_topic(domain: str, namespace: NamespaceName, local: str) -> bool:
+    """Whether a name is one of the topics that brokers keep for themselves, partitions of them included."""
+    base = partitioned_local_name(local)
+    if base in SYSTEM_LOCAL_NAMES or base.endswith(SYSTEM_LOCAL_SUFFIX):
+        return True
+    return f"{domain}://{namespace}/{base}".startswith(SYSTEM_NAME_PREFIXES)
+
+
+def _shown(text: str) -> str:
+    """A name as an error shows it: quoted, escaped and cut, since it may be hostile and long."""
+    return repr(text if len(text) <= 200 else text[:200] + "…")

@@ -1,0 +1,224 @@
+"""Topics patterns: what a Pulsar broker matches, by RE2 only, and what can be known of a pattern before it runs.
+
+A pattern loses its scheme and must then match ``tenant/namespace/topic`` in full, where the topic has no partition
+suffix (reference 2.4, ``TopicsPatternFactory``). Two engines run the same text: google-re2, which compiles and bounds it
+and gives its range, and Arrow's RE2 kernel, which runs it over a column. A pattern that RE2 refuses is never given to a
+backtracking engine; it is *unsupported* where another dialect may know it, and an :exc:`InvalidPattern` where none does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import re2
+
+from broker_core.errors import InvalidPattern
+from broker_core.names import DOMAINS, TopicName
+from broker_core.pattern_syntax import Shape, close_quote, has_any_byte, malformation, plain_shape, read_shape
+
+__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern", "strip_scheme"]
+
+#: Default for the longest pattern that is compiled, in UTF-16 code units with its scheme (Java's ``String.length``).
+MAX_LENGTH: Final = 1024
+
+# What RE2 may spend on a compiled program. `(.*){1000}` (10,000 instructions) fits, `(\pL|\pN){300}` (400,000, a quarter
+# of a second to compile) does not.
+_MAX_MEMORY: Final = 2 * 1024 * 1024
+_RANGE_LENGTH: Final = 512
+_BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
+_NO_NAMES: Final = pa.array([], pa.large_string())
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MAX_MEMORY
+    return options
+
+
+_OPTIONS: Final = _options()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsPattern:
+    """One compiled pattern.
+
+    ``raw`` is what the client sent, ``text`` the same without its scheme. ``supported`` is false where RE2 cannot run it
+    (``reason`` says why); nothing else is known of it then. ``literal`` is the one matched form (``tenant/ns/topic``)
+    that can match, ``ranges`` are half-open ``[low, high)`` bounds of the matched form in UTF-8 order, sorted and
+    disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of every match, longest
+    first. ``exact_range`` says that all of the only range matches unless it has a newline.
+    """
+
+    raw: str
+    text: str
+    reason: str | None = None
+    literal: str | None = None
+    ranges: tuple[tuple[bytes, bytes], ...] = ()
+    exact_range: bool = False
+    required: tuple[str, ...] = ()
+    match_all: bool = False
+    #: The text that both engines run: anchored at both ends. Empty where unsupported.
+    anchored: str = ""
+
+    @property
+    def supported(self) -> bool:
+        return self.reason is None
+
+    @property
+    def plan(self) -> str:
+        """How a listing is narrowed: ``all``, ``literal``, ``range``, ``scan``, or ``unsupported``."""
+        if not self.supported:
+            return "unsupported"
+        if self.match_all:
+            return "all"
+        if self.literal is not None:
+            return "literal"
+        return "range" if self.ranges else "scan"
+
+    def match_column(self, matched: pa.LargeStringArray) -> pa.BooleanArray:
+        """Which matched forms (``tenant/namespace/topic`` without partition suffix) match in full."""
+        if self.match_all:
+            return pc.is_valid(matched)
+        if not self.supported:
+            raise InvalidPattern(f"Unsupported topics pattern {_shown(self.raw)}: {self.reason}")
+        return pc.match_substring_regex(matched, self.anchored)
+
+    def matches(self, name: str) -> bool:
+        """Whether one full topic name matches."""
+        topic = TopicName.parse(name).partitioned_name
+        if self.match_all:
+            return True
+        form = pa.array([f"{topic.namespace}/{topic.local}"], pa.large_string())
+        return bool(self.match_column(form)[0].as_py())
+
+
+@lru_cache(maxsize=2048)
+def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH) -> TopicsPattern:
+    """Compile a topics pattern as a client sends it.
+
+    ``max_length`` counts UTF-16 code units of ``raw``; what is longer is never compiled and so unsupported. Raises
+    :exc:`InvalidPattern` for what is no regular expression in any dialect, for ``\\C`` and for an unknown scheme.
+    """
+    try:
+        length = len(raw.encode("utf-16-le")) // 2
+    except UnicodeEncodeError:
+        raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: it is not valid Unicode") from None
+    text = strip_scheme(raw)
+    if length > max_length:
+        return TopicsPattern(raw, text, reason=f"longer than the maximum of {max_length}")
+    if text == ".*":
+        return TopicsPattern(raw, text, match_all=True, anchored=r"(?s)\A.*\z")
+    shape = plain_shape(text)
+    if shape is not None:
+        return _planned(raw, text, shape, None)
+    try:
+        # The raw text first: wrapped, `x)|(?:.*` would turn into a pattern that is fine, and another one.
+        re2.compile(text, _OPTIONS)
+        if has_any_byte(text):
+            raise InvalidPattern(
+                f"Invalid topics pattern {_shown(raw)}: \\C is not allowed, it matches single bytes"
+            )
+        engine = re2.compile(_anchored(text), _OPTIONS)
+        pc.match_substring_regex(_NO_NAMES, _anchored(text))
+    except (re2.error, pa.ArrowInvalid) as error:
+        return _refused(raw, text, error)
+    return _planned(raw, text, read_shape(text), engine)
+
+
+def _anchored(text: str) -> str:
+    return rf"\A(?:{close_quote(text)})\z"
+
+
+def _refused(raw: str, text: str, error: Exception) -> TopicsPattern:
+    why = malformation(text)
+    if why is not None:
+        raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: {why}") from None
+    message = error.args[0] if error.args else ""
+    if isinstance(message, bytes):
+        message = message.decode(errors="replace")
+    return TopicsPattern(raw, text, reason=f"RE2 refuses it: {_cut(str(message))}")
+
+
+def _planned(raw: str, text: str, shape: Shape, engine: Any) -> TopicsPattern:
+    anchored = _anchored(text)
+    if shape.literal is not None:
+        low = shape.literal.encode()
+        return TopicsPattern(
+            raw,
+            text,
+            literal=shape.literal,
+            ranges=((low, low + b"\0"),),
+            required=shape.required,
+            anchored=anchored,
+        )
+    prefix = (shape.prefix or "").encode()
+    by_prefix = ((prefix, prefix + _BEHIND_ALL),) if prefix else ()
+    if shape.any_tail:
+        ranges, exact = by_prefix, bool(prefix)
+    elif shape.asserts:
+        # RE2's range does not hold for patterns with assertions such as \b inside.
+        ranges, exact = by_prefix, False
+    else:
+        ranges, exact = _ranges(shape, engine), False
+    return TopicsPattern(
+        raw, text, ranges=ranges, exact_range=exact, required=shape.required, anchored=anchored
+    )
+
+
+def _ranges(shape: Shape, engine: Any) -> tuple[tuple[bytes, bytes], ...]:
+    engines = [engine]
+    if shape.alternatives:
+        try:
+            engines = [re2.compile(_anchored(part), _OPTIONS) for part in shape.alternatives]
+        except re2.error:
+            engines = [engine]  # a part that does not stand alone: the bounds of the whole pattern hold too
+    return _merged([_range(each) for each in engines])
+
+
+def _range(engine: Any) -> tuple[bytes, bytes] | None:
+    """The half-open bounds of what an anchored pattern can match, or ``None`` where RE2 gives none."""
+    try:
+        low, high = engine.possiblematchrange(_RANGE_LENGTH)
+    except re2.error:
+        return None
+    return bytes(low), bytes(high) + b"\0"
+
+
+def _merged(ranges: list[tuple[bytes, bytes] | None]) -> tuple[tuple[bytes, bytes], ...]:
+    """Sorted, disjoint bounds; empty where one of them is unbounded, and so all of them together are."""
+    merged: list[tuple[bytes, bytes]] = []
+    for bounds in sorted(bounds for bounds in ranges if bounds is not None):
+        if merged and bounds[0] <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], bounds[1]))
+        else:
+            merged.append(bounds)
+    return () if None in ranges else tuple(merged)
+
+
+def strip_scheme(raw: str) -> str:
+    """A pattern without its scheme, by the broker's own rule (``TopicsPatternFactory``, reference 2.4).
+
+    The text before the first ``://`` must end in a domain; what is in front of the domain (``^``, say) is kept, what is
+    behind a second ``://`` is lost. Raises :exc:`InvalidPattern` for any other scheme.
+    """
+    head, separator, rest = raw.partition("://")
+    if not separator:
+        return raw
+    rest = rest.partition("://")[0]
+    for domain in sorted(DOMAINS, key=len, reverse=True):
+        if head.endswith(domain):
+            return head[: -len(domain)] + rest
+    raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: Does not support topic domain: {_cut(head)}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+def _shown(raw: str) -> str:
+    return repr(_cut(raw))
