@@ -1,0 +1,7 @@
+"""HTTP beside the protocols: metrics for Prometheus, and health for whoever runs the server."""
+
+from __future__ import annotations
+
+from broker_core.http.server import HttpListenError, HttpServer, Readiness
+
+__all__ = ["HttpListenError", "HttpServer", "Readiness"]

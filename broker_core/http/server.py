@@ -1,0 +1,147 @@
+"""The HTTP server: ``/metrics``, ``/-/live`` and ``/-/ready``, everything else a 404 in JSON.
+
+It runs on the event loop of the broker, so what it answers must be quick, and it is bounded in what it reads: no request
+has a body, and a peer that sends nothing is closed.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["HttpListenError", "HttpServer", "Readiness"]
+
+_MAX_LINE_BYTES: Final = 4096
+_MAX_HEADERS: Final = 64
+_MAX_BODY_BYTES: Final = 1024
+#: Seconds that an idle connection stays; longer than the usual interval of a scrape.
+_IDLE_TIMEOUT: Final = 75.0
+#: Seconds that a request under way may take when the server stops.
+_STOP_TIMEOUT: Final = 2.0
+
+
+class Readiness(enum.Enum):
+    """What ``/-/ready`` says; only ``ready`` is a 200."""
+
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+class HttpListenError(BrokerCoreError):
+    """The address of ``[http] listen`` cannot be listened on; the message names it."""
+
+
+class HttpServer:
+    """Serves one registry of metrics and one readiness, from :meth:`start` to :meth:`stop`."""
+
+    def __init__(self, registry: CollectorRegistry, readiness: Callable[[], Readiness]) -> None:
+        self._registry = registry
+        self._readiness = readiness
+        self._runner: web.AppRunner | None = None
+        self._address: tuple[str, int] | None = None
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; port 0 is a free one. Raises :exc:`HttpListenError`."""
+        app = web.Application(middlewares=[_errors_in_json], client_max_size=_MAX_BODY_BYTES)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/-/live", self._live)
+        app.router.add_get("/-/ready", self._ready)
+        runner = web.AppRunner(
+            app,
+            handle_signals=False,
+            access_log=None,
+            keepalive_timeout=_IDLE_TIMEOUT,
+            shutdown_timeout=_STOP_TIMEOUT,
+            max_line_size=_MAX_LINE_BYTES,
+            max_field_size=_MAX_LINE_BYTES,
+            max_headers=_MAX_HEADERS,
+        )
+        await runner.setup()
+        assert runner.server is not None
+        # aiohttp has no public place for a request class; on_response_prepare misses what is no request at all.
+        make_request = functools.partial(app._make_request, _cls=_QuietRequest)  # noqa: SLF001
+        runner.server.request_factory = make_request
+        try:
+            site = web.TCPSite(runner, host, port)
+            await site.start()
+        except OSError as error:
+            await runner.cleanup()
+            raise HttpListenError(
+                f"http.listen: cannot listen on {host} port {port}: {_reason(error)}"
+            ) from error
+        self._runner = runner
+        bound: Any = runner.addresses[0]
+        self._address = (bound[0], bound[1])
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port that is listened on."""
+        if self._address is None:
+            raise RuntimeError("the HTTP server is not listening")
+        return self._address
+
+    async def stop(self) -> None:
+        """Close the port and all connections; requests under way have two seconds. May be called again."""
+        runner, self._runner, self._address = self._runner, None, None
+        if runner is not None:
+            await runner.cleanup()
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
+        return web.Response(body=encode(self._registry), headers={hdrs.CONTENT_TYPE: content_type})
+
+    async def _live(self, _request: web.Request) -> web.Response:
+        return _json(200, {"status": "live"})
+
+    async def _ready(self, _request: web.Request) -> web.Response:
+        readiness = self._readiness()
+        return _json(200 if readiness is Readiness.READY else 503, {"status": readiness.value})
+
+
+class _QuietRequest(web.Request):
+    """Its response does not tell the versions of Python and aiohttp, and is not kept by caches."""
+
+    async def _prepare_hook(self, resp: web.StreamResponse) -> None:
+        await super()._prepare_hook(resp)
+        resp.headers.popall(hdrs.SERVER, None)
+        resp.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+
+
+@web.middleware
+async def _errors_in_json(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        return _json(404, {"error": f"there is nothing at {request.path}"})
+    except web.HTTPMethodNotAllowed as error:
+        allowed = ", ".join(sorted(error.allowed_methods))
+        response = _json(405, {"error": f"{request.path} does not take {request.method}, only {allowed}"})
+        response.headers[hdrs.ALLOW] = allowed
+        return response
+    except web.HTTPException as error:
+        return _json(error.status, {"error": error.reason})
+
+
+def _json(status: int, content: dict[str, str]) -> web.Response:
+    return web.Response(status=status, text=json.dumps(content) + "\n", content_type="application/json")
+
+
+def _reason(error: OSError) -> str:
+    """The reason without the address, which asyncio puts into its message in a form of its own."""
+    if isinstance(error, socket.gaierror) or not error.errno:
+        return error.strerror or str(error)
+    return os.strerror(error.errno).lower()

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from prometheus_client import CollectorRegistry, Counter
+
+from broker_core.http import HttpListenError, HttpServer, Readiness
+
+
+class Served:
+    """A server on a free port, and what it says."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.readiness = Readiness.READY
+        self.server = HttpServer(self.registry, lambda: self.readiness)
+
+    @property
+    def url(self) -> str:
+        host, port = self.server.address
+        return f"http://{host}:{port}"
+
+    async def raw(self, request: bytes) -> bytes:
+        """Everything that is answered to these bytes, to the end of the connection."""
+        reader, writer = await asyncio.open_connection(*self.server.address)
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    served = Served()
+    await served.server.start("127.0.0.1", 0)
+    yield served
+    await served.server.stop()
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
+
+
+async def test_metrics_are_prometheus_text(served: Served, session: aiohttp.ClientSession) -> None:
+    Counter("tries", "How often.", registry=served.registry).inc(3)
+    async with session.get(served.url + "/metrics") as answer:
+        assert answer.status == 200
+        assert answer.content_type == "text/plain"
+        assert "tries_total 3.0" in await answer.text()
+
+
+async def test_metrics_are_openmetrics_for_whoever_asks_for_it(
+    served: Served, session: aiohttp.ClientSession
+) -> None:
+    async with session.get(
+        served.url + "/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"}
+    ) as answer:
+        assert answer.content_type == "application/openmetrics-text"
+        assert (await answer.text()).endswith("# EOF\n")
+
+
+@pytest.mark.parametrize(
+    ("readiness", "status"), [(Readiness.STARTING, 503), (Readiness.READY, 200), (Readiness.DRAINING, 503)]
+)
+async def test_ready_only_when_ready_and_alive_always(
+    served: Served, session: aiohttp.ClientSession, readiness: Readiness, status: int
+) -> None:
+    served.readiness = readiness
+    async with session.get(served.url + "/-/ready") as answer:
+        assert (answer.status, await answer.json()) == (status, {"status": readiness.value})
+    async with session.get(served.url + "/-/live") as answer:
+        assert (answer.status, await answer.json()) == (200, {"status": "live"})
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics/", "/-/", "/%00", "/../etc/passwd", "/metrics/more"])
+async def test_anything_else_is_a_404_in_json(
+    served: Served, session: aiohttp.ClientSession, path: str
+) -> None:
+    async with session.get(served.url + path) as answer:
+        assert answer.status == 404
+        assert "nothing at" in (await answer.json())["error"]
+
+
+async def test_only_get_and_head(served: Served, session: aiohttp.ClientSession) -> None:
+    async with session.post(served.url + "/metrics", data=b"x") as answer:
+        assert answer.status == 405
+        assert answer.headers["Allow"] == "GET, HEAD"
+        assert "does not take POST" in (await answer.json())["error"]
+    async with session.head(served.url + "/-/live") as answer:
+        assert answer.status == 200
+
+
+async def test_no_answer_tells_what_serves_it(served: Served, session: aiohttp.ClientSession) -> None:
+    for path in ("/metrics", "/-/live", "/-/ready", "/absent"):
+        async with session.get(served.url + path) as answer:
+            assert "Server" not in answer.headers
+            assert answer.headers["Cache-Control"] == "no-store"
+    for wrong in (
+        b"no request\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n" + b"\0" * 100,
+        b"GET /" + b"a" * 9000 + b"\r\n\r\n",
+    ):
+        said = (await served.raw(wrong)).lower()
+        assert said.startswith(b"http/1.")
+        assert b"server:" not in said
+        assert b"aiohttp/" not in said
+
+
+async def test_requests_are_bounded(served: Served) -> None:
+    long_line = b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+    long_header = b"GET /-/live HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 5000 + b"\r\n\r\n"
+    many_headers = b"GET /-/live HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 200 + b"\r\n"
+    for request in (long_line, long_header, many_headers):
+        assert (await served.raw(request)).split(b" ")[1] == b"400"
+
+
+async def test_a_port_in_use_is_named(served: Served) -> None:
+    host, port = served.server.address
+    with pytest.raises(
+        HttpListenError, match=f"http.listen: cannot listen on {host} port {port}: address already in use"
+    ):
+        await HttpServer(CollectorRegistry(), lambda: Readiness.READY).start(host, port)
+
+
+async def test_a_host_that_is_not_ours_is_named() -> None:
+    with pytest.raises(HttpListenError, match=r"cannot listen on 203\.0\.113\.1 port 0: "):
+        await HttpServer(CollectorRegistry(), lambda: Readiness.READY).start("203.0.113.1", 0)
+
+
+async def test_stopping_frees_the_port_and_may_be_repeated(served: Served) -> None:
+    host, port = served.server.address
+    await served.server.stop()
+    await served.server.stop()
+    with pytest.raises(RuntimeError, match="not listening"):
+        _ = served.server.address
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind((host, port))
+
+
+async def test_a_connection_that_is_open_does_not_delay_the_stop(served: Served) -> None:
+    reader, writer = await asyncio.open_connection(*served.server.address)
+    writer.write(b"GET /-/live HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b'{"status": "live"}' in await reader.readuntil(b"}")
+    async with asyncio.timeout(5):
+        await served.server.stop()
+        await reader.read()
+    writer.close()
+    await writer.wait_closed()
