@@ -44,6 +44,7 @@ if [ ! -x $uv ] || ! grep -q "^uv==$($uv --version | cut -d' ' -f2) " requiremen
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 fi
 
+[ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
 export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 $uv pip install --quiet --require-hashes -r requirements/dev.txt
 # Without build isolation: the build backend is in the lock too, so nothing unlocked is fetched.
