@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from broker_core import ListingRequest, Mode, NamespaceName, TopicListingResult, hookimpl
 from pydantic import BaseModel
+
+from broker_core import ListingRequest, Mode, NamespaceName, TopicListingResult, hookimpl
 
 
 class TenantFilterSettings(BaseModel):
@@ -31,7 +32,7 @@ class TenantFilter:
     @hookimpl
     async def broker_core_visible(self, request: ListingRequest, topics: pa.LargeStringArray) -> pa.Array:
         visible = pc.match_substring(topics, f"://{request.namespace}/shared.")
-        if tenant := request.properties.get("tenant"):  # as the consumer says: it selects, it does not authorize
+        if tenant := request.properties.get("tenant"):  # a claim: it selects only
             visible = pc.or_(visible, pc.match_substring(topics, f"://{request.namespace}/{tenant}."))
         return visible
 
