@@ -1,1 +1,29 @@
-"""The testing kit for authors of plugins."""
+"""The testing kit for authors of plugins: a server in one line, and a question as a plugin gets it.
+
+    async with serve(plugins={"mine": plugin}, topics=["persistent://public/default/a"]) as server:
+        assert (await server.list("public/default", pattern="a.*")).topics == [...]
+
+Tests that are not async use the fixture ``broker_core_serve`` (:mod:`broker_core.testing.pytest_plugin`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broker_core.testing.blocking import BlockingServer
+    from broker_core.testing.requests import listing_request
+    from broker_core.testing.server import Server, serve
+
+__all__ = ["BlockingServer", "Server", "listing_request", "serve"]
+
+_HOMES = {"BlockingServer": "blocking", "Server": "server", "listing_request": "requests", "serve": "server"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: pytest loads this package in every run, and must not start slower for it."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
