@@ -1,0 +1,62 @@
+"""One real broker for all scenes; gateways are cheap, so each scene has its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.gate import Gate
+from tests.interop.pulsar_peer import PeerUnavailable, PulsarBroker
+from tests.interop.stage import Stage
+from tests.support.served import Served
+from tests.support.vectors import pattern_vectors
+
+
+def gateway_settings(broker: PulsarBroker, gate: Gate | None = None) -> dict[str, dict[str, object]]:
+    """The tables of a gateway before ``broker``, with the plugin of the scenes where there is a ``gate``."""
+    tables: dict[str, dict[str, object]] = {"upstream": {"service_url": broker.service_url}}
+    if gate is not None:
+        tables["plugins"] = {"enabled": ["gate"], "gate": gate.settings}
+    return tables
+
+
+@pytest.fixture(scope="session")
+def pulsar_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarBroker]:
+    """A real Pulsar broker with the hostile names of the recorded vectors in it."""
+    try:
+        broker = PulsarBroker(tmp_path_factory.mktemp("pulsar"))
+    except PeerUnavailable as error:
+        pytest.skip(str(error))
+    vectors = pattern_vectors()
+    broker.populate({vectors["namespace"]: vectors["stored_names"]})
+    with broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def gateway(pulsar_broker: PulsarBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway without plugins."""
+    with Served(tmp_path_factory.mktemp("gateway"), gateway_settings(pulsar_broker)) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def new_stage(
+    pulsar_broker: PulsarBroker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Stage]]:
+    """Makes the stage of a scene: a gateway with the plugin `gate`, whose circuit no other scene can open."""
+    gateways: list[Served] = []
+
+    def make(name: str) -> Stage:
+        folder: Path = tmp_path_factory.mktemp(name)
+        gate = Gate(folder)
+        served = Served(folder, gateway_settings(pulsar_broker, gate), python_path=gate.site)
+        gateways.append(served)
+        served.start()
+        return Stage(pulsar_broker, served.service_url, gate, folder)
+
+    yield make
+    codes = [served.stop() for served in gateways]
+    assert codes == [0] * len(codes), "a gateway did not end cleanly"

@@ -1,0 +1,151 @@
+"""The clients of the scenes: programs of their own with the official, unmodified client libraries in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support.lines import ProgramLines
+
+__all__ = ["JavaConsumers", "PythonConsumer"]
+
+_HERE = Path(__file__).resolve().parent
+_EXAMPLE = _HERE.parents[1] / "examples" / "regex_consumer" / "regex_consumer.py"
+
+
+class _Program:
+    """A subprocess with its lines; ended when the scene ends. A context manager."""
+
+    def __init__(self, command: list[str], log: Path) -> None:
+        with log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=dict(os.environ)
+            )
+        self._lines = ProgramLines(self._process)
+        self._log = log
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            error.add_note(f"{self._log.name}: {self._log.read_text(errors='replace')[-3000:]}")
+        self.end()
+
+    def end(self) -> None:
+        """End it; the subscriptions of its consumers stay."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class PythonConsumer(_Program):
+    """The example `regex_consumer` with the official Python client."""
+
+    def __init__(self, log: Path, service_url: str, pattern: str, subscription: str) -> None:
+        super().__init__([sys.executable, str(_EXAMPLE), service_url, pattern, subscription], log)
+
+    def wait_subscribed(self, timeout: float = 60.0) -> None:
+        """Until `subscribe` has returned."""
+        self._lines.wait_for(lambda line: line == "ready", timeout, what="the Python client's subscription")
+
+    @property
+    def received(self) -> Counter[tuple[str, str]]:
+        """How often each (topic, text) came."""
+        return _messages(self._lines.all())
+
+    def wait_received(self, wanted: set[tuple[str, str]], timeout: float) -> None:
+        """Until all of these (topic, text) have come."""
+        self._lines.wait_until(
+            lambda lines: "yes" if wanted <= _messages(lines).keys() else None,
+            timeout,
+            what=f"messages {wanted}",
+        )
+
+
+def _messages(lines: list[str]) -> Counter[tuple[str, str]]:
+    pairs = (line.partition("\t") for line in lines if "\t" in line)
+    return Counter((topic, text) for topic, _, text in pairs)
+
+
+class JavaConsumers(_Program):
+    """One JVM with the official Java client and any number of regex consumers, each with an id of its own."""
+
+    def __init__(self, log: Path, jars: Path, service_url: str) -> None:
+        source = _HERE / "java" / "RegexConsumers.java"
+        logging = _HERE / "java" / "log4j2.xml"
+        command = ["java", "-Xmx256m", f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
+        # Two cores are shared with a broker: what makes the JVM start quickly is worth more than peak speed.
+        command += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", str(source), service_url]
+        super().__init__(command, log)
+        self._wait("ready", None, 120.0)
+
+    def subscribe(
+        self, name: str, pattern: str, *, properties: Mapping[str, str] | None = None, period: int = 1
+    ) -> None:
+        """Subscribe a regex consumer (its id is its subscription); raises what the client raised."""
+        self._order(
+            {
+                "do": "subscribe",
+                "id": name,
+                "pattern": pattern,
+                "subscription": name,
+                "period": period,
+                "properties": dict(properties or {}),
+            }
+        )
+        self._wait("subscribed", name, 60.0)
+
+    def partitions(self, topic: str) -> list[str]:
+        """The partitions of a topic (itself, where it has none), asked without creating it."""
+        self._order({"do": "partitions", "id": topic, "topic": topic, "create": False})
+        topics: list[str] = self._wait("partitions", topic, 60.0)["topics"]
+        return topics
+
+    def received(self, name: str) -> Counter[tuple[str, str]]:
+        """How often each (topic, text) came to a consumer."""
+        return _java_messages(self._lines.all(), name)
+
+    def wait_received(self, name: str, wanted: set[tuple[str, str]], timeout: float) -> None:
+        """Until all of these (topic, text) have come to a consumer."""
+        self._lines.wait_until(
+            lambda lines: "yes" if wanted <= _java_messages(lines, name).keys() else None,
+            timeout,
+            what=f"messages {wanted} at {name}",
+        )
+
+    def _order(self, order: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _wait(self, event: str, name: str | None, timeout: float) -> dict[str, Any]:
+        def wanted(line: str) -> bool:
+            said = json.loads(line)
+            return said.get("id") == name and said["event"] in (event, "failed")
+
+        said: dict[str, Any] = json.loads(self._lines.wait_for(wanted, timeout, what=f"{event} of {name}"))
+        if said["event"] == "failed":
+            raise RuntimeError(said["error"])
+        return said
+
+
+def _java_messages(lines: list[str], name: str) -> Counter[tuple[str, str]]:
+    said = map(json.loads, lines)
+    return Counter(
+        (each["topic"], each["text"]) for each in said if each["event"] == "message" and each["id"] == name
+    )

@@ -1,0 +1,9 @@
+"""A real Apache Pulsar standalone broker for tests and benchmarks, started from Maven Central's jars."""
+
+from __future__ import annotations
+
+from tests.interop.pulsar_peer.admin import Admin
+from tests.interop.pulsar_peer.broker import PulsarBroker
+from tests.interop.pulsar_peer.jars import PeerUnavailable, peer_jars
+
+__all__ = ["Admin", "PeerUnavailable", "PulsarBroker", "peer_jars"]

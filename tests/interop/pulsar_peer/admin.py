@@ -1,0 +1,83 @@
+"""The few calls of a broker's admin REST interface that scenes make."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+__all__ = ["Admin"]
+
+_PARTITIONED = "application/vnd.partitioned-topic-metadata+json"
+
+
+class Admin:
+    """A broker's ``/admin/v2``. Topics are full names (``persistent://tenant/namespace/local``)."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def create_namespace(self, namespace: str) -> None:
+        """Create ``tenant/namespace``; one that exists already is an error (409)."""
+        self._call("PUT", f"namespaces/{namespace}")
+
+    def create_topic(self, topic: str, partitions: int = 0) -> None:
+        """Create a topic; ``partitions=0`` makes a plain one."""
+        if partitions:
+            body = {"partitions": partitions, "properties": {}}
+            self._call("PUT", f"{_path(topic)}/partitions", body, _PARTITIONED)
+        else:
+            self._call("PUT", _path(topic))
+
+    def topics(self, namespace: str) -> set[str]:
+        """All persistent topics as REST lists them, partitions included, system topics not."""
+        return set(self._call("GET", f"persistent/{namespace}"))
+
+    def partitioned_topics(self, namespace: str) -> set[str]:
+        """The base names of the partitioned topics."""
+        return set(self._call("GET", f"persistent/{namespace}/partitioned"))
+
+    def subscriptions(self, topic: str) -> set[str]:
+        """The names of the subscriptions of a plain topic or of one partition."""
+        return set(self._call("GET", f"{_path(topic)}/subscriptions"))
+
+    def backlog(self, topic: str, subscription: str) -> int:
+        """How many messages a subscription has not acknowledged yet."""
+        stats = self._call("GET", f"{_path(topic)}/stats?getPreciseBacklog=true")
+        return int(stats["subscriptions"][subscription]["msgBacklog"])
+
+    def consumers(self, topic: str, subscription: str) -> int:
+        """How many consumers are connected to a subscription."""
+        stats = self._call("GET", f"{_path(topic)}/stats")
+        return len(stats["subscriptions"].get(subscription, {}).get("consumers", ()))
+
+    def ready(self) -> bool:
+        """Whether the broker serves: its tenant ``public`` is there (made when it is not)."""
+        try:
+            if "standalone" not in self._call("GET", "clusters"):
+                return False
+            if "public" not in self._call("GET", "tenants"):
+                self._call("PUT", "tenants/public", {"allowedClusters": ["standalone"]})
+            self._call("GET", "namespaces/public")
+        except (
+            urllib.error.URLError,
+            ConnectionError,
+            TimeoutError,
+        ):  # not listening, or 5xx while it starts
+            return False
+        return True
+
+    def _call(self, method: str, path: str, body: object = None, content: str = "application/json") -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/{path}", data, {"Content-Type": content}, method=method)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            answer = response.read()
+        return json.loads(answer) if answer else None
+
+
+def _path(topic: str) -> str:
+    domain, _, rest = topic.partition("://")
+    tenant, namespace, local = rest.split("/", 2)
+    return f"{domain}/{tenant}/{namespace}/{urllib.parse.quote(local, safe='')}"

@@ -1,0 +1,178 @@
+"""One standalone broker: populate its store while it is stopped, start it on free loopback ports, stop it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.interop.pulsar_peer.admin import Admin
+from tests.interop.pulsar_peer.jars import HERE, peer_jars
+from tests.support.ports import free_ports
+
+__all__ = ["PulsarBroker"]
+
+_START_SECONDS = 180
+_STOP_SECONDS = 30
+#: What Pulsar's own start script opens on JDK 17.
+_OPENS = (
+    "java.base/java.nio",
+    "java.base/jdk.internal.misc",
+    "java.base/java.util",
+    "java.base/java.util.zip",
+    "java.base/java.lang",
+    "java.base/sun.net",
+    "java.management/sun.management",
+    "jdk.management/com.sun.management.internal",
+)
+
+
+class PulsarBroker:
+    """A real standalone broker in ``folder`` (its data, its log, its configuration). A context manager.
+
+    ``heap`` is Java's notation and bounds heap and direct memory, each; ``settings`` override ``standalone.conf``.
+    Raises :exc:`~tests.interop.pulsar_peer.jars.PeerUnavailable` where this machine cannot run it.
+    """
+
+    def __init__(
+        self, folder: Path, *, heap: str = "512m", settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.folder = folder
+        self.heap = heap
+        self.settings = dict(settings or {})
+        self.jars = peer_jars()
+        self.binary_port = 0
+        self.http_port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def service_url(self) -> str:
+        """What clients connect to."""
+        return f"pulsar://127.0.0.1:{self.binary_port}"
+
+    @property
+    def admin(self) -> Admin:
+        """Its admin interface."""
+        return Admin(f"http://127.0.0.1:{self.http_port}/admin/v2")
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running broker."""
+        if self._process is None:
+            raise RuntimeError("the broker is not running")
+        return self._process.pid
+
+    def populate(self, topics: Mapping[str, Iterable[str]], *, heap: str = "1g") -> None:
+        """Write persistent topics (namespace -> local names) into the store of the stopped broker.
+
+        The metadata only: such topics list, but have no ledgers until somebody uses them.
+        """
+        if self._process is not None:
+            raise RuntimeError("the broker runs: its store is locked")
+        arguments = []
+        for number, (namespace, names) in enumerate(topics.items()):
+            listed = self.folder / f"names-{number}.txt"
+            with listed.open("w", encoding="utf-8", newline="\n") as out:
+                out.writelines(f"{name}\n" for name in names)
+            arguments += [namespace, str(listed)]
+        metadata = self.folder / "data" / "metadata"
+        metadata.parent.mkdir(parents=True, exist_ok=True)
+        self._run_java([f"-Xmx{heap}"], [str(HERE / "Populate.java"), str(metadata), *arguments])
+
+    def start(self) -> None:
+        """Start and wait until it serves; ports that somebody took meanwhile are replaced by others."""
+        for _ in range(3):
+            if self._start_once():
+                return
+        raise RuntimeError(f"the broker found no free port in three tries: see {self._log}")
+
+    def stop(self) -> None:
+        """Stop it, by force after half a minute; its data stays."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "broker.log"
+
+    def _start_once(self) -> bool:
+        self.binary_port, self.http_port = free_ports(2)
+        data = self.folder / "data"
+        data.mkdir(exist_ok=True)
+        config = self.folder / "standalone.conf"
+        own = {
+            "brokerServicePort": str(self.binary_port),
+            "webServicePort": str(self.http_port),
+            **self.settings,
+        }
+        lines = [f"{key}={value}\n" for key, value in own.items()]
+        # Of a repeated key java.util.Properties takes the last one.
+        config.write_text((HERE / "standalone.conf").read_text() + "".join(lines))
+        command = [
+            *("java", f"-Xms{self.heap}", f"-Xmx{self.heap}", f"-XX:MaxDirectMemorySize={self.heap}"),
+            f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}",
+            "-Dio.netty.tryReflectionSetAccessible=true",
+            *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENS),
+            *("-cp", f"{self.jars}/*", "org.apache.pulsar.PulsarStandaloneStarter"),
+            *(
+                "-c",
+                str(config),
+                "-nfw",
+                "-nss",
+                "--metadata-dir",
+                "./metadata",
+                "--bookkeeper-dir",
+                "./bookkeeper",
+            ),
+        ]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, cwd=data, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                self._process = None
+                said = self._log.read_text(errors="replace")
+                if "Address already in use" in said or "BindException" in said:
+                    shutil.rmtree(data / "bookkeeper", ignore_errors=True)
+                    return False
+                raise RuntimeError(f"the broker ended while it started:\n{said[-4000:]}")
+            if self.admin.ready():
+                return True
+            time.sleep(0.2)
+        self.stop()
+        raise RuntimeError(f"the broker did not serve within {_START_SECONDS} s: see {self._log}")
+
+    def _run_java(self, options: list[str], arguments: list[str]) -> None:
+        command = [
+            "java",
+            *options,
+            "-cp",
+            f"{self.jars}/*",
+            f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}",
+        ]
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{arguments[0]} failed:\n{(done.stdout + done.stderr)[-4000:]}")

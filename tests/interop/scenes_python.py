@@ -1,0 +1,83 @@
+"""Scenes of the official Python client, which lists without a pattern, sends no properties, and looks every 60 s.
+
+What it does about a topic with partitions that leaves the listing cannot be undone: it unsubscribes. So these scenes
+have such topics, and count subscriptions and messages at the broker.
+"""
+
+from __future__ import annotations
+
+from tests.interop.stage import Stage, partitions_of
+
+__all__ = ["loses_nothing_while_the_plugin_fails", "sees_what_the_plugin_shows"]
+
+#: Discovery happens every 60 s whatever the argument says; the rest is for a busy machine.
+_ONE_PERIOD = 60.0 + 30.0
+
+
+def sees_what_the_plugin_shows(stage: Stage) -> None:
+    """Messages of exactly the topics that are visible, and of one that is created after the subscription."""
+    namespace = stage.namespace("python-shown")
+    stage.gate.rule(namespace, hide="secret")
+    admin = stage.broker.admin
+    base = f"persistent://{namespace}"
+    for local, partitions in (("orders", 0), ("orders-p", 3), ("secret", 0), ("secret-p", 2), ("other", 0)):
+        admin.create_topic(f"{base}/{local}", partitions)
+    shown = [f"{base}/orders", *partitions_of(f"{base}/orders-p", 3)]
+    hidden = [f"{base}/secret", *partitions_of(f"{base}/secret-p", 2)]
+    wanted = stage.publish(shown, "early")
+    stage.publish([*hidden, f"{base}/other"], "early")
+
+    with stage.python_consumer("shown", f"{base}/(orders|secret).*") as consumer:
+        consumer.wait_subscribed()
+        consumer.wait_received(wanted, 30)
+        admin.create_topic(f"{base}/orders-late")
+        admin.create_topic(f"{base}/secret-late")
+        wanted |= stage.publish([f"{base}/orders-late"], "late")
+        stage.publish([f"{base}/secret-late", *hidden], "late")
+        consumer.wait_received(wanted, _ONE_PERIOD)
+        # The subscription to a hidden topic would have been made before the one to the new topic.
+        assert dict(consumer.received) == dict.fromkeys(wanted, 1)
+        for topic in (*shown, f"{base}/orders-late"):
+            assert admin.subscriptions(topic) == {"shown"}
+        for topic in (*hidden, f"{base}/secret-late", f"{base}/other"):
+            assert admin.subscriptions(topic) == set()
+
+    questions = stage.gate.questions(namespace)
+    assert {asked["pattern"] for asked in questions} == {None}
+    assert all(asked["client"].startswith("Pulsar-CPP-") for asked in questions)
+    assert all(not asked["properties"] for asked in questions)
+
+
+def loses_nothing_while_the_plugin_fails(stage: Stage) -> None:
+    """Two periods long the plugin fails: topics, subscriptions and their places stay, then a new topic is found."""
+    namespace = stage.namespace("python-failing")
+    admin = stage.broker.admin
+    base = f"persistent://{namespace}"
+    admin.create_topic(f"{base}/plain")
+    admin.create_topic(f"{base}/parts", 3)
+    topics = [f"{base}/plain", *partitions_of(f"{base}/parts", 3)]
+    wanted = stage.publish(topics, "before")
+
+    with stage.python_consumer("failing", f"{base}/.*") as consumer:
+        consumer.wait_subscribed()
+        consumer.wait_received(wanted, 30)
+        stage.gate.rule(namespace, fail=True)
+        admin.create_topic(f"{base}/late", 2)
+        late = stage.publish(partitions_of(f"{base}/late", 2), "late")
+        stage.gate.wait_for_failures(namespace, 2, 2 * _ONE_PERIOD)
+        # It still consumes what it had, and only that.
+        wanted |= stage.publish(topics, "meanwhile")
+        consumer.wait_received(wanted, 30)
+        assert dict(consumer.received) == dict.fromkeys(wanted, 1)
+        for topic in topics:
+            assert admin.subscriptions(topic) == {"failing"}
+        stage.gate.rule(namespace)
+        wanted |= late
+        consumer.wait_received(wanted, _ONE_PERIOD)
+        wanted |= stage.publish(topics, "after")
+        consumer.wait_received(wanted, 30)
+        # A subscription that had been deleted and made again would have sent everything twice.
+        assert dict(consumer.received) == dict.fromkeys(wanted, 1)
+        for topic in (*topics, *partitions_of(f"{base}/late", 2)):
+            assert admin.subscriptions(topic) == {"failing"}
+            assert admin.consumers(topic, "failing") == 1

@@ -1,0 +1,60 @@
+"""What a scene plays on: the real broker, the gateway before it, the plugin's rules, and a hand to publish with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pulsar
+
+from tests.interop.gate import Gate
+from tests.interop.programs import JavaConsumers, PythonConsumer
+from tests.interop.pulsar_peer import PulsarBroker
+
+__all__ = ["Stage", "partitions_of"]
+
+
+def partitions_of(topic: str, count: int) -> list[str]:
+    """The full names of a topic's partitions."""
+    return [f"{topic}-partition-{index}" for index in range(count)]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``service_url`` is what clients are given (the gateway's); ``folder`` takes their logs."""
+
+    broker: PulsarBroker
+    service_url: str
+    gate: Gate
+    folder: Path
+
+    def namespace(self, name: str) -> str:
+        """A new namespace ``public/NAME``."""
+        namespace = f"public/{name}"
+        self.broker.admin.create_namespace(namespace)
+        return namespace
+
+    def publish(self, topics: Iterable[str], text: str) -> set[tuple[str, str]]:
+        """Send ``text`` to each topic, looked up through the gateway; the pairs (topic, text) to expect."""
+        # The client logs to standard output otherwise.
+        logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(self.folder / "publisher.log"))
+        client = pulsar.Client(self.service_url, logger=logger)
+        try:
+            sent = set()
+            for topic in topics:
+                producer = client.create_producer(topic)
+                producer.send(text.encode())
+                producer.close()
+                sent.add((topic, text))
+            return sent
+        finally:
+            client.close()
+
+    def python_consumer(self, name: str, pattern: str) -> PythonConsumer:
+        """Start the Python client; ``name`` is its subscription."""
+        return PythonConsumer(self.folder / f"python-{name}.log", self.service_url, pattern, name)
+
+    def java_consumers(self, name: str) -> JavaConsumers:
+        """Start a JVM with the Java client."""
+        return JavaConsumers(self.folder / f"java-{name}.log", self.broker.jars, self.service_url)

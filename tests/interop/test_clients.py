@@ -1,0 +1,42 @@
+"""The official clients, unmodified, with the gateway as their service URL and a real broker behind it.
+
+The Python client looks for new topics once a minute. All scenes play at the same time, so that this is waited for once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pytest
+
+from tests.interop import scenes_java, scenes_python
+from tests.interop.stage import Stage
+
+pytestmark = pytest.mark.interop
+
+SCENES: dict[str, Callable[[Stage], None]] = {
+    "java-properties": scenes_java.is_told_by_its_properties,
+    "java-later": scenes_java.finds_what_is_created_later,
+    "java-failing": scenes_java.loses_nothing_while_the_plugin_fails,
+    "python-shown": scenes_python.sees_what_the_plugin_shows,
+    "python-failing": scenes_python.loses_nothing_while_the_plugin_fails,
+}
+_LONGEST = 400.0
+
+
+@pytest.fixture(scope="module")
+def playing(
+    request: pytest.FixtureRequest, new_stage: Callable[[str], Stage]
+) -> Iterator[dict[str, Future[None]]]:
+    """The scenes that were selected, all of them playing."""
+    wanted = [name for name in SCENES if any(f"[{name}]" in item.nodeid for item in request.session.items)]
+    stages = {name: new_stage(name) for name in wanted}
+    with ThreadPoolExecutor(len(wanted)) as threads:
+        # The longest begin first.
+        yield {name: threads.submit(SCENES[name], stages[name]) for name in reversed(wanted)}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_scene(playing: dict[str, Future[None]], scene: str) -> None:
+    playing[scene].result(_LONGEST)

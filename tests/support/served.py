@@ -1,0 +1,140 @@
+"""`broker-core serve` as operators run it: a process of its own, a TOML file, and a line when it is ready."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.support.lines import ProgramLines
+
+__all__ = ["Served", "broker_core_command", "to_toml"]
+
+
+def broker_core_command() -> str:
+    """The command `broker-core` of the environment that the tests run in."""
+    return str(Path(sys.executable).parent / "broker-core")
+
+
+def to_toml(settings: Mapping[str, Any]) -> str:
+    """Nested mappings as TOML: values first, then tables."""
+    return "\n".join(_table(settings, ())) + "\n"
+
+
+def _table(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    lines = [f"[{'.'.join(path)}]"] if path else []
+    # A JSON text, number, boolean or list of these is TOML as well.
+    lines += [
+        f"{key} = {json.dumps(value)}" for key, value in settings.items() if not isinstance(value, Mapping)
+    ]
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            lines += _table(value, (*path, key))
+    return lines
+
+
+class Served:
+    """A served subprocess; a context manager. ``settings`` are the tables of the TOML file, on top of free ports.
+
+    ``folder`` takes the TOML file and the log; ``python_path`` is where more distributions (plugins) are found.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, Mapping[str, Any]],
+        *,
+        python_path: Path | None = None,
+        start_seconds: float = 60.0,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.config = folder / "broker-core.toml"
+        self.log = folder / "broker-core.log"
+        tables = {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            **{name: dict(table) for name, table in settings.items()},
+        }
+        tables["pulsar"].setdefault("listen", "127.0.0.1:0")
+        self.config.write_text(to_toml(tables), encoding="utf-8")
+        self._environment = dict(os.environ)
+        if python_path is not None:
+            self._environment["PYTHONPATH"] = str(python_path)
+        self._start_seconds = start_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self.ready: dict[str, str] = {}
+        #: Seconds from the start of the process to its line `ready`.
+        self.started_in = 0.0
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where Pulsar's protocol is spoken."""
+        host, _, port = self.ready["pulsar"].rpartition(":")
+        return host, int(port)
+
+    @property
+    def service_url(self) -> str:
+        """The URL for clients."""
+        return f"pulsar://{self.ready['pulsar']}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start and wait for the line `ready`."""
+        started = time.monotonic()
+        command = [broker_core_command(), "serve", "--config", str(self.config)]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=self._environment
+            )
+        lines = ProgramLines(self._process)
+        try:
+            line = lines.wait_for(
+                lambda said: said.startswith("ready "),
+                self._start_seconds,
+                what="the line `ready` of broker-core",
+            )
+        except BaseException as error:
+            self.kill()
+            error.add_note(self.log.read_text(errors="replace")[-4000:])
+            raise
+        self.started_in = time.monotonic() - started
+        self.ready = dict(pair.split("=", 1) for pair in line.split()[1:])
+
+    def stop(self) -> int:
+        """SIGTERM, and wait for the end; the exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        process.terminate()
+        try:
+            return process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
