@@ -5,13 +5,17 @@ A plugin needs no more than the names exported here.
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from broker_core.hookspecs import hookimpl
-from broker_core.listing import Listing
-from broker_core.listing_request import Asker, ListingRequest
-from broker_core.listing_result import TopicListingResult
-from broker_core.names import Mode, NamespaceName, TopicName
+if TYPE_CHECKING:
+    from broker_core.hookspecs import hookimpl
+    from broker_core.listing import Listing
+    from broker_core.listing_request import Asker, ListingRequest
+    from broker_core.listing_result import TopicListingResult
+    from broker_core.names import Mode, NamespaceName, TopicName
+
+    __version__: str
 
 __all__ = [
     "Asker",
@@ -25,7 +29,37 @@ __all__ = [
     "hookimpl",
 ]
 
-try:
-    __version__ = version("broker-core")
-except PackageNotFoundError:  # a source tree that nobody installed
-    __version__ = "0+unknown"
+_HOMES: Final = {
+    "Asker": "listing_request",
+    "Listing": "listing",
+    "ListingRequest": "listing_request",
+    "Mode": "names",
+    "NamespaceName": "names",
+    "TopicListingResult": "listing_result",
+    "TopicName": "names",
+    "hookimpl": "hookspecs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: Arrow and RE2 cost a start that `broker-core --help` has no use for."""
+    if name == "__version__":
+        return _version()
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("broker-core")
+    except PackageNotFoundError:  # a source tree that nobody installed
+        return "0+unknown"

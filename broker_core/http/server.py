@@ -1,7 +1,7 @@
 """The HTTP server: ``/metrics``, ``/-/live`` and ``/-/ready``, everything else a 404 in JSON.
 
-It runs on the event loop of the broker, so what it answers must be quick, and it is bounded in what it reads: no request
-has a body, and a peer that sends nothing is closed.
+It runs on the event loop of the broker, so what it answers must be quick, and it is bounded in what it reads: no
+request has a body, and a peer that sends nothing is closed.
 """
 
 from __future__ import annotations
