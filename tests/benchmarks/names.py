@@ -47,10 +47,15 @@ class Questions:
         return f"persistent://{self.namespace}/device-{turn * 7_919 % (self.size // 10):06d}.*"
 
     def infix(self, turn: int) -> str:
-        """An infix that 1,000 topics have; ``4 * size / 1000`` different ones."""
+        """An infix that 1,000 topics have; :attr:`infixes` different ones."""
         groups = self.size // _PER_TAG
         tag = _TAGS[turn // groups % len(_TAGS)][0]
         return f"persistent://{self.namespace}/.*-{tag}{turn % groups:04d}.*"
+
+    @property
+    def infixes(self) -> int:
+        """How many different infixes there are."""
+        return len(_TAGS) * (self.size // _PER_TAG)
 
     @property
     def everything(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,3 +60,16 @@ def new_stage(
     yield make
     codes = [served.stop() for served in gateways]
     assert codes == [0] * len(codes), "a gateway did not end cleanly"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where the broker cannot be had, one line of the summary says so, not one for each test."""
+    report = yield
+    if (
+        report.skipped
+        and "pulsar_broker" in getattr(item, "fixturenames", ())
+        and isinstance(report.longrepr, tuple)
+    ):
+        report.longrepr = (__file__, 1, report.longrepr[2])
+    return report

@@ -4,6 +4,8 @@ The file maps a namespace to its rules:
     "fail": true                   every listing raises
     "hide": "secret"               topics with this text in their name are masked out, for everybody
     "teams": {"blue": [names]}     who gives the property `team` gets these topics; who gives none passes
+    "topics": [names]              everybody gets these topics
+    "noise": 1000                  and so many names of long topics that do not exist
 Each question is written down as a JSON line, so that a scene sees what reached the plugin.
 """
 
@@ -58,6 +60,11 @@ class Gate:
         teams = rules.get("teams", {})
         if "team" in properties:
             return TopicListingResult.success(teams.get(properties["team"], []))
+        if "topics" in rules:
+            noise = (
+                f"persistent://{namespace}/noise-{number:060d}" for number in range(rules.get("noise", 0))
+            )
+            return TopicListingResult.success([*rules["topics"], *noise])
         return None
 
     @hookimpl

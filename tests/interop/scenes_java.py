@@ -6,9 +6,16 @@ For each topic with partitions it asks a second question, a quoted literal witho
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interop.stage import Stage, partitions_of
 
-__all__ = ["finds_what_is_created_later", "is_told_by_its_properties", "loses_nothing_while_the_plugin_fails"]
+__all__ = [
+    "finds_what_is_created_later",
+    "is_told_by_its_properties",
+    "loses_nothing_while_the_plugin_fails",
+    "outlives_a_listing_beyond_its_limit",
+]
 
 #: Its discovery period is 1 s here.
 _SOON = 20.0
@@ -119,3 +126,31 @@ def loses_nothing_while_the_plugin_fails(stage: Stage) -> None:
         wanted |= stage.publish(topics, "after")
         java.wait_received("failing", wanted, 30)
         assert dict(java.received("failing")) == dict.fromkeys(wanted, 1)
+
+
+def outlives_a_listing_beyond_its_limit(stage: Stage) -> None:
+    """A listing too large for this client's frames is an error that says so, and its connection stays open."""
+    namespace = stage.namespace("java-limit")
+    admin = stage.broker.admin
+    base = f"persistent://{namespace}"
+    admin.create_topic(f"{base}/orders")
+    stage.gate.rule(namespace, topics=[f"{base}/orders"])
+    wanted = stage.publish([f"{base}/orders"], "first")
+
+    with stage.java_consumers("limit") as java:
+        java.subscribe("patient", f"{base}/.*")
+        java.wait_received("patient", wanted, 30)
+        # 100,000 names that all match the pattern: about 10 MB, where 5,253,120 bytes are the limit.
+        stage.gate.rule(namespace, topics=[f"{base}/orders"], noise=100_000)
+        with pytest.raises(RuntimeError, match=r"NotAllowed.*max_message_size"):
+            java.subscribe("hopeless", f"{base}/.*")
+        # Polls were refused meanwhile, and what it had it still has.
+        asked = len(stage.gate.questions(namespace))
+        stage.gate.wait_for_questions(namespace, asked + 2, _SOON)
+        wanted |= stage.publish([f"{base}/orders"], "meanwhile")
+        java.wait_received("patient", wanted, 30)
+        admin.create_topic(f"{base}/late")
+        stage.gate.rule(namespace, topics=[f"{base}/orders", f"{base}/late"])
+        wanted |= stage.publish([f"{base}/late"], "late")
+        java.wait_received("patient", wanted, _SOON)
+        assert dict(java.received("patient")) == dict.fromkeys(wanted, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tests.interop.stage import Stage, partitions_of
 
-__all__ = ["loses_nothing_while_the_plugin_fails", "sees_what_the_plugin_shows"]
+__all__ = ["loses_nothing_while_the_plugin_fails", "reads_a_large_listing", "sees_what_the_plugin_shows"]
 
 #: Discovery happens every 60 s whatever the argument says; the rest is for a busy machine.
 _ONE_PERIOD = 60.0 + 30.0
@@ -81,3 +81,15 @@ def loses_nothing_while_the_plugin_fails(stage: Stage) -> None:
         for topic in (*topics, *partitions_of(f"{base}/late", 2)):
             assert admin.subscriptions(topic) == {"failing"}
             assert admin.consumers(topic, "failing") == 1
+
+
+def reads_a_large_listing(stage: Stage) -> None:
+    """This client has no limit for a frame: it gets a listing that would close a Java client's connection."""
+    namespace = stage.namespace("python-large")
+    topic = f"persistent://{namespace}/orders"
+    stage.broker.admin.create_topic(topic)
+    stage.gate.rule(namespace, topics=[topic], noise=100_000)
+    wanted = stage.publish([topic], "found")
+    with stage.python_consumer("large", f"persistent://{namespace}/orders.*") as consumer:
+        consumer.wait_subscribed()
+        consumer.wait_received(wanted, 30)

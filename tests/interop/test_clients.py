@@ -19,6 +19,8 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "java-properties": scenes_java.is_told_by_its_properties,
     "java-later": scenes_java.finds_what_is_created_later,
     "java-failing": scenes_java.loses_nothing_while_the_plugin_fails,
+    "java-limit": scenes_java.outlives_a_listing_beyond_its_limit,
+    "python-large": scenes_python.reads_a_large_listing,
     "python-shown": scenes_python.sees_what_the_plugin_shows,
     "python-failing": scenes_python.loses_nothing_while_the_plugin_fails,
 }

@@ -1,0 +1,60 @@
+"""broker-core under measurement: a catalogue made by `topics import`, served by `broker-core serve`."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks.names import local_names, namespace_of
+from tests.support.served import Served, broker_core_command, to_toml
+
+__all__ = ["Catalogue", "make_catalogue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """A catalogue file with ``size`` topics in one namespace; importing them took ``import_seconds``."""
+
+    folder: Path
+    size: int
+    import_seconds: float
+
+    def server(self) -> Served:
+        """A server for it, not started yet."""
+        return Served(self.folder, _settings(self.folder), start_seconds=120)
+
+    def create_topic(self, local: str) -> None:
+        """Change the catalogue from another process, as an operator does while the server runs."""
+        self._topics("create", f"persistent://{namespace_of(self.size)}/{local}")
+
+    def delete_topic(self, local: str) -> None:
+        """The same, back."""
+        self._topics("delete", f"persistent://{namespace_of(self.size)}/{local}")
+
+    def _topics(self, action: str, topic: str) -> None:
+        _run("topics", action, "--config", str(self.folder / "import.toml"), topic)
+
+
+def make_catalogue(folder: Path, size: int) -> Catalogue:
+    """Import the topics of a benchmark into a new catalogue."""
+    folder.mkdir(parents=True)
+    names = folder / "names.txt"
+    with names.open("w", encoding="utf-8") as out:
+        out.writelines(f"{name}\n" for name in local_names(size))
+    config = folder / "import.toml"
+    config.write_text(to_toml(_settings(folder)), encoding="utf-8")
+    begun = time.perf_counter()
+    _run("topics", "import", "--config", str(config), namespace_of(size), str(names))
+    return Catalogue(folder, size, time.perf_counter() - begun)
+
+
+def _settings(folder: Path) -> dict[str, dict[str, object]]:
+    return {"catalog": {"path": str(folder / "catalog.sqlite")}}
+
+
+def _run(*arguments: str) -> None:
+    done = subprocess.run([broker_core_command(), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"broker-core {' '.join(arguments)}: {done.stderr[-2000:]}")

@@ -1,0 +1,45 @@
+"""What Linux says about a process: its resident memory now and at its most."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+__all__ = ["machine", "resident", "resident_peak"]
+
+MIB = 1024 * 1024
+
+
+def resident(pid: int) -> int:
+    """Resident memory of a process, in bytes."""
+    return _status(pid, "VmRSS")
+
+
+def resident_peak(pid: int) -> int:
+    """The most that was resident since the process started, in bytes."""
+    return _status(pid, "VmHWM")
+
+
+def _status(pid: int, field: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"process {pid} has no {field}")
+
+
+def machine() -> str:
+    """This machine in words: cores, memory, processor, system, Python."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    processor = platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                processor = line.partition(":")[2].strip()
+                break
+    cores = len(os.sched_getaffinity(0))
+    return (
+        f"{cores} cores ({processor}), {memory:.0f} GiB of memory, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}; client, server and broker on the same machine, over loopback"
+    )
