@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from broker_core.wire.frames import HEADER_SIZE, FrameError, parse_header
 
 __all__ = ["FrameBuffer"]
@@ -21,18 +23,21 @@ class FrameBuffer:
 
     ``max_frame`` bounds a frame with its four bytes of size. Commands of small frames come as ``bytes``; that of a
     large one is a ``memoryview`` of memory that nobody else holds, so that it can be used without a copy. That memory
-    is asked for at once, but the operating system gives its pages only as they are written: a peer that announces a
-    large frame and sends nothing costs nothing.
+    is asked for when the buffer for its next bytes is, and the operating system gives its pages only as they are
+    written: a peer that announces a large frame and sends nothing costs nothing.
     """
 
-    __slots__ = ("_chunk", "_command_size", "_error", "_filled", "_large", "_max_frame")
+    __slots__ = ("_chunk", "_command_size", "_error", "_filled", "_large", "_large_size", "_max_frame")
 
     def __init__(self, max_frame: int) -> None:
         self._max_frame = max_frame
         self._chunk = bytearray(_CHUNK)
-        self._large: bytearray | None = None
-        self._command_size = 0  # of the large frame
-        self._filled = 0  # bytes in the large frame if there is one, else in the chunk
+        self._large: memoryview | None = (
+            None  # the frame that is being read if it is large and its memory is there
+        )
+        self._large_size = 0  # of that frame, in bytes; 0 when there is none
+        self._command_size = 0  # of that frame
+        self._filled = 0  # bytes in the large frame once it has memory, else in the chunk
         self._error: FrameError | None = None
 
     @property
@@ -40,30 +45,43 @@ class FrameBuffer:
         """Bytes held of a frame that is not whole yet."""
         return self._filled
 
+    @property
+    def large_frame(self) -> int:
+        """Bytes of the large frame that is being read, else 0; from its header on, before it has memory."""
+        return self._large_size
+
+    @property
+    def beginning(self) -> memoryview:
+        """The first bytes of the command that is being read, as far as they are there."""
+        held = memoryview(self._chunk) if self._large is None else self._large
+        return held[HEADER_SIZE : max(HEADER_SIZE, self._filled)]
+
     def get_buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
+        if self._large_size and self._large is None:
+            # Not a bytearray, which would be written full of zeros first.
+            self._large = memoryview(np.empty(self._large_size, np.uint8))  # type: ignore[arg-type]
+            self._large[: self._filled] = memoryview(self._chunk)[: self._filled]
         if self._large is not None:
-            return memoryview(self._large)[self._filled :]
+            return self._large[self._filled :]
         return memoryview(self._chunk)[self._filled :]
 
     def buffer_updated(self, size: int) -> list[bytes | memoryview]:
-        """The commands that ``size`` more bytes completed; an :exc:`FrameError` is final, and the connection closes."""
+        """The commands that ``size`` more bytes completed; a :exc:`FrameError` is final, and the connection closes."""
         if self._error is not None:
             raise self._error
         self._filled += size
         try:
-            return self._large_frame() if self._large is not None else self._small_frames()
+            return self._small_frames() if self._large is None else self._large_frame(self._large)
         except FrameError as error:
             self._error = error
             raise
 
-    def _large_frame(self) -> list[bytes | memoryview]:
-        assert self._large is not None
-        if self._filled < len(self._large):
+    def _large_frame(self, large: memoryview) -> list[bytes | memoryview]:
+        if self._filled < self._large_size:
             return []
-        command = memoryview(self._large)[HEADER_SIZE : HEADER_SIZE + self._command_size]
-        self._large, self._filled = None, 0
-        return [command]
+        self._large, self._large_size, self._filled = None, 0, 0
+        return [large[HEADER_SIZE : HEADER_SIZE + self._command_size]]
 
     def _small_frames(self) -> list[bytes | memoryview]:
         commands: list[bytes | memoryview] = []
@@ -72,10 +90,7 @@ class FrameBuffer:
             frame_size, command_size = parse_header(chunk, position, self._max_frame)
             if end - position < frame_size:
                 if frame_size > _CHUNK:
-                    self._large = bytearray(frame_size)
-                    self._large[: end - position] = chunk[position:end]
-                    self._command_size, self._filled = command_size, end - position
-                    return commands
+                    self._large_size, self._command_size = frame_size, command_size
                 break
             start = position + HEADER_SIZE
             commands.append(bytes(chunk[start : start + command_size]))

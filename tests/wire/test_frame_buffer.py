@@ -51,6 +51,20 @@ def test_a_large_command_is_not_copied_and_not_shared() -> None:
     assert bytes(second) == b"b" * 100_000
 
 
+def test_a_large_frame_is_announced_before_it_has_memory() -> None:
+    buffer = FrameBuffer(1 << 30)
+    assert read(buffer, frame(b"a") + (1 << 29).to_bytes(4) + (1 << 28).to_bytes(4) + b"begin", LIMIT) == [
+        b"a"
+    ]
+    assert buffer.large_frame == (1 << 29) + 4
+    assert bytes(buffer.beginning) == b"begin"
+    assert len(buffer.get_buffer()) == (1 << 29) + 4 - 13
+    assert bytes(buffer.beginning) == b"begin"
+    small = FrameBuffer(LIMIT)
+    read(small, frame(b"abc")[:10], LIMIT)
+    assert (small.large_frame, bytes(small.beginning)) == (0, b"ab")
+
+
 def test_a_frame_over_the_limit_is_an_error_for_good() -> None:
     buffer = FrameBuffer(LIMIT)
     with pytest.raises(FrameError, match="over the limit"):

@@ -1,0 +1,34 @@
+"""The asyncio lookup client: what programs, the command line and the gateway ask a lookup service with."""
+
+from __future__ import annotations
+
+from broker_core.client.connection import Credentials
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    HandshakeRefused,
+    InvalidServiceUrl,
+    OperationTimeout,
+    ServerRefused,
+    UnexpectedAnswer,
+)
+from broker_core.client.lookup_client import BrokerAddress, LookupClient, TopicSchema, default_client_version
+from broker_core.client.service_url import ServiceUrl
+from broker_core.client.topics_answer import TopicsAnswer
+
+__all__ = [
+    "BrokerAddress",
+    "ClientError",
+    "ConnectionLost",
+    "Credentials",
+    "HandshakeRefused",
+    "InvalidServiceUrl",
+    "LookupClient",
+    "OperationTimeout",
+    "ServerRefused",
+    "ServiceUrl",
+    "TopicSchema",
+    "TopicsAnswer",
+    "UnexpectedAnswer",
+    "default_client_version",
+]

@@ -1,0 +1,66 @@
+"""What can go wrong when a lookup service is asked.
+
+ClientError
+|-- InvalidServiceUrl      a service URL that does not parse
+|-- ConnectionLost         no connection, or it broke before the answer came
+|-- OperationTimeout       no answer in time
+|-- UnexpectedAnswer       an answer that breaks the protocol or does not fit its question
+|-- ServerRefused          the server answered with an error; ``code`` says which
+    |-- HandshakeRefused   the same, about the connection: no request was looked at
+"""
+
+from __future__ import annotations
+
+from broker_core.errors import BrokerCoreError, ServerError
+
+__all__ = [
+    "ClientError",
+    "ConnectionLost",
+    "HandshakeRefused",
+    "InvalidServiceUrl",
+    "OperationTimeout",
+    "ServerRefused",
+    "UnexpectedAnswer",
+    "server_error",
+]
+
+
+class ClientError(BrokerCoreError):
+    """Any failure of the lookup client."""
+
+
+class InvalidServiceUrl(ClientError, ValueError):
+    """A service URL does not parse; the message says what is wrong with it."""
+
+
+class ConnectionLost(ClientError):
+    """There is no connection, or it broke while an answer was awaited; asking again may succeed."""
+
+
+class OperationTimeout(ClientError):
+    """The server did not answer within the operation's time-out."""
+
+
+class UnexpectedAnswer(ClientError):
+    """The server's answer breaks the protocol, or is no answer to what was asked."""
+
+
+class ServerRefused(ClientError):
+    """The server answered with an error: ``code`` of the protocol's enum, and its ``message``."""
+
+    def __init__(self, code: ServerError, message: str) -> None:
+        super().__init__(f"{code.name}: {message}" if message else code.name)
+        self.code = code
+        self.message = message
+
+
+class HandshakeRefused(ServerRefused):
+    """The server refused the connection itself, as for missing credentials."""
+
+
+def server_error(number: int, message: str) -> tuple[ServerError, str]:
+    """Code and text of an error as a server sent it; a number outside of the enum is UnknownError, and named."""
+    try:
+        return ServerError(number), message
+    except ValueError:
+        return ServerError.UnknownError, f"{message} (unknown error code {number})".lstrip()
