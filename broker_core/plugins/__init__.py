@@ -1,0 +1,22 @@
+"""Plugins: finding them, checking them before the start, asking them so that none can hurt the broker."""
+
+from __future__ import annotations
+
+from broker_core.plugins.dispatcher import ChainResult, Dispatcher
+from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError
+from broker_core.plugins.installed import InstalledPlugin, installed_plugins
+from broker_core.plugins.options import PluginOptions
+from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
+
+__all__ = [
+    "ChainResult",
+    "ChainStep",
+    "Dispatcher",
+    "InstalledPlugin",
+    "LoadedPlugin",
+    "PluginFailed",
+    "PluginLoadError",
+    "PluginOptions",
+    "PluginRegistry",
+    "installed_plugins",
+]

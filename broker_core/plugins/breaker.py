@@ -1,0 +1,74 @@
+"""A circuit breaker: whoever fails again and again is left alone for a while, then tried once."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+__all__ = ["COOLDOWN", "THRESHOLD", "Admission", "BreakerState", "CircuitBreaker"]
+
+#: Failures in a row that open the breaker.
+THRESHOLD: Final = 5
+#: Seconds after which an open breaker lets one call through.
+COOLDOWN: Final = 5.0
+
+
+class BreakerState(enum.IntEnum):
+    """The numbers are those of the metric ``listing_plugin_breaker_state``."""
+
+    CLOSED = 0
+    HALF_OPEN = 1
+    OPEN = 2
+
+
+class Admission(enum.Enum):
+    """Whether a call may be made. The outcome of a trial decides about the breaker."""
+
+    NORMAL = enum.auto()
+    TRIAL = enum.auto()
+    REFUSED = enum.auto()
+
+
+class CircuitBreaker:
+    """Counts failures in a row.
+
+    Every admitted call ends in one of :meth:`succeeded`, :meth:`failed` and :meth:`undecided`.
+    Times are seconds of any one monotonic clock, given by the caller.
+    """
+
+    __slots__ = ("_opened_at", "_threshold", "_wait", "failures", "opened", "state")
+
+    def __init__(self, threshold: int = THRESHOLD, cooldown: float = COOLDOWN) -> None:
+        self._threshold = threshold
+        self._wait = cooldown
+        self._opened_at = 0.0
+        self.state = BreakerState.CLOSED
+        self.failures = 0  # in a row
+        self.opened = 0  # how often
+
+    def admit(self, now: float) -> Admission:
+        if self.state is BreakerState.CLOSED:
+            return Admission.NORMAL
+        if self.state is BreakerState.OPEN and now >= self._opened_at + self._wait:
+            self.state = BreakerState.HALF_OPEN
+            return Admission.TRIAL
+        return Admission.REFUSED
+
+    def succeeded(self, admission: Admission) -> None:
+        # A late success of a call from before the breaker opened says nothing about now.
+        if admission is Admission.TRIAL or self.state is BreakerState.CLOSED:
+            self.state = BreakerState.CLOSED
+            self.failures = 0
+
+    def failed(self, admission: Admission, now: float) -> None:
+        if admission is Admission.TRIAL or self.state is BreakerState.CLOSED:
+            self.failures += 1
+            if admission is Admission.TRIAL or self.failures >= self._threshold:
+                self.state = BreakerState.OPEN
+                self._opened_at = now
+                self.opened += 1
+
+    def undecided(self, admission: Admission) -> None:
+        """The call ended for a reason that is not the plugin's; after a trial the next call is the trial."""
+        if admission is Admission.TRIAL:
+            self.state = BreakerState.OPEN

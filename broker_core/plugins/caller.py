@@ -1,0 +1,266 @@
+"""One hook of one plugin, asked in a way that cannot hurt the broker (promise 3 of the design).
+
+Theory of operation. A call is work of its own: a task for an ``async`` hook, a thread of the plugin's for a plain one.
+The caller waits for it, up to the deadline; then it cancels the work and goes on, whether or not the work ends. Work
+that goes on after its deadline is *abandoned*: it is kept in a set, so that it is not collected while it runs, and
+counted; beyond a limit the plugin is not called any more until some of it has ended. Everything that the work raises
+becomes a :class:`PluginFailed`, but what it got from ``request.reserve()``: that is the broker's own answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import structlog
+
+from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.listing_request import ListingRequest
+from broker_core.plugins.breaker import Admission, BreakerState, CircuitBreaker
+from broker_core.plugins.deadline import Deadline
+from broker_core.plugins.failures import PluginFailed
+from broker_core.plugins.registry import LoadedPlugin
+from broker_core.plugins.statistics import HookStatistics
+from broker_core.plugins.threads import PluginThreads, RaisedInThread, ThreadsFull
+
+__all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller", "contained", "plain"]
+
+log = structlog.get_logger(__name__)
+
+#: Tasks past their deadline that one hook may leave behind; more, and it is not called.
+ABANDONED_TASKS: Final = 100
+#: At most one line of the log for each hook in so many seconds.
+_LOG_EVERY: Final = 1.0
+
+#: Told of each call: plugin, hook without its prefix, answer, seconds (``None`` where it was not called).
+CallObserver = Callable[[str, str, str, float | None], None]
+
+_ARGUMENTS: Final[Mapping[str, Callable[[ListingRequest], object]]] = {
+    "request": lambda request: request,
+    "namespace": lambda request: request.namespace,
+    "mode": lambda request: request.mode,
+    "topics_pattern": lambda request: request.topics_pattern,
+    "properties": lambda request: request.properties,
+}
+
+
+class _Escaped(Exception):
+    """Carries a ``SystemExit`` or ``KeyboardInterrupt`` of a plugin: raised in a task, they would end the broker."""
+
+
+async def contained(function: Callable[..., Awaitable[Any]], values: Mapping[str, object]) -> Any:
+    """The answer of an ``async`` function of a plugin, as the body of a task that cannot end the event loop."""
+    try:
+        return await function(**values)
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _Escaped from error
+
+
+def plain(error: BaseException) -> BaseException:
+    """What the plugin itself raised, without what carried it to the loop."""
+    if isinstance(error, RaisedInThread):
+        return error.error
+    if isinstance(error, _Escaped) and error.__cause__ is not None:
+        return error.__cause__
+    return error
+
+
+class HookCaller:
+    """Calls one hook of one plugin; all calls share its breaker, its statistics and the plugin's threads."""
+
+    def __init__(
+        self,
+        plugin: LoadedPlugin,
+        hook: str,
+        threads: PluginThreads,
+        *,
+        on_call: CallObserver | None = None,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.hook = hook.removeprefix("broker_core_")
+        self.statistics = HookStatistics()
+        self.breaker = breaker or CircuitBreaker()
+        self._implementation = plugin.implementations[hook]
+        self._getters = [
+            (name, _ARGUMENTS[name]) for name in self._implementation.arguments if name in _ARGUMENTS
+        ]
+        self._extra = [name for name in self._implementation.arguments if name not in _ARGUMENTS]
+        self._deadline = plugin.options.deadline
+        self._threads = threads
+        self._on_call = on_call
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._next_log = 0.0
+        self._not_logged = 0
+
+    @property
+    def abandoned(self) -> int:
+        """Calls that still run, though their deadline has passed or their request is gone."""
+        return len(self._tasks)
+
+    async def call(
+        self, request: ListingRequest, check: Check, accept: Accept | None = None, **extra: object
+    ) -> tuple[Any, str, Any]:
+        """The hook's answer, the word for it, and what ``accept`` makes of an answer that is not ``None``.
+
+        ``check`` gets the answer and the request; it gives back the answer and its word, and raises :exc:`TypeError` or
+        :exc:`ValueError` for what is no answer. ``accept`` may take its time, which is not the plugin's, and raises
+        :exc:`~broker_core.errors.ListingFailed` for an answer that is wrong. Raises :exc:`PluginFailed`, or the
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` or of ``accept``.
+        """
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        admission = self.breaker.admit(started)
+        if admission is Admission.REFUSED:
+            raise self._not_called(
+                "plugin_breaker", f"is not asked for now: it failed {self.breaker.failures} times in a row"
+            )
+        deadline = Deadline(loop, self._deadline)
+        try:
+            answer = await self._answer(loop, deadline, request, extra)
+            try:
+                answer, word = check(answer, request)
+            except (TypeError, ValueError) as error:
+                raise PluginFailed(
+                    self.name, f"gave a wrong answer: {error}", reason="plugin_answer"
+                ) from error
+        except PluginFailed as failure:
+            self._failed(failure, admission, started, loop.time())
+            raise
+        except BaseException:  # the request is gone, or the broker itself refused it permits
+            self.breaker.undecided(admission)
+            raise
+        seconds = loop.time() - started
+        if self.breaker.state is not BreakerState.CLOSED:
+            log.info("plugin recovered", plugin=self.name, hook=self.hook)
+        self.breaker.succeeded(admission)
+        self.statistics.answered(word, seconds)
+        if self._on_call is not None:
+            self._on_call(self.name, self.hook, word, seconds)
+        return answer, word
+
+    def refuse(self, error: str) -> None:
+        """An answer that was taken turned out to be wrong: it counts as a failure after all."""
+        now = asyncio.get_running_loop().time()
+        failure = PluginFailed(self.name, "gave a wrong answer", reason="plugin_answer", detail=error)
+        self._failed(failure, Admission.NORMAL, now, now)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values of the state of this hook."""
+        return {
+            "breaker": self.breaker.state.name.lower(),
+            "breaker_opened": self.breaker.opened,
+            "abandoned": self.abandoned,
+            **self.statistics.describe(),
+        }
+
+    async def _answer(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        deadline: Deadline,
+        request: ListingRequest,
+        extra: Mapping[str, object],
+    ) -> Any:
+        """The result of the work, within the deadline."""
+        if len(self._tasks) >= ABANDONED_TASKS:
+            raise PluginFailed(
+                self.name,
+                f"is not asked for now: {len(self._tasks)} of its calls are past their deadline and still run",
+                reason="plugin_threads",
+            )
+        asked = deadline.request(request)
+        values = {name: get(asked) for name, get in self._getters}
+        for name in self._extra:
+            values[name] = extra[name]
+        work: asyncio.Future[Any]
+        if self._implementation.is_async:
+            work = loop.create_task(contained(self._implementation.function, values))
+        else:
+            try:
+                work = self._threads.submit(partial(self._implementation.function, **values))
+            except ThreadsFull as full:
+                raise self._no_thread(full) from full
+        answer = await self._result(deadline, work)
+        if not self._implementation.is_async and inspect.isawaitable(
+            answer
+        ):  # a plain function that returns the coroutine of another
+            answer = await self._result(deadline, loop.create_task(contained(lambda: answer, {})))
+        return answer
+
+    async def _result(self, deadline: Deadline, work: asyncio.Future[Any]) -> Any:
+        try:
+            in_time = await deadline.wait(work)
+        except asyncio.CancelledError:
+            self._abandon(work)
+            raise
+        if not in_time:
+            self._abandon(work)
+            raise PluginFailed(
+                self.name, f"did not answer within {self._deadline:g} s", reason="plugin_deadline"
+            )
+        if work.cancelled():
+            raise PluginFailed(self.name, "failed: CancelledError", reason="plugin_error")
+        error = work.exception()
+        if error is None:
+            return work.result()
+        if isinstance(error, ThreadsFull):
+            raise self._no_thread(error) from error
+        error = plain(error)
+        if isinstance(error, TooManyRequests) or deadline.raised(error):
+            raise error
+        raise self._raised(error) from error
+
+    def _no_thread(self, full: ThreadsFull) -> PluginFailed:
+        return PluginFailed(self.name, f"has no free thread: {full}", reason="plugin_threads")
+
+    def _raised(self, error: BaseException) -> PluginFailed:
+        if isinstance(error, ListingFailed):  # the plugin says itself what the client is to know
+            return PluginFailed(self.name, f"failed: {error.message}", reason="plugin_error", code=error.code)
+        kind = type(error).__name__
+        return PluginFailed(
+            self.name,
+            f"failed: {kind}",
+            reason="plugin_error",
+            detail=f"plugin {self.name!r} failed: {kind}: {error}",
+        )
+
+    def _abandon(self, work: asyncio.Future[Any]) -> None:
+        self._tasks.add(work)
+        work.add_done_callback(self._ended_late)
+        work.cancel()
+
+    def _ended_late(self, work: asyncio.Future[Any]) -> None:
+        self._tasks.discard(work)
+        if not work.cancelled():
+            work.exception()  # nobody waits for it; asyncio must not report it as forgotten
+
+    def _not_called(self, reason: str, message: str) -> PluginFailed:
+        failure = PluginFailed(self.name, message, reason=reason)
+        self.statistics.failed(reason, failure.detail, None)
+        if self._on_call is not None:
+            self._on_call(self.name, self.hook, "error", None)
+        return failure
+
+    def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
+        self.breaker.failed(admission, now)
+        self.statistics.failed(failure.reason, failure.detail, now - started)
+        if self._on_call is not None:
+            self._on_call(self.name, self.hook, "error", now - started)
+        if now < self._next_log and self.breaker.state is BreakerState.CLOSED:
+            self._not_logged += 1
+            return
+        log.warning(
+            "plugin failed",
+            plugin=self.name,
+            hook=self.hook,
+            error=failure.detail,
+            breaker=self.breaker.state.name.lower(),
+            not_logged=self._not_logged,
+            exc_info=failure.__cause__ if failure.reason == "plugin_error" else None,
+        )
+        self._next_log = now + _LOG_EVERY
+        self._not_logged = 0

@@ -1,0 +1,312 @@
+"""Asking the plugins: the chain of listers, the masks, the observers, start and end.
+
+The listers are walked one by one in the operator's order. The first success (or ``unchanged``) ends the chain; pass
+through and ``None`` go on; a failure is an error or goes on, as the plugin's ``on_failure`` says. Masks are all asked,
+and ANDed; one that fails is always an error, since a filter that fails must not open the gate.
+
+What is returned here is of the right types. Whether the names are right is checked where all listings are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import structlog
+
+from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.hookspecs import ListingOutcome
+from broker_core.listing_request import ListingRequest
+from broker_core.listing_result import AnswerKind, TopicListingResult
+from broker_core.names import NamespaceName
+from broker_core.plugins.caller import CallObserver, HookCaller
+from broker_core.plugins.failures import ChainStep, PluginFailed
+from broker_core.plugins.lifecycle import shut_down, start_up
+from broker_core.plugins.masks import and_masks, checked_mask
+from broker_core.plugins.observers import Observer
+from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
+from broker_core.plugins.threads import PluginThreads
+
+__all__ = ["Accept", "ChainResult", "Dispatcher"]
+
+log = structlog.get_logger(__name__)
+
+_LIST: Final = "broker_core_list_topics"
+_VISIBLE: Final = "broker_core_visible"
+_SERVED: Final = "broker_core_listing_served"
+
+#: Namespaces whose part of the chain is remembered; clients choose namespaces, so this is bounded.
+_REMEMBERED: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class ChainResult:
+    """How the chain ended. ``answer`` and ``plugin`` are ``None`` where nobody took the request.
+
+    ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what the
+    caller's ``accept`` made of the answer.
+    """
+
+    answer: TopicListingResult | None
+    plugin: str | None
+    steps: tuple[ChainStep, ...]
+    accepted: Any = None
+
+
+#: Checks the names that a plugin returned; raises :exc:`~broker_core.errors.ListingFailed` where they are wrong.
+Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
+
+
+_NOBODY: Final = ChainResult(None, None, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """The plugins that have a say about one namespace."""
+
+    listers: tuple[tuple[str, HookCaller | None], ...]  # None: it lists, but not this namespace
+    masks: tuple[HookCaller, ...]
+    depends_on: frozenset[str]
+
+
+class Dispatcher:
+    """Asks the plugins of one registry. ``on_call`` is told of each call, for metrics.
+
+    ``has_listers``, ``has_masks`` and ``has_observers`` are plain attributes: where there is nobody to ask, asking
+    costs nothing.
+    """
+
+    def __init__(self, registry: PluginRegistry, *, on_call: CallObserver | None = None) -> None:
+        self.registry = registry
+        self._threads = {plugin.name: PluginThreads(plugin.name) for plugin in registry}
+        self._callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
+        for plugin in registry:
+            for hook in (_LIST, _VISIBLE, _SERVED):
+                if hook in plugin.implementations:
+                    caller = HookCaller(plugin, hook, self._threads[plugin.name], on_call=on_call)
+                    self._callers[plugin.name][hook] = caller
+        self._observers = [
+            (plugin, Observer(self._callers[plugin.name][_SERVED]))
+            for plugin in registry
+            if _SERVED in plugin.implementations
+        ]
+        self.has_listers = any(_LIST in plugin.implementations for plugin in registry)
+        self.has_masks = any(_VISIBLE in plugin.implementations for plugin in registry)
+        self.has_observers = bool(self._observers)
+        self._chains: dict[NamespaceName, _Chain] = {}
+        self._claims: dict[str, int] = {}
+        self._started: list[LoadedPlugin] = []
+
+    @property
+    def empty(self) -> bool:
+        """Whether no plugin lists."""
+        return not self.has_listers
+
+    def masks(self, namespace: NamespaceName) -> bool:
+        """Whether some plugin masks listings of this namespace."""
+        return self.has_masks and bool(self._chain(namespace).masks)
+
+    def lists(self, namespace: NamespaceName) -> bool:
+        """Whether some plugin is asked to list this namespace."""
+        return self.has_listers and any(caller for _, caller in self._chain(namespace).listers)
+
+    def depends_on(self, namespace: NamespaceName) -> frozenset[str]:
+        """What the answers of the plugins for this namespace depend on, all together: what a cache must key on."""
+        return self._chain(namespace).depends_on
+
+    async def ask(self, request: ListingRequest, accept: Accept | None = None) -> ChainResult:
+        """Walk the chain. An answer that ``accept`` refuses is a failure of its plugin.
+
+        Raises :exc:`PluginFailed` where a plugin fails whose ``on_failure`` is ``error``, and lets a
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` pass.
+        """
+        if not self.has_listers:
+            return _NOBODY
+        chain = self._chain(request.namespace)
+        if chain.masks and request.topics_hash is not None:
+            # What a mask takes away, the plugin's "unchanged" could not know.
+            request = replace(request, topics_hash=None)
+        clock = asyncio.get_running_loop().time
+        steps: list[ChainStep] = []
+        for position, (name, caller) in enumerate(chain.listers):
+            if caller is None:
+                steps.append(ChainStep(name, "not_asked"))
+                continue
+            started = clock()
+            try:
+                answer, word = await caller.call(request, _check_answer)
+            except PluginFailed as failure:
+                steps.append(ChainStep(name, "error", clock() - started, failure.detail))
+                if caller.plugin.options.on_failure == "next":
+                    caller.statistics.passed_over += 1
+                    continue
+                failure.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
+                raise
+            steps.append(ChainStep(name, word, clock() - started))
+            if word == "pass_through":
+                continue
+            accepted = None
+            if accept is not None and answer is not None:
+                try:
+                    accepted = await accept(caller.plugin, answer)
+                except TooManyRequests:
+                    raise
+                except ListingFailed as failure:
+                    caller.refuse(failure.message)
+                    steps[-1] = ChainStep(name, "error", clock() - started, failure.message)
+                    if caller.plugin.options.on_failure == "next":
+                        caller.statistics.passed_over += 1
+                        continue
+                    wrong = PluginFailed(name, failure.message, reason="plugin_topics")
+                    wrong.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
+                    raise wrong from failure
+            steps += _not_asked(chain.listers[position + 1 :])
+            return ChainResult(answer, name, tuple(steps), accepted)
+        return ChainResult(None, None, tuple(steps))
+
+    async def visible(
+        self, request: ListingRequest, topics: Any, *, steps: list[ChainStep] | None = None
+    ) -> Any | None:
+        """The masks of all plugins for this namespace, ANDed; ``None`` where everything is visible.
+
+        ``topics`` is an Arrow column of full names, the mask an Arrow boolean array of the same length. ``steps``
+        gets one entry for each plugin that was asked. Raises :exc:`PluginFailed` for any failure.
+        """
+        if not self.has_masks or not len(topics):
+            return None
+        length = len(topics)
+        clock = asyncio.get_running_loop().time
+        mask: Any | None = None
+        for caller in self._chain(request.namespace).masks:
+            started = clock()
+            try:
+                own, _ = await caller.call(request, partial(_check_mask, length), topics=topics)
+            except PluginFailed as failure:
+                failure.steps = (ChainStep(caller.name, "error", clock() - started, failure.detail),)
+                if steps is not None:
+                    steps += failure.steps
+                raise
+            mask = and_masks(mask, own)
+            if steps is not None:
+                steps.append(ChainStep(caller.name, "mask", clock() - started))
+        return mask
+
+    def listing_served(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+        """Tell the observers; returns at once."""
+        for plugin, observer in self._observers:
+            if plugin.options.covers(request.namespace):
+                observer.tell(request, outcome)
+
+    def claim_mismatch(self, plugin: str, topics: int) -> None:
+        """A plugin said that it had filtered, and ``topics`` of its names do not match: counted, and logged once."""
+        if plugin not in self._claims:
+            log.warning(
+                "plugin says that it filtered, and did not; the server filters", plugin=plugin, topics=topics
+            )
+        self._claims[plugin] = self._claims.get(plugin, 0) + 1
+
+    async def startup(self, broker: object) -> None:
+        """Call the ``broker_core_startup`` of all plugins in order.
+
+        Where one fails, those that were started are shut down again, and
+        :exc:`~broker_core.plugins.failures.PluginLoadError` names it.
+        """
+        for warning in self.registry.warnings:
+            log.warning(warning)
+        for plugin in self.registry:
+            try:
+                await start_up(plugin, broker, self._threads[plugin.name])
+            except BaseException:
+                await self.shutdown()
+                raise
+            self._started.append(plugin)
+
+    async def shutdown(self) -> None:
+        """Call the ``broker_core_shutdown`` of all started plugins in reverse order; failures are only logged."""
+        if self._observers:
+            await asyncio.gather(*(observer.close(timeout=1.0) for _, observer in self._observers))
+        while self._started:
+            plugin = self._started.pop()
+            await shut_down(plugin, self._threads[plugin.name])
+        for threads in self._threads.values():
+            threads.close()
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The registry's description with the state of each plugin: ``closed``, ``half_open`` or ``open`` breaker."""
+        described = self.registry.describe()
+        for entry in described:
+            callers = self._callers[entry["name"]]
+            threads = self._threads[entry["name"]]
+            worst = max((caller.breaker.state for caller in callers.values()), default=None)
+            if worst:
+                entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
+            entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
+            entry["threads"] = {
+                "busy": threads.busy,
+                "waiting": threads.waiting,
+                "abandoned": threads.abandoned,
+            }
+            entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
+        return described
+
+    def breaker_states(self) -> dict[str, int]:
+        """For metrics: the worst breaker of each plugin; 0 closed, 1 half-open, 2 open."""
+        return {
+            name: max((int(caller.breaker.state) for caller in callers.values()), default=0)
+            for name, callers in self._callers.items()
+        }
+
+    def abandoned_calls(self) -> dict[str, int]:
+        """For metrics: calls of each plugin that still run though nobody waits for them any more."""
+        return {
+            name: self._threads[name].abandoned + sum(caller.abandoned for caller in callers.values())
+            for name, callers in self._callers.items()
+        }
+
+    def _chain(self, namespace: NamespaceName) -> _Chain:
+        chain = self._chains.get(namespace)
+        if chain is None:
+            if len(self._chains) >= _REMEMBERED:
+                self._chains.clear()
+            chain = self._chains[namespace] = self._chain_for(namespace)
+        return chain
+
+    def _chain_for(self, namespace: NamespaceName) -> _Chain:
+        listers: list[tuple[str, HookCaller | None]] = []
+        masks = []
+        depends_on: set[str] = set()
+        for plugin in self.registry:
+            callers = self._callers[plugin.name]
+            covers = plugin.options.covers(namespace)
+            if _LIST in callers:
+                listers.append((plugin.name, callers[_LIST] if covers else None))
+            if _VISIBLE in callers and covers:
+                masks.append(callers[_VISIBLE])
+            if covers and (_LIST in callers or _VISIBLE in callers):
+                depends_on |= plugin.depends_on
+        return _Chain(tuple(listers), tuple(masks), frozenset(depends_on))
+
+
+def _check_answer(answer: object, request: ListingRequest) -> tuple[TopicListingResult | None, str]:
+    """A lister's answer and the word for it; an error for what is no answer to this request."""
+    if answer is None:
+        return None, AnswerKind.PASS_THROUGH.value
+    if not isinstance(answer, TopicListingResult):
+        raise TypeError(f"it returned a {type(answer).__name__}, not a TopicListingResult or None")
+    if answer.kind is AnswerKind.UNCHANGED and answer.topics_hash != request.topics_hash:
+        if request.topics_hash is None:
+            raise ValueError("it returned unchanged(), but the request carries no topics hash")
+        raise ValueError("it returned unchanged() with another hash than the request carries")
+    return answer, answer.kind.value
+
+
+def _check_mask(length: int, answer: object, _request: ListingRequest) -> tuple[Any | None, str]:
+    mask = checked_mask(answer, length)
+    return mask, "pass_through" if mask is None else "mask"
+
+
+def _not_asked(listers: Sequence[tuple[str, HookCaller | None]]) -> list[ChainStep]:
+    return [ChainStep(name, "not_asked") for name, _ in listers]

@@ -1,0 +1,57 @@
+"""What can go wrong with a plugin: it does not load, or one of its answers fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker_core.errors import BrokerCoreError, ListingFailed, ServerError
+
+__all__ = ["ChainStep", "PluginFailed", "PluginLoadError"]
+
+
+class PluginLoadError(BrokerCoreError):
+    """A plugin cannot be used, so the broker does not start. One line that names the plugin and its distribution."""
+
+    def __init__(self, plugin: str, distribution: str | None, problem: str) -> None:
+        self.plugin = plugin
+        self.distribution = distribution
+        origin = f" (distribution {distribution})" if distribution else ""
+        super().__init__(f"plugin {plugin!r}{origin} {' '.join(problem.split())}")
+
+
+@dataclass(frozen=True, slots=True)
+class ChainStep:
+    """What one plugin of the chain answered.
+
+    ``answer`` is ``"success"``, ``"pass_through"``, ``"unchanged"``, ``"mask"``, ``"error"`` or ``"not_asked"``;
+    ``seconds`` what it took; ``error`` what went wrong, for the operator (it may hold text of the plugin's exception).
+    """
+
+    plugin: str
+    answer: str
+    seconds: float = 0.0
+    error: str | None = None
+
+
+class PluginFailed(ListingFailed):
+    """A plugin gave no usable answer.
+
+    ``reason`` says how, as a label of metrics: ``plugin_error`` (it raised), ``plugin_deadline``, ``plugin_breaker``
+    (it is not asked after too many failures), ``plugin_threads`` (its threads are all taken), ``plugin_answer`` (what
+    it returned is no answer). The message goes to the client and names the kind of an exception only: its text may hold
+    what is not the client's business. ``detail`` has the text, for the log and for ``explain``; ``steps`` what the
+    plugins answered up to this one.
+    """
+
+    def __init__(
+        self,
+        plugin: str,
+        message: str,
+        *,
+        reason: str,
+        detail: str | None = None,
+        code: ServerError = ServerError.MetadataError,
+    ) -> None:
+        super().__init__(f"plugin {plugin!r} {message}", code=code, reason=reason, plugin=plugin)
+        self.detail = detail or self.message
+        self.steps: tuple[ChainStep, ...] = ()

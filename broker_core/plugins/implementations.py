@@ -1,0 +1,110 @@
+"""A plugin's functions for the hooks, checked before any of them is called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pluggy import HookImpl
+from pydantic import BaseModel
+
+from broker_core.hookspecs import DEPENDENCIES
+from broker_core.plugins.failures import PluginLoadError
+from broker_core.plugins.installed import did_you_mean
+
+__all__ = ["Implementation", "call_plain", "checked_implementation", "dependencies", "settings_model"]
+
+#: Called once while a plugin is loaded, or by the command line: a coroutine would have nobody to wait for it.
+PLAIN_HOOKS: Final = frozenset({"broker_core_settings", "broker_core_depends_on", "broker_core_commands"})
+
+
+@dataclass(frozen=True, slots=True)
+class Implementation:
+    """One plugin's function for one hook. ``arguments`` are those of the hook's arguments that it takes."""
+
+    hook: str
+    function: Callable[..., Any]
+    arguments: tuple[str, ...]
+    is_async: bool
+    tryfirst: bool
+    trylast: bool
+
+
+def checked_implementation(
+    name: str, origin: str | None, hook: str, impl: HookImpl, known: Sequence[str]
+) -> Implementation:
+    """The implementation with the arguments that it takes: those it names, as with pluggy, and also those that it gives
+    a default, which pluggy itself would never pass."""
+
+    def refuse(problem: str) -> PluginLoadError:
+        return PluginLoadError(name, origin, f"has an unusable hook: {hook} {problem}")
+
+    function = impl.function
+    if impl.wrapper or impl.hookwrapper:
+        raise refuse("is a hookwrapper: hooks are asked one after the other, there is nothing to wrap")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise refuse("is a generator: a hook returns its answer")
+    # Not of what a decorator wraps: only the outermost function decides whether a call gives a coroutine at once.
+    is_async = inspect.iscoroutinefunction(function)
+    if is_async and hook in PLAIN_HOOKS:
+        raise refuse("is async, but it is called before the event loop runs: make it a plain function")
+    arguments = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+            continue
+        if parameter.name in known:
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                raise refuse(f"takes {parameter.name!r} by position only: hooks get their arguments by name")
+            arguments.append(parameter.name)
+        elif parameter.default is parameter.empty:
+            raise refuse(
+                f"takes an argument {parameter.name!r}, which this hook does not have{did_you_mean(parameter.name, known)}"
+            )
+    return Implementation(hook, function, tuple(arguments), is_async, impl.tryfirst, impl.trylast)
+
+
+def call_plain(
+    name: str, origin: str | None, implementation: Implementation, values: Mapping[str, Any]
+) -> Any:
+    try:
+        return implementation.function(**{key: values[key] for key in implementation.arguments})
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise PluginLoadError(
+            name, origin, f"failed in {implementation.hook}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def settings_model(
+    name: str, origin: str | None, implementations: Mapping[str, Implementation]
+) -> type[BaseModel] | None:
+    implementation = implementations.get("broker_core_settings")
+    if implementation is None:
+        return None
+    model = call_plain(name, origin, implementation, {})
+    if model is None or (inspect.isclass(model) and issubclass(model, BaseModel)):
+        return model
+    raise PluginLoadError(
+        name, origin, f"returned {model!r} from broker_core_settings, not a pydantic model class"
+    )
+
+
+def dependencies(
+    name: str, origin: str | None, implementations: Mapping[str, Implementation]
+) -> frozenset[str]:
+    implementation = implementations.get("broker_core_depends_on")
+    if implementation is None:
+        return DEPENDENCIES
+    answer = call_plain(name, origin, implementation, {})
+    if answer is None:
+        return DEPENDENCIES
+    if isinstance(answer, set | frozenset | list | tuple) and all(each in DEPENDENCIES for each in answer):
+        return frozenset(answer)
+    raise PluginLoadError(
+        name,
+        origin,
+        f"returned {answer!r} from broker_core_depends_on, not a set of {', '.join(map(repr, sorted(DEPENDENCIES)))}",
+    )

@@ -1,0 +1,47 @@
+"""What ``broker_core_visible`` returns: a boolean mask over the column of names, checked before it filters anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["and_masks", "checked_mask"]
+
+
+def checked_mask(answer: object, length: int) -> Any | None:
+    """The mask as an Arrow boolean array of ``length``, or ``None`` where the plugin said that all is visible.
+
+    Takes Arrow arrays, chunked ones too, and one-dimensional numpy arrays, of booleans only: an array of indices, or of
+    0 and 1, would filter something else than was meant. Raises :exc:`TypeError` or :exc:`ValueError`.
+    """
+    if answer is None:
+        return None
+    if isinstance(answer, np.ndarray):
+        if answer.dtype != np.bool_ or answer.ndim != 1:
+            raise TypeError(
+                f"the mask is a numpy array of {answer.dtype}, {answer.ndim}-dimensional, not of bool"
+            )
+        answer = pa.array(answer)
+    elif isinstance(answer, pa.ChunkedArray):
+        answer = answer.combine_chunks()
+    if not isinstance(answer, pa.Array):
+        raise TypeError(f"the mask is a {type(answer).__name__}, not an Arrow or numpy array of booleans")
+    if not pa.types.is_boolean(answer.type):
+        raise TypeError(f"the mask is an Arrow array of {answer.type}, not of booleans")
+    if len(answer) != length:
+        raise ValueError(f"the mask has {len(answer)} values for {length} topics")
+    if answer.null_count:
+        raise ValueError(f"the mask has {answer.null_count} nulls: it must say true or false for each topic")
+    return answer
+
+
+def and_masks(first: Any | None, second: Any | None) -> Any | None:
+    """Both masks at once; ``None`` is a mask that shows all."""
+    if first is None:
+        return second
+    if second is None:
+        return first
+    return pc.and_(first, second)
