@@ -1,0 +1,9 @@
+"""The one path of a listing, from a question to an answer that can be sent; no sockets in it."""
+
+from __future__ import annotations
+
+from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.explain import explain
+from broker_core.pipeline.pipeline import Pipeline, PipelineOptions
+
+__all__ = ["Answer", "Pipeline", "PipelineOptions", "Trace", "explain"]

@@ -1,0 +1,58 @@
+"""What the pipeline answers, and what it can tell about how it came to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from broker_core.permits import Permit
+from broker_core.plugins import ChainStep
+from broker_core.selection import Selection
+
+__all__ = ["Answer", "Trace"]
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer. ``selection`` is ``None`` where the client's hash still holds (``changed`` is false then).
+
+    It may hold heap permits: whoever gets an answer calls :meth:`release` when its bytes have left, or on any other way
+    out. ``lister`` is the plugin that answered, ``catalog`` or ``upstream``; ``plan`` how the pattern was applied.
+    """
+
+    selection: Selection | None
+    topics_hash: str
+    filtered: bool
+    lister: str
+    plan: str
+    permit: Permit | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.selection is not None
+
+    @property
+    def topics(self) -> int:
+        """How many names are sent."""
+        return 0 if self.selection is None else len(self.selection)
+
+    @property
+    def fields_size(self) -> int:
+        """Bytes of the encoded names that are sent."""
+        return 0 if self.selection is None else self.selection.fields_size
+
+    def release(self) -> None:
+        """Give the heap permits back; once is enough."""
+        if self.permit is not None:
+            self.permit.release()
+            self.permit = None
+
+
+@dataclass(slots=True)
+class Trace:
+    """What happened to one request, for ``explain``: filled in where somebody asks for it."""
+
+    chain: list[ChainStep] = field(default_factory=list)
+    masks: list[ChainStep] = field(default_factory=list)
+    listed: int | None = None
+    visible: int | None = None
+    permits: dict[str, int] = field(default_factory=dict)

@@ -1,0 +1,88 @@
+"""What a lister returned, checked and made a selection: nothing that it says is believed unseen (promise 3)."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.errors import InvalidListing, ListingFailed
+from broker_core.listing import Listing
+from broker_core.listing_request import ListingRequest
+from broker_core.listing_result import TopicListingResult
+from broker_core.names import Mode
+from broker_core.patterns import TopicsPattern
+from broker_core.selection import Selection
+
+__all__ = ["VerifyFiltered", "built", "claim_holds", "known_selection", "own_hash"]
+
+#: Up to so many names a sample is all of them; of more, so many evenly spaced ones.
+SAMPLE_ALL = 10_000
+SAMPLE_OF_MORE = 1_000
+
+_HASH_LENGTH = 8
+
+
+class VerifyFiltered(Enum):
+    """How much of a plugin's ``filtered=True`` is looked at."""
+
+    ALWAYS = "always"
+    SAMPLE = "sample"
+    NEVER = "never"
+
+
+def known_selection(result: TopicListingResult, request: ListingRequest) -> Selection | None:
+    """The selection of an answer that is a listing already (checked when it was built), else ``None``.
+
+    Raises :exc:`ListingFailed` where it is one of another namespace or mode.
+    """
+    topics = result.topics
+    if isinstance(topics, Listing):
+        topics = topics.all()
+    if not isinstance(topics, Selection):
+        return None
+    listing = topics.listing
+    if listing.namespace != request.namespace or listing.mode is not request.mode:
+        if listing.namespace == request.namespace and request.mode is Mode.ALL:
+            # A listing of one domain is a part of all; its order is the same.
+            return topics
+        raise _refused(
+            f"returned a listing of {listing.namespace} {listing.mode.name} to a question about "
+            f"{request.namespace} {request.mode.name}",
+        )
+    return topics
+
+
+def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:
+    """The listing of the names that a lister returned; a bad one fails the request and names the lister."""
+    try:
+        return Listing.from_names(request.namespace, request.mode, names)
+    except InvalidListing as error:
+        raise _refused(f"returned a bad topic: {error}") from error
+
+
+def own_hash(result: TopicListingResult, selection: Selection, returned: int) -> str | None:
+    """The lister's hash where it is one of exactly these topics (none collapsed, none hidden)."""
+    given = result.topics_hash
+    if given is None:
+        return None
+    if len(given) != _HASH_LENGTH or not all(digit in "0123456789abcdef" for digit in given):
+        raise _refused(f"returned a topics hash that is none: {given[:40]!r} (8 lower-case hex digits)")
+    return given if len(selection) == returned else None
+
+
+def claim_holds(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> bool:
+    """Whether ``filtered=True`` is true of a selection, as far as the policy looks."""
+    if policy is VerifyFiltered.NEVER or selection.pattern == pattern.raw:
+        return True
+    if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
+        return len(selection.matching(pattern)) == len(selection)
+    rows = selection.row_array[np.linspace(0, len(selection) - 1, SAMPLE_OF_MORE).astype(np.int64)]
+    sample = Selection.of_rows(selection.listing, np.unique(rows))
+    return len(sample.matching(pattern)) == len(sample)
+
+
+def _refused(what: str) -> ListingFailed:
+    """What is wrong with an answer; whoever asked puts the lister's name in front."""
+    return ListingFailed(what, reason="bad_topics")

@@ -1,0 +1,99 @@
+"""How one listing comes about: the same pipeline, run once with a record of what each step did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from broker_core.errors import ListingFailed
+from broker_core.listing_request import ListingRequest
+from broker_core.pipeline.answer import Trace
+from broker_core.pipeline.pipeline import Pipeline
+from broker_core.plugins import ChainStep, PluginFailed
+
+__all__ = ["explain"]
+
+
+async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]:
+    """Run a request and say, in plain values, who answered what, how the pattern was applied, and what it took.
+
+    ``chain`` has every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``,
+    ``unchanged``, ``error``, ``not_asked`` and its ``ms``; ``masks`` those that hid topics. ``plan`` is ``none`` (no
+    pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
+    ``topics`` counts the names of the answer, ``bytes`` its encoded names. A request that fails has ``error`` and
+    ``code`` in place of an answer.
+    """
+    trace = Trace()
+    started = time.perf_counter()
+    report: dict[str, Any] = {
+        "namespace": str(request.namespace),
+        "mode": request.mode.name,
+        "topics_pattern": request.topics_pattern,
+        "properties": dict(request.properties),
+        "pattern": _pattern(request),
+    }
+    try:
+        answer = await pipeline.answer(request, trace)
+    except ListingFailed as failure:
+        chain = failure.steps if isinstance(failure, PluginFailed) and failure.steps else trace.chain
+        return report | {
+            "chain": _steps(chain),
+            "masks": _steps(trace.masks),
+            "lister": None,
+            "plan": None,
+            "topics": None,
+            "error": failure.message,
+            "code": failure.code.name,
+            "plugin": failure.plugin,
+            "detail": failure.detail if isinstance(failure, PluginFailed) else failure.message,
+            "ms": _ms(time.perf_counter() - started),
+        }
+    try:
+        return report | {
+            "chain": _steps(trace.chain),
+            "masks": _steps(trace.masks),
+            "lister": answer.lister,
+            "plan": answer.plan,
+            "listed": trace.listed,
+            "visible": trace.visible,
+            "topics": answer.topics,
+            "filtered": answer.filtered,
+            "changed": answer.changed,
+            "topics_hash": answer.topics_hash,
+            "bytes": answer.fields_size,
+            "permits": trace.permits,
+            "ms": _ms(time.perf_counter() - started),
+        }
+    finally:
+        answer.release()
+
+
+def _pattern(request: ListingRequest) -> dict[str, Any] | None:
+    pattern = request.pattern
+    if pattern is None:
+        return None
+    return {
+        "text": pattern.text,
+        "supported": pattern.supported,
+        "reason": pattern.reason,
+        "literal": pattern.literal,
+        "ranges": [[_shown(low), _shown(high)] for low, high in pattern.ranges],
+        "required": list(pattern.required),
+    }
+
+
+def _shown(bound: bytes) -> str:
+    return bound.decode(errors="backslashreplace")
+
+
+def _steps(steps: Iterable[ChainStep]) -> list[dict[str, Any]]:
+    return [
+        {"plugin": step.plugin, "answer": step.answer, "ms": _ms(step.seconds)}
+        | ({} if step.error is None else {"error": step.error})
+        for step in steps
+    ]
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

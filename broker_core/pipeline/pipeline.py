@@ -1,0 +1,420 @@
+"""The one path of a listing: permits, plugins, checks, filter, masks, hash (DESIGN, "The path of a listing").
+
+Two ways lead along it. :meth:`Pipeline.answer_now` answers at once where that takes well under a millisecond and
+nobody has to be waited for: no plugin is concerned, the snapshot is in memory and current, the pattern is a range, a short scan or
+one that was just asked. Everything else goes :meth:`Pipeline.answer`, which waits for permits, asks the plugins and
+gives long work to threads, whose kernels run without the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+import structlog
+
+from broker_core.errors import BrokerCoreError, InvalidListing, InvalidPattern, ListingFailed, TooManyRequests
+from broker_core.hookspecs import ListingOutcome
+from broker_core.listing_request import ListingRequest
+from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
+from broker_core.metrics import Metrics
+from broker_core.name_columns import as_column
+from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.permits import Permits
+from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.checked import VerifyFiltered, built, claim_holds, known_selection, own_hash
+from broker_core.pipeline.held_permit import HeldPermit
+from broker_core.pipeline.kept_answers import KeptAnswers
+from broker_core.plugins import Dispatcher, LoadedPlugin
+from broker_core.questions import QuestionCounter
+from broker_core.selection import Selection
+from broker_core.size_cache import SizeCache
+
+__all__ = ["Pipeline", "PipelineOptions"]
+
+#: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
+_QUICK_BYTES = 512 * 1024
+#: So many names are checked and encoded on the event loop.
+_QUICK_NAMES = 500
+#: A column of names costs this many times its bytes until it is a listing.
+_BUILD_FACTOR = 4
+
+_T = TypeVar("_T")
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """``evaluate`` false: no pattern is ever applied here. ``unsupported``: what a pattern gets that RE2 refuses.
+
+    ``max_length`` counts UTF-16 units of a pattern; ``time_budget`` is in seconds, for permits, chain and the begin of
+    the write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
+    :attr:`Pipeline.questions`.
+    """
+
+    evaluate: bool = True
+    unsupported: Literal["unfiltered", "error"] = "unfiltered"
+    max_length: int = 1024
+    time_budget: float = 28.0
+    selecting_keys: frozenset[str] = frozenset()
+
+
+class _Cancelled(BrokerCoreError):
+    """Ends work in a thread that nobody waits for any more."""
+
+
+@dataclass(slots=True)
+class _Listed:
+    """What a lister said, checked: topics, or that nothing changed."""
+
+    lister: str
+    selection: Selection | None
+    filtered: bool
+    topics_hash: str | None
+    #: Bytes of a listing that was built for this request alone; a shared one is charged where it is kept.
+    owned: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One request on its way: with the pattern that the core applies, and its heap permits."""
+
+    request: ListingRequest
+    pattern: TopicsPattern | None
+    held: HeldPermit
+    trace: Trace | None
+
+
+class Pipeline:
+    """Answers listing requests; one for all transports of a broker."""
+
+    def __init__(
+        self,
+        lister: DefaultLister,
+        dispatcher: Dispatcher,
+        permits: Permits,
+        metrics: Metrics,
+        options: PipelineOptions | None = None,
+    ) -> None:
+        self.lister = lister
+        self.dispatcher = dispatcher
+        self.permits = permits
+        self.metrics = metrics
+        self.options = options or PipelineOptions()
+        self.sizes = SizeCache()
+        self.kept = KeptAnswers(permits.snapshots)
+        self.questions = QuestionCounter()
+        self._workers = ThreadPoolExecutor(4, thread_name_prefix="listing")
+
+    def close(self) -> None:
+        """End the threads once what they do is done; nothing is answered after this."""
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def compile(self, topics_pattern: str) -> TopicsPattern:
+        """A client's pattern, compiled under the operator's bounds. Raises :exc:`ListingFailed`."""
+        try:
+            return compile_pattern(topics_pattern, max_length=self.options.max_length)
+        except InvalidPattern as error:
+            raise ListingFailed(str(error), reason="bad_pattern") from None
+
+    def answer_now(self, request: ListingRequest) -> Answer | None:
+        """The answer if it takes no waiting and well under a millisecond, else ``None``.
+
+        Raises :exc:`ListingFailed` for what cannot be answered.
+        """
+        namespace = request.namespace
+        if self.dispatcher.lists(namespace) or self.dispatcher.masks(namespace):
+            return None
+        started = time.perf_counter()
+        pattern = self._applied(request)
+        result = self.lister.list_now(request)
+        if result is None:
+            return None
+        selection = known_selection(result, request)
+        if selection is None:
+            return None
+        if pattern is not None:
+            if not selection.matching_is_quick(pattern):
+                return None
+            selection = selection.matching(pattern)
+        if not selection.hash_known and selection.fields_size > _QUICK_BYTES:
+            return None
+        topics_hash = selection.topics_hash
+        plan = _plan(request, pattern)
+        filtered = pattern is not None
+        if topics_hash == request.topics_hash:
+            answer = Answer(None, topics_hash, filtered, self.lister.name, plan)
+        else:
+            if not selection.is_slice and selection.fields_size > _QUICK_BYTES:
+                return None
+            permit = self.permits.heap.try_acquire(selection.heap_bytes)
+            if permit is None:
+                return None
+            answer = Answer(selection, topics_hash, filtered, self.lister.name, plan, permit)
+        self._served(request, answer, time.perf_counter() - started)
+        return answer
+
+    async def answer(self, request: ListingRequest, trace: Trace | None = None) -> Answer:
+        """The answer to a request, within its deadline. Raises :exc:`ListingFailed`; never a shortened success."""
+        started = time.perf_counter()
+        failure: ListingFailed
+        try:
+            answer = await self._in_time(request, trace)
+        except ListingFailed as refused:
+            failure = refused
+        except BrokerCoreError as error:
+            failure = ListingFailed(str(error))
+            failure.__cause__ = error
+        except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error, and the log the rest
+            # Not foreseen, so nothing is known of what it left behind: an error, and the traceback in the log.
+            _log.exception("listing failed", namespace=str(request.namespace), mode=request.mode.name)
+            failure = ListingFailed(f"Internal error: {type(error).__name__}", reason="internal")
+            failure.__cause__ = error
+        else:
+            self._served(request, answer, time.perf_counter() - started)
+            return answer
+        self._refused(request, failure, time.perf_counter() - started)
+        raise failure
+
+    async def _in_time(self, request: ListingRequest, trace: Trace | None) -> Answer:
+        budget = asyncio.timeout_at(request.deadline)
+        try:
+            async with budget:
+                return await self._answer(request, trace)
+        except TimeoutError:
+            if not budget.expired():
+                raise
+            raise TooManyRequests(
+                f"The listing took longer than {self.options.time_budget:g} s", reason="time"
+            ) from None
+
+    async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
+        pattern = self._applied(request)
+        holder = self.sizes.get(
+            (request.namespace, request.mode, request.topics_pattern, frozenset(request.properties.items()))
+        )
+        held = HeldPermit(self.permits, holder)
+        run = _Run(replace(request, reserve_bytes=held.reserve), pattern, held, trace)
+        try:
+            await held.acquire_estimate()
+            if trace is not None:
+                trace.permits["estimate"] = held.count
+            return await self._finish(run, await self._list(run))
+        except BaseException:
+            held.give_up()
+            raise
+
+    def _applied(self, request: ListingRequest) -> TopicsPattern | None:
+        """The pattern that the core applies to this request, if any."""
+        pattern = request.pattern
+        if pattern is None or not self.options.evaluate:
+            return None
+        if pattern.supported:
+            return pattern
+        if self.options.unsupported == "error":
+            raise ListingFailed(
+                f"Unsupported topics pattern {request.topics_pattern!r:.400}: {pattern.reason}",
+                reason="bad_pattern",
+            )
+        return None
+
+    async def _list(self, run: _Run) -> _Listed:
+        """Ask the plugins in order, then the default lister."""
+        request = run.request
+        if self.dispatcher.masks(request.namespace) and request.topics_hash is not None:
+            # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
+            request = replace(request, topics_hash=None)
+        if self.dispatcher.lists(request.namespace):
+            chain = await self.dispatcher.ask(request, partial(self._accept, run))
+            if run.trace is not None:
+                run.trace.chain = list(chain.steps)
+            if chain.accepted is not None:
+                accepted: _Listed = chain.accepted
+                return accepted
+        if not self.options.evaluate:
+            request = replace(request, pattern=None)
+        result = await self.lister.list_topics(request)
+        try:
+            return await self._accept(run, None, result)
+        except TooManyRequests:
+            raise
+        except ListingFailed as failure:
+            raise ListingFailed(f"{self.lister.name} {failure.message}", reason=failure.reason) from failure
+
+    async def _accept(self, run: _Run, plugin: LoadedPlugin | None, result: TopicListingResult) -> _Listed:
+        """Check what a plugin, or the default lister, returned. Raises :exc:`ListingFailed`."""
+        lister = self.lister.name if plugin is None else plugin.name
+        request, pattern = run.request, run.pattern
+        if result.kind is AnswerKind.UNCHANGED:
+            if result.topics_hash is None or result.topics_hash != request.topics_hash:
+                raise ListingFailed("answered unchanged to a request without that hash", reason="bad_topics")
+            return _Listed(lister, None, pattern is not None, result.topics_hash)
+        selection = known_selection(result, request)
+        returned, owned = len(result.topics), 0
+        if selection is None:
+            selection, returned, owned = await self._build(run, plugin, result)
+        topics_hash = own_hash(result, selection, returned)
+        listed = _Listed(lister, selection, False, topics_hash, owned)
+        if not result.filtered:
+            return listed
+        if plugin is None:
+            # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
+            listed.filtered = request.pattern is not None and self.options.evaluate
+            return listed
+        if pattern is None:
+            return listed  # nothing here can tell whether it is true, so the client filters
+        holds = partial(claim_holds, selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
+        listed.filtered = (
+            holds() if selection.matching_is_quick(pattern) else await self._in_thread(lambda _: holds())
+        )
+        if not listed.filtered:
+            self.dispatcher.claim_mismatch(plugin.name, len(selection))
+        return listed
+
+    async def _build(
+        self, run: _Run, plugin: LoadedPlugin | None, result: TopicListingResult
+    ) -> tuple[Selection, int, int]:
+        """The selection of the names returned, how many there were, and the bytes built for this request alone."""
+        request = run.request
+        key = None
+        if result.version is not None and plugin is not None:
+            key = (plugin.name, request.namespace, request.mode, *_dependence(plugin, request))
+            kept = self.kept.get(key, result.version)
+            if kept is not None:
+                return kept[0].all(), kept[1], 0
+        topics: Any = result.topics
+        returned = len(topics)
+        small = returned <= _QUICK_NAMES
+        try:
+            names = as_column(topics) if small else await self._in_thread(lambda _: as_column(topics))
+        except InvalidListing as error:
+            raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
+        await run.held.reserve(_BUILD_FACTOR * names.nbytes)
+        listing = built(request, names) if small else await self._in_thread(lambda _: built(request, names))
+        if key is not None and result.version is not None:
+            self.kept.put(key, result.version, listing, returned)
+        return listing.all(), returned, listing.nbytes
+
+    async def _finish(self, run: _Run, listed: _Listed) -> Answer:
+        """Filter, mask and hash what was listed, and take permits for what is sent."""
+        request, pattern, held = run.request, run.pattern, run.held
+        selection, topics_hash, filtered = listed.selection, listed.topics_hash, listed.filtered
+        plan = "lister" if filtered else _plan(request, pattern)
+        if selection is None:
+            assert topics_hash is not None
+            held.settle(0)
+            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over())
+        returned = len(selection)
+        if run.trace is not None:
+            run.trace.listed = returned
+        if pattern is not None and not filtered:
+            matching = partial(selection.matching, pattern)
+            selection = (
+                matching() if selection.matching_is_quick(pattern) else await self._in_thread(matching)
+            )
+            filtered = True
+        if self.dispatcher.masks(request.namespace):
+            selection = await self._masked(run, selection)
+        if topics_hash is None or len(selection) != returned:
+            if selection.hash_known or selection.fields_size <= _QUICK_BYTES:
+                topics_hash = selection.topics_hash
+            else:
+                await held.reserve(listed.owned + selection.heap_bytes)
+                hashed = selection
+                topics_hash = await self._in_thread(lambda _: hashed.topics_hash)
+        if topics_hash == request.topics_hash:
+            held.settle(0)
+            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over())
+        needed = selection.heap_bytes + listed.owned
+        await held.reserve(needed)
+        held.settle(needed)
+        if run.trace is not None:
+            run.trace.permits["held"] = needed
+        return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over())
+
+    async def _masked(self, run: _Run, selection: Selection) -> Selection:
+        names = (
+            selection.names
+            if len(selection) <= _QUICK_NAMES
+            else await self._in_thread(lambda _: selection.names)
+        )
+        trace = run.trace
+        mask = await self.dispatcher.visible(run.request, names, steps=None if trace is None else trace.masks)
+        visible = selection if mask is None else selection.mask(mask.to_numpy(zero_copy_only=False))
+        if trace is not None:
+            trace.visible = len(visible)
+        return visible
+
+    async def _in_thread(self, work: Callable[[Callable[[], None]], _T]) -> _T:
+        """Run ``work(check)`` in a thread; ``check`` raises once nobody waits for the result any more."""
+        gone = threading.Event()
+
+        def check() -> None:
+            if gone.is_set():
+                raise _Cancelled("nobody waits for this listing any more")
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._workers, work, check)
+        except asyncio.CancelledError:
+            gone.set()
+            raise
+
+    async def body(self, answer: Answer) -> memoryview:
+        """The encoded names of an answer: a view into a shared listing, or gathered (in a thread where it is long)."""
+        selection = answer.selection
+        if selection is None:
+            return memoryview(b"")
+        if selection.is_slice or selection.fields_size <= _QUICK_BYTES:
+            return selection.body()
+        return await self._in_thread(lambda _: selection.body())
+
+    def _served(self, request: ListingRequest, answer: Answer, seconds: float) -> None:
+        outcome = "served" if answer.changed else "unchanged"
+        self.metrics.listing(outcome, answer.plan, answer.topics, seconds)
+        properties = {
+            key: value for key, value in request.properties.items() if key in self.options.selecting_keys
+        }
+        self.questions.record(
+            str(request.namespace), request.mode, request.topics_pattern, properties, seconds
+        )
+        if self.dispatcher.has_observers:
+            self.dispatcher.listing_served(
+                request,
+                ListingOutcome(
+                    outcome, answer.lister, answer.topics, answer.filtered, answer.topics_hash, seconds
+                ),
+            )
+
+    def _refused(self, request: ListingRequest, failure: ListingFailed, seconds: float) -> None:
+        self.metrics.listing_refused(failure.reason, seconds)
+        if self.dispatcher.has_observers:
+            self.dispatcher.listing_served(
+                request,
+                ListingOutcome("error", failure.plugin, 0, False, None, seconds, failure.message),
+            )
+
+
+def _plan(request: ListingRequest, pattern: TopicsPattern | None) -> str:
+    if pattern is not None:
+        return pattern.plan
+    return "none" if request.pattern is None or request.pattern.supported else "unsupported"
+
+
+def _dependence(plugin: LoadedPlugin, request: ListingRequest) -> Iterator[Hashable]:
+    """What a plugin's answers depend on, in this request; by default all there is."""
+    asker = request.asker
+    if "pattern" in plugin.depends_on:
+        yield ("pattern", request.topics_pattern)
+    if "properties" in plugin.depends_on:
+        yield ("properties", frozenset(request.properties.items()))
+    if "principal" in plugin.depends_on:
+        yield ("principal", asker.role, asker.original_principal)
+    if "client" in plugin.depends_on:
+        yield ("client", asker.client_version, asker.remote_address, asker.protocol_version, asker.transport)

@@ -1,0 +1,351 @@
+"""One client's connection: handshake, keep-alive, and each command to where it belongs.
+
+Rules of closing: a frame that does not parse, a frame over the limit and a silent peer close a connection; nothing
+else that a client does. A bad request is a ``CommandError`` with its request id, and the connection lives on. Request ids are
+the client's business: they may repeat, and nothing here is keyed by them (Go uses one again for every retry).
+
+PING is answered before any limit is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from broker_core.errors import ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
+from broker_core.listing_request import Asker, ListingRequest
+from broker_core.pipeline import Answer
+from broker_core.pulsar.listing_command import read_listing_request
+from broker_core.pulsar.lookups import LOOKUP_COMMANDS, refusal
+from broker_core.pulsar.outbox import Outbox
+from broker_core.wire import commands
+from broker_core.wire.frames import FrameDecoder, FrameError
+from broker_core.wire.pulsar_api_pb2 import BaseCommand
+
+if TYPE_CHECKING:
+    from broker_core.pulsar.server import PulsarServer
+
+__all__ = ["Connection"]
+
+_log = structlog.get_logger(__name__)
+
+#: Requests of one connection that may be under way at a time; more are refused one by one.
+_MAX_REQUESTS: Final = 1000
+
+_TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
+
+#: Clients that read frames of any size (measured: reference 1.6); whoever is not known has the limit.
+_WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
+
+
+class Connection(asyncio.Protocol):
+    """The protocol of one connection. Everything runs on the server's event loop."""
+
+    def __init__(self, server: PulsarServer) -> None:
+        self._server = server
+        self._options = server.options
+        self._decoder = FrameDecoder(server.frame_limit)
+        self._buffered = 0  # bytes of an incomplete frame, as the server counts them
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._transport: asyncio.Transport | None = None
+        self._outbox: Outbox | None = None
+        self._asker: Asker | None = None  # known once the handshake is done
+        self._peer_limit: int | None = server.frame_limit
+        self._heard = True  # something came since the last tick of the keep-alive
+        self._keep_alive: asyncio.TimerHandle | None = None
+        self._address = ""
+        self._draining = False
+
+    # -- life of the connection -------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self._address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer or "")
+        self._outbox = Outbox(transport, self._server.permits, self._options.write_timeout, self._stalled)
+        self._server.opened(self)
+        self._keep_alive = self._server.loop.call_later(self._options.keep_alive, self._tick)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._server.closed(self)
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
+        if self._outbox is not None:
+            self._outbox.closed()
+        self._count_buffered(0)
+        for task in self._tasks:
+            task.cancel()
+
+    def pause_writing(self) -> None:
+        if self._outbox is not None:
+            self._outbox.paused()
+
+    def resume_writing(self) -> None:
+        if self._outbox is not None:
+            self._outbox.resumed()
+        self._close_if_drained()
+
+    def drain(self) -> None:
+        """Close as soon as nothing is under way."""
+        self._draining = True
+        self._close_if_drained()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _close_if_drained(self) -> None:
+        if self._draining and not self._tasks and self._outbox is not None and self._outbox.is_idle:
+            assert self._transport is not None
+            self._transport.close()
+
+    def _stalled(self) -> None:
+        _log.warning(
+            "peer stopped reading",
+            peer=self._address,
+            client=self._client,
+            seconds=self._options.write_timeout,
+        )
+        self._server.metrics.connection_closed("stalled")
+        self.abort()
+
+    @property
+    def _client(self) -> str:
+        return self._asker.client_version if self._asker is not None else ""
+
+    def _tick(self) -> None:
+        """Keep-alive: ask a peer that was silent for one interval, close one that was silent for two (1.5)."""
+        assert self._transport is not None
+        if self._transport.is_closing():
+            return
+        if self._asker is None or not (self._heard or self._server_is_not_reading()):
+            reason = "handshake" if self._asker is None else "keep_alive"
+            self._server.metrics.connection_closed(reason)
+            _log.info("peer was silent", peer=self._address, client=self._client, waiting_for=reason)
+            self.abort()
+            return
+        if self._asker.protocol_version >= 1:
+            self._heard = False
+            self._send(commands.ping())
+        self._keep_alive = self._server.loop.call_later(self._options.keep_alive, self._tick)
+
+    def _server_is_not_reading(self) -> bool:
+        assert self._transport is not None
+        return not self._transport.is_reading()
+
+    # -- bytes in ---------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        try:
+            for command in self._decoder.feed(data):
+                self._handle(commands.decode(command))
+        except FrameError as error:
+            self._server.metrics.connection_closed("bad_frame")
+            _log.warning("bad frame", peer=self._address, client=self._client, error=str(error)[:500])
+            self.abort()
+            return
+        if self._decoder.buffered or self._buffered:
+            self._count_buffered(self._decoder.buffered)
+            if self._server.buffered_too_much(self):
+                self._server.metrics.connection_closed("buffers")
+                _log.warning("too much memory in incomplete frames", peer=self._address, client=self._client)
+                self.abort()
+
+    def _count_buffered(self, size: int) -> None:
+        self._server.buffered_bytes += size - self._buffered
+        self._buffered = size
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of an incomplete frame."""
+        return self._buffered
+
+    # -- commands ---------------------------------------------------------------------------------------------
+
+    def _handle(self, command: BaseCommand) -> None:
+        kind = command.type
+        if kind == BaseCommand.GET_TOPICS_OF_NAMESPACE and self._asker is not None:
+            self._list(command, self._asker)
+        elif kind == BaseCommand.PING:
+            self._send(commands.pong())
+        elif kind == BaseCommand.PONG:
+            pass  # hearing it was the point
+        elif kind == BaseCommand.CONNECT:
+            self._connect(command)
+        elif self._asker is None:
+            self._refuse(command, "Send CONNECT first")
+        elif kind in LOOKUP_COMMANDS:
+            self._look_up(command, self._asker)
+        elif kind == BaseCommand.WATCH_TOPIC_LIST_CLOSE:
+            self._send(commands.success(command.watchTopicListClose.request_id))
+        elif kind == BaseCommand.WATCH_TOPIC_LIST:
+            self._refuse(
+                command, "Unable to create topic list watcher: this server has no watchers, ask again instead"
+            )
+        else:
+            name = commands.command_name(kind)
+            self._refuse(
+                command,
+                f"{name} belongs to a broker, and this server only answers lookups: send it to the broker that LOOKUP "
+                "names",
+            )
+
+    def _connect(self, command: BaseCommand) -> None:
+        connect = command.connect
+        if self._asker is not None:
+            self._refuse(command, "This connection is connected already")
+            return
+        if connect.proxy_to_broker_url:
+            # Answered as if connected, the client would send its data here.
+            self._refuse(command, "This server is no proxy: it does not pass connections on to brokers")
+            self._close()
+            return
+        protocol_version = max(0, min(commands.PROTOCOL_VERSION, connect.protocol_version))
+        self._asker = Asker(
+            remote_address=self._address,
+            client_version=connect.client_version[:256],
+            protocol_version=protocol_version,
+        )
+        if connect.client_version.startswith(_WITHOUT_FRAME_LIMIT):
+            self._peer_limit = None
+        self._send(
+            commands.connected(
+                self._options.server_version,
+                protocol_version=protocol_version,
+                max_message_size=self._options.max_message_size,
+                feature_flags=self._server.lookups.feature_flags,
+            )
+        )
+
+    def _refuse(self, command: BaseCommand, message: str) -> None:
+        """Answer a command that has no place here; those without a request id cannot be answered and are dropped."""
+        if command.type in LOOKUP_COMMANDS:
+            self._send(refusal(command, ServerError.NotAllowedError, message))
+            return
+        request_id = commands.request_id_of(command)
+        if request_id is None:
+            if command.type != BaseCommand.CONNECT:
+                return
+            request_id = commands.CONNECTION_REQUEST_ID
+        self._send(commands.error(request_id, ServerError.NotAllowedError, message))
+
+    def _look_up(self, command: BaseCommand, asker: Asker) -> None:
+        request_id = commands.request_id_of(command)
+        assert request_id is not None
+        if not self._take_slot():
+            # MetadataError: for TooManyRequests and ServiceNotReady here, clients close the connection (10.10).
+            self._send(refusal(command, ServerError.MetadataError, _TOO_MANY_LOOKUPS))
+            return
+
+        async def answer() -> None:
+            self._send(await self._server.lookups.answer(command, asker))
+
+        self._start(answer())
+
+    # -- listings ---------------------------------------------------------------------------------------------
+
+    def _list(self, command: BaseCommand, asker: Asker) -> None:
+        question = command.getTopicsOfNamespace
+        request_id = question.request_id
+        server = self._server
+        try:
+            request = read_listing_request(
+                question, asker, server.pipeline, self._options.bounds, server.loop.time()
+            )
+            answer = None if server.slots.are_taken else server.pipeline.answer_now(request)
+            if answer is not None:
+                if answer.fields_size <= server.permits.limits.small_answer:
+                    head, tail = self._ends(request_id, answer)
+                    body = answer.selection.body() if answer.selection is not None else b""
+                    assert self._outbox is not None
+                    if self._outbox.send_answer_now(head, body, tail):
+                        answer.release()
+                        return
+                # Answered, but the bytes have to wait for their turn.
+                if not self._take_slot():
+                    answer.release()
+                    raise TooManyRequests(_TOO_MANY_LOOKUPS, reason="lookups")
+                self._start(self._send_answer(request_id, answer, request), answer.release)
+                return
+            if not self._take_slot():
+                raise TooManyRequests(_TOO_MANY_LOOKUPS, reason="lookups")
+        except ListingFailed as failure:
+            self._fail(request_id, failure)
+            return
+        self._start(self._answer(request_id, request))
+
+    async def _answer(self, request_id: int, request: ListingRequest) -> None:
+        try:
+            answer = await self._server.pipeline.answer(request)
+        except ListingFailed as failure:
+            self._fail(request_id, failure)
+            return
+        await self._send_answer(request_id, answer, request)
+
+    async def _send_answer(self, request_id: int, answer: Answer, request: ListingRequest) -> None:
+        assert self._outbox is not None
+        try:
+            head, tail = self._ends(request_id, answer)
+            body = await self._server.pipeline.body(answer)
+            await self._outbox.send_answer(head, body, tail, request.deadline)
+        except ListingFailed as failure:
+            self._fail(request_id, failure)
+        finally:
+            answer.release()
+
+    def _ends(self, request_id: int, answer: Answer) -> tuple[bytes, bytes]:
+        """What goes around the topics of an answer. Raises :exc:`ListingFailed` where the peer could not read it."""
+        size = answer.fields_size
+        try:
+            head, tail = commands.get_topics_response_head(
+                request_id,
+                size,
+                topics_hash=answer.topics_hash,
+                filtered=answer.filtered,
+                changed=answer.changed,
+            )
+        except FrameError:
+            raise ResponseTooLarge(size, 2**31 - 1, answer.topics) from None
+        size += len(head) + len(tail)
+        if self._peer_limit is not None and size > self._peer_limit:
+            raise ResponseTooLarge(size, self._peer_limit, answer.topics)
+        return head, tail
+
+    def _fail(self, request_id: int, failure: ListingFailed) -> None:
+        self._server.metrics.refused(failure.reason)
+        self._send(commands.error(request_id, failure.code, failure.message))
+
+    # -- tasks ------------------------------------------------------------------------------------------------
+
+    def _take_slot(self) -> bool:
+        return len(self._tasks) < _MAX_REQUESTS and self._server.slots.take()
+
+    def _start(self, work: Coroutine[Any, Any, None], on_end: Callable[[], None] | None = None) -> None:
+        """Run the work of one request, whose slot is taken, until the connection ends."""
+        task = self._server.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._ended, on_end))
+
+    def _ended(self, on_end: Callable[[], None] | None, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._server.slots.give_back()
+        if on_end is not None:
+            on_end()  # also where the task was cancelled before it had begun
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("request failed", peer=self._address, client=self._client, exc_info=error)
+            self.abort()  # the client waits for an answer that nobody can give any more
+        self._close_if_drained()
+
+    def _send(self, frame: bytes) -> None:
+        if self._outbox is not None:
+            self._outbox.send(frame)
+
+    def _close(self) -> None:
+        assert self._transport is not None
+        self._transport.close()

@@ -1,0 +1,75 @@
+"""``CommandGetTopicsOfNamespace`` as a listing request, with every bound on what a client may send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from broker_core.errors import InvalidName, ListingFailed, ServerError
+from broker_core.listing_request import Asker, ListingRequest
+from broker_core.names import Mode, NamespaceName
+from broker_core.pipeline import Pipeline
+from broker_core.wire.pulsar_api_pb2 import CommandGetTopicsOfNamespace, KeyValue
+
+__all__ = ["RequestBounds", "read_listing_request"]
+
+_MODES = {mode.value: mode for mode in Mode}
+_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBounds:
+    """How much one request may bring: ``properties`` pairs, and ``property_bytes`` of all keys and values in UTF-8."""
+
+    properties: int = 64
+    property_bytes: int = 16_384
+
+
+def read_listing_request(
+    command: CommandGetTopicsOfNamespace,
+    asker: Asker,
+    pipeline: Pipeline,
+    bounds: RequestBounds,
+    now: float,
+) -> ListingRequest:
+    """The request of a command. Raises :exc:`ListingFailed` with the code that the client is told."""
+    try:
+        namespace = NamespaceName.parse(command.namespace)
+    except InvalidName as error:
+        raise ListingFailed(str(error), code=ServerError.InvalidTopicName, reason="bad_namespace") from None
+    mode = _MODES.get(command.mode)
+    if mode is None:
+        raise ListingFailed(
+            f"Invalid mode {command.mode}: one of 0 (persistent), 1 (non-persistent), 2 (all)",
+            code=ServerError.NotAllowedError,
+            reason="bad_request",
+        )
+    return ListingRequest(
+        namespace=namespace,
+        mode=mode,
+        pattern=pipeline.compile(command.topics_pattern) if command.HasField("topics_pattern") else None,
+        topics_hash=command.topics_hash if command.HasField("topics_hash") else None,
+        properties=_properties(command.properties, bounds) if command.properties else _NO_PROPERTIES,
+        asker=asker,
+        deadline=now + pipeline.options.time_budget,
+    )
+
+
+def _properties(pairs: Sequence[KeyValue], bounds: RequestBounds) -> Mapping[str, str]:
+    """The pairs as a mapping; the last of a repeated key wins, as at the broker."""
+    if len(pairs) > bounds.properties:
+        raise ListingFailed(
+            f"{len(pairs)} properties in one request, at most {bounds.properties} are allowed (limits.properties)",
+            code=ServerError.NotAllowedError,
+            reason="bad_request",
+        )
+    size = sum(len(pair.key.encode()) + len(pair.value.encode()) for pair in pairs)
+    if size > bounds.property_bytes:
+        raise ListingFailed(
+            f"properties of {size} bytes in one request, at most {bounds.property_bytes} are allowed "
+            "(limits.property_bytes)",
+            code=ServerError.NotAllowedError,
+            reason="bad_request",
+        )
+    return MappingProxyType({pair.key: pair.value for pair in pairs})

@@ -1,0 +1,84 @@
+"""The lookup commands around a listing: answered from the catalogue, or by whoever relays them to a cluster."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from broker_core.errors import BrokerCoreError, InvalidName, ServerError
+from broker_core.listing_request import Asker
+from broker_core.names import TopicName
+from broker_core.wire import commands
+from broker_core.wire.pulsar_api_pb2 import BaseCommand, CommandGetSchemaResponse, FeatureFlags
+
+__all__ = ["LOOKUP_COMMANDS", "Lookups", "Partitions", "StandaloneLookups", "refusal"]
+
+#: The commands that :class:`Lookups` answers.
+LOOKUP_COMMANDS = frozenset({BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA})
+
+
+class Lookups(Protocol):
+    """Answers PARTITIONED_METADATA, LOOKUP and GET_SCHEMA."""
+
+    @property
+    def feature_flags(self) -> FeatureFlags:
+        """What CONNECTED may promise of these commands."""
+
+    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+        """The whole frame that answers the command, its refusal included; raises nothing but a cancellation."""
+
+
+class Partitions(Protocol):
+    """Where a standalone server finds the partitions of its topics."""
+
+    async def partitions(self, topic: TopicName) -> int | None:
+        """How many partitions a topic has, 0 for one without, ``None`` where it is unknown."""
+
+
+class StandaloneLookups:
+    """Without a cluster behind: partitions from the catalogue, and a clear refusal of what only brokers can answer."""
+
+    def __init__(self, topics: Partitions) -> None:
+        self._topics = topics
+        # True: asking for the partitions of a topic never creates one here.
+        self.feature_flags = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
+
+    async def answer(self, command: BaseCommand, _asker: Asker, /) -> bytes:
+        if command.type != BaseCommand.PARTITIONED_METADATA:
+            return refusal(
+                command,
+                ServerError.NotAllowedError,
+                "This server lists topics and serves none: it has no brokers behind it (set upstream.service_url)",
+            )
+        question = command.partitionMetadata
+        try:
+            topic = TopicName.parse(_full_name(question.topic))
+        except InvalidName as error:
+            return refusal(command, ServerError.InvalidTopicName, str(error))
+        try:
+            partitions = await self._topics.partitions(topic)
+        except BrokerCoreError as error:
+            return refusal(command, ServerError.MetadataError, f"Cannot read the catalogue: {error}")
+        if partitions is None:
+            if not question.metadata_auto_creation_enabled:
+                return refusal(command, ServerError.TopicNotFound, f"Topic {topic} does not exist")
+            partitions = 0  # what a broker that may create it would answer
+        return commands.partitioned_metadata_response(question.request_id, partitions)
+
+
+def _full_name(topic: str) -> str:
+    """Clients may leave the scheme out, and the namespace of a short name too (Pulsar's ``TopicName.get``)."""
+    if "://" in topic:
+        return topic
+    return f"persistent://{topic}" if topic.count("/") == 2 else f"persistent://public/default/{topic}"
+
+
+def refusal(command: BaseCommand, code: ServerError, message: str) -> bytes:
+    """A lookup command refused, in the form that its answers have."""
+    if command.type == BaseCommand.PARTITIONED_METADATA:
+        return commands.partitioned_metadata_failed(command.partitionMetadata.request_id, code, message)
+    if command.type == BaseCommand.LOOKUP:
+        return commands.lookup_failed(command.lookupTopic.request_id, code, message)
+    body = CommandGetSchemaResponse(
+        request_id=command.getSchema.request_id, error_code=code, error_message=message[:4096]
+    )
+    return commands.encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=body))

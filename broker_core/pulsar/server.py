@@ -1,0 +1,132 @@
+"""Listening for clients, and what all connections share."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from broker_core.metrics import Metrics
+from broker_core.permits import Permits
+from broker_core.pipeline import Pipeline
+from broker_core.pulsar.connection import Connection
+from broker_core.pulsar.listing_command import RequestBounds
+from broker_core.pulsar.lookups import Lookups
+from broker_core.wire.frames import frame_limit
+
+__all__ = ["LookupSlots", "PulsarOptions", "PulsarServer"]
+
+#: All incomplete frames together, in bytes; requests are small, so that only an attack comes near.
+_MAX_BUFFERED: Final = 64 * 1024 * 1024
+_BACKLOG: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PulsarOptions:
+    """Times are in seconds, sizes in bytes. ``max_message_size`` is told to clients and bounds frames both ways."""
+
+    max_message_size: int = 5 * 1024 * 1024
+    keep_alive: float = 30.0
+    write_timeout: float = 30.0
+    concurrent_lookups: int = 50_000
+    bounds: RequestBounds = field(default_factory=RequestBounds)
+    server_version: str = "broker-core"
+
+
+class LookupSlots:
+    """Places for requests under way (``maxConcurrentLookupRequest``); 0 or less is no limit."""
+
+    __slots__ = ("_limit", "taken")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.taken = 0
+
+    @property
+    def are_taken(self) -> bool:
+        return 0 < self._limit <= self.taken
+
+    def take(self) -> bool:
+        if self.are_taken:
+            return False
+        self.taken += 1
+        return True
+
+    def give_back(self) -> None:
+        self.taken -= 1
+
+
+class PulsarServer:
+    """Accepts clients of Pulsar's protocol on one address."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        lookups: Lookups,
+        permits: Permits,
+        metrics: Metrics,
+        options: PulsarOptions | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.lookups = lookups
+        self.permits = permits
+        self.metrics = metrics
+        self.options = options or PulsarOptions()
+        self.frame_limit = frame_limit(self.options.max_message_size)
+        self.slots = LookupSlots(self.options.concurrent_lookups)
+        self.buffered_bytes = 0
+        self.loop: asyncio.AbstractEventLoop
+        self._connections: set[Connection] = set()
+        self._all_closed: asyncio.Event
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""
+        self.loop = asyncio.get_running_loop()
+        self._all_closed = asyncio.Event()
+        self._server = await self.loop.create_server(lambda: Connection(self), host, port, backlog=_BACKLOG)
+        address = self._server.sockets[0].getsockname()
+        return str(address[0]), int(address[1])
+
+    async def stop(self, drain: float) -> None:
+        """Accept nobody, let what is under way end for up to ``drain`` seconds, then close all connections."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._all_closed.clear()
+        for connection in list(self._connections):
+            connection.drain()
+        if self._connections and drain > 0:
+            try:
+                async with asyncio.timeout(drain):
+                    await self._all_closed.wait()
+            except TimeoutError:
+                pass
+        while self._connections:
+            for connection in list(self._connections):
+                connection.abort()
+            self._all_closed.clear()
+            await self._all_closed.wait()
+        await self._server.wait_closed()
+        self._server = None
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    def opened(self, connection: Connection) -> None:
+        """For connections: one more."""
+        self._connections.add(connection)
+
+    def closed(self, connection: Connection) -> None:
+        """For connections: one less."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._all_closed.set()
+
+    def buffered_too_much(self, connection: Connection) -> bool:
+        """Whether this connection has to go, since incomplete frames hold too much memory and its is a large one."""
+        return (
+            self.buffered_bytes > _MAX_BUFFERED
+            and connection.buffered * len(self._connections) >= self.buffered_bytes
+        )

@@ -1,0 +1,77 @@
+"""What was asked how often: the most frequent questions, in bounded memory and without secrets.
+
+Counts are those of the Space-Saving sketch (Metwally et al., 2005), emptied in batches: with room for ``n`` questions,
+every question asked more than ``total / n`` times is in it, and ``error`` bounds by how much a count may be too high.
+Who asked is not recorded, and of the properties only those keys that select topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker_core.names import Mode
+
+__all__ = ["Question", "QuestionCounter"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question with how often it was asked (at most ``error`` too high) and the seconds its answers took."""
+
+    namespace: str
+    mode: Mode
+    topics_pattern: str | None
+    properties: tuple[tuple[str, str], ...]
+    count: int
+    error: int
+    seconds: float
+
+
+_Key = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
+
+
+class QuestionCounter:
+    """Counts questions; holds at most ``capacity`` of them, none with a pattern over ``max_text`` characters."""
+
+    def __init__(self, capacity: int = 4096, *, max_text: int = 1024) -> None:
+        self.capacity = capacity
+        self.max_text = max_text
+        self._counts: dict[_Key, list[float]] = {}  # count, error, seconds
+        self._floor = 0  # what a question that is not here may have been counted before
+
+    def record(
+        self,
+        namespace: str,
+        mode: Mode,
+        topics_pattern: str | None,
+        properties: Mapping[str, str],
+        seconds: float,
+    ) -> None:
+        """Count one answer. ``properties`` are only those that select."""
+        pairs = tuple(sorted(properties.items())) if properties else ()
+        key = (namespace, mode, topics_pattern, pairs)
+        entry = self._counts.get(key)
+        if entry is not None:
+            entry[0] += 1
+            entry[2] += seconds
+            return
+        text = len(topics_pattern or "") + sum(len(name) + len(value) for name, value in pairs)
+        if text > self.max_text:
+            return
+        if len(self._counts) >= self.capacity:
+            self._make_room()
+        self._counts[key] = [self._floor + 1, self._floor, seconds]
+
+    def _make_room(self) -> None:
+        """Let go of the least frequent quarter at once, so that a new question costs a constant on average."""
+        ordered = sorted(self._counts.items(), key=lambda item: item[1][0])
+        leaving = ordered[: max(1, len(ordered) // 4)]
+        self._floor = int(leaving[-1][1][0])
+        for key, _ in leaving:
+            del self._counts[key]
+
+    def most_asked(self, limit: int | None = None) -> list[Question]:
+        """The questions, the most frequent first."""
+        ordered = sorted(self._counts.items(), key=lambda item: (-item[1][0], -item[1][2]))[:limit]
+        return [Question(*key, int(count), int(error), seconds) for key, (count, error, seconds) in ordered]
