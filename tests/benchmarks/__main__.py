@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.crowd import crowd
+from tests.benchmarks.floor import floor
 from tests.benchmarks.names import Questions, namespace_of
 from tests.benchmarks.ours import Catalogue, make_catalogue
 from tests.benchmarks.processes import machine
@@ -60,6 +61,7 @@ def main() -> None:
             elif recorded is not None and str(size) in recorded["sizes"]:
                 subjects["pulsar"] = recorded["sizes"][str(size)]["pulsar"]
             results["sizes"][str(size)] = subjects
+            results.setdefault("floor", {})[str(size)] = _floor(subjects)
     options.output.write_text(json.dumps(results, indent=1) + "\n")
     print_report(results)
     print(f"\n{options.output}")
@@ -117,6 +119,11 @@ def _crowd(catalogue: Catalogue) -> dict[str, Any]:
         client.close()
         result = crowd(served.address, served.pid, namespace_of(catalogue.size))
     return {"topics": catalogue.size, **asdict(result)}
+
+
+def _floor(subjects: dict[str, Any]) -> dict[str, float]:
+    asked = (subjects.get("broker-core") or subjects["pulsar"])["questions"]
+    return {name: floor(asked[name]["repeating"]["size"]) for name in ("prefix", ".*")}
 
 
 def _seconds(client: RawClient, frame: bytes) -> float:

@@ -114,6 +114,9 @@ def _other_table(results: dict[str, Any]) -> Table:
             table.add_row(f"{size:,}", f"{name}, ms", _ms(value["median"]), spread, "", "", "")
         if ours:
             table.add_row(f"{size:,}", "import, s", f"{subjects['import_seconds']:.1f}", "", "", "", "")
+        for name, seconds in results["floor"][size_text].items():
+            what = f"the client alone reading the answer to {name}, ms"
+            table.add_row(f"{size:,}", what, _ms(seconds), "", "", "", "")
         memory = [f"{one['resident'] / MIB:,.0f}" if one else "" for one in (ours, real)]
         table.add_row(f"{size:,}", "resident after the questions, MiB", memory[0], "", memory[1], "", "")
         table.add_section()

@@ -1,0 +1,49 @@
+"""What the client and the loopback socket cost by themselves: a process that answers everything with the same bytes.
+
+python -m tests.benchmarks.floor BYTES    prints its port, answers one connection until it is closed
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import subprocess
+import sys
+
+from tests.benchmarks.measure import latency
+from tests.benchmarks.wire_client import CONNECTED, GET_TOPICS_RESPONSE, RawClient, get_topics_frame
+
+__all__ = ["floor"]
+
+
+def floor(size: int) -> float:
+    """Seconds (p50) until a frame of ``size`` bytes that was ready beforehand has been read."""
+    command = [sys.executable, "-m", "tests.benchmarks.floor", str(size)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        client = RawClient(("127.0.0.1", int(server.stdout.readline())), size + 65_536)
+        frame = get_topics_frame(1, "a/b")
+        for _ in range(3):
+            client.ask(frame)
+        measured = latency(client, lambda _turn: frame, turns=range(2_000), budget=1.0, at_least=5)
+        client.close()
+    return measured.p50
+
+
+def _answer(size: int) -> None:
+    payload = bytes(size - 9)
+    frame = struct.pack(">IIBB", size - 4, size - 8, 8, GET_TOPICS_RESPONSE) + payload[: size - 10]
+    connected = struct.pack(">IIBB", 6, 2, 8, CONNECTED)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        print(listening.getsockname()[1], flush=True)
+        connection, _ = listening.accept()
+        with connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.recv(1 << 16)
+            connection.sendall(connected)
+            while connection.recv(1 << 16):
+                connection.sendall(frame)
+
+
+if __name__ == "__main__":
+    _answer(int(sys.argv[1]))
