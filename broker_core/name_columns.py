@@ -37,6 +37,7 @@ __all__ = [
     "hash_order_bytes",
     "hash_order_key",
     "is_ascending",
+    "occurrences",
     "partitioned_local_names",
     "split_full_names",
     "system_topics",
@@ -44,12 +45,8 @@ __all__ = [
     "without_ends",
 ]
 
-# A canonical index that fits into a Java int, as names.partition_index has it.
-_INDEX: Final = (
-    "(?:0|[1-9][0-9]{0,8}|1[0-9]{9}|20[0-9]{8}|21[0-3][0-9]{7}|214[0-6][0-9]{6}|2147[0-3][0-9]{5}|21474[0-7][0-9]{4}"
-    "|214748[0-2][0-9]{3}|2147483[0-5][0-9]{2}|21474836[0-3][0-9]|214748364[0-7])"
-)
-_PARTITION: Final = rf"(?s)\A(.+){PARTITION_SUFFIX}{_INDEX}\z"
+_INDEX_DIGITS: Final = 10
+_MAX_INDEX: Final = 2**31 - 1  # as names.partition_index has it
 
 _END: Final = 2**31 - 1  # behind the end of any name; Arrow's own default overflows its sizes
 
@@ -181,12 +178,57 @@ def _refuse(name: str, namespace: NamespaceName, mode: Mode) -> None:
     raise InvalidListing(f"Topic {shown} does not belong into a listing of mode {mode.name}")
 
 
+def occurrences(column: pa.LargeStringArray, literal: str) -> np.ndarray[Any, Any]:
+    """Where in the column's data buffer ``literal`` ends, each time that it occurs (int64, ascending; across names too).
+
+    ``literal`` must not overlap itself. The column is split at it as if it were one string: where the pieces end, it is.
+    """
+    data, offsets = column_data(column)
+    if not len(column):
+        return np.empty(0, np.int64)
+    whole = pa.LargeStringArray.from_buffers(1, pa.py_buffer(offsets[[0, -1]].copy()), data)
+    pieces = pc.split_pattern_regex(whole, re2.escape(literal)).flatten()
+    lengths = pc.binary_length(pieces).to_numpy(zero_copy_only=False).astype(np.int64)
+    return offsets[0] + np.cumsum(lengths[:-1] + len(literal.encode()))
+
+
 def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
-    """Each local name without its partition suffix, if it has one (:func:`broker_core.names.partitioned_local_name`)."""
-    if not contains(column, PARTITION_SUFFIX):
+    """Each local name without its partition suffix (:func:`broker_core.names.partitioned_local_name`)."""
+    # Without the leading dash, so that it cannot overlap itself: "-partition-partition-5" has a suffix.
+    digits_at = occurrences(column, PARTITION_SUFFIX[1:])
+    if not len(digits_at):
         return column
-    # Anchored at the end, over the few that can have a suffix at all: a greedy first group finds the last suffix.
-    return pc.replace_substring_regex(column, _PARTITION, r"\1")
+    data, offsets = column_data(column)
+    buffer = np.frombuffer(data, np.uint8)
+    rows = np.searchsorted(offsets, digits_at, side="right") - 1
+    rows[digits_at == offsets[-1]] = len(column) - 1
+    last = np.append(rows[1:] != rows[:-1], True)
+    rows, digits_at = rows[last], digits_at[last]
+    suffix_at = digits_at - len(PARTITION_SUFFIX)
+    length = offsets[rows + 1] - digits_at
+    valid = (suffix_at > offsets[rows]) & (length >= 1) & (length <= _INDEX_DIGITS)
+    rows, digits_at, suffix_at, length = rows[valid], digits_at[valid], suffix_at[valid], length[valid]
+    canonical = (buffer[suffix_at] == ord("-")) & ((buffer[digits_at] != ord("0")) | (length == 1))
+    value = np.zeros(len(rows), np.int64)
+    for place in range(_INDEX_DIGITS):
+        there = place < length
+        digit = buffer[np.minimum(digits_at + place, len(buffer) - 1)].astype(np.int64) - ord("0")
+        canonical &= ~there | ((digit >= 0) & (digit <= 9))
+        value = np.where(there, value * 10 + digit, value)
+    canonical &= value <= _MAX_INDEX
+    rows, suffix_at = rows[canonical], suffix_at[canonical]
+    if not len(rows):
+        return column
+    # Everything but the suffixes, as one copy.
+    change = np.zeros(int(offsets[-1] - offsets[0]) + 1, np.int8)
+    change[suffix_at - offsets[0]] += 1
+    np.subtract.at(change, offsets[rows + 1] - offsets[0], 1)
+    keep = np.cumsum(change[:-1], dtype=np.int8) == 0
+    sizes = np.diff(offsets)
+    sizes[rows] = suffix_at - offsets[rows]
+    bounds = np.concatenate(([0], np.cumsum(sizes)))
+    kept = buffer[offsets[0] : offsets[-1]][keep]
+    return pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(bounds), pa.py_buffer(kept))
 
 
 def system_topics(
