@@ -10,7 +10,7 @@ import pyarrow as pa
 from broker_core.listing import Listing
 from broker_core.name_columns import hash_order_bytes, hash_order_key
 
-__all__ = ["splice"]
+__all__ = ["locate", "splice"]
 
 _Rows = np.ndarray[Any, Any]
 
@@ -21,9 +21,9 @@ def splice(listing: Listing, removed: pa.LargeStringArray, addition: Listing) ->
     A name in both stays. Costs one copy of the columns and a binary search for each changed name; nothing is sorted.
     """
     added = addition.names
-    at, present = _locate(listing, added)
+    at, present = locate(listing, added)
     fresh = np.flatnonzero(~present)
-    gone_at, found = _locate(listing, removed)
+    gone_at, found = locate(listing, removed)
     gone = np.setdiff1d(gone_at[found], at[present])
     if not len(gone) and not len(fresh):
         return listing
@@ -90,7 +90,7 @@ def _each(column: pa.LargeStringArray) -> list[bytes]:
     return [value.as_buffer().to_pybytes() for value in column]
 
 
-def _locate(listing: Listing, names: pa.LargeStringArray) -> tuple[_Rows, _Rows]:
+def locate(listing: Listing, names: pa.LargeStringArray) -> tuple[_Rows, _Rows]:
     """For each full name the row where it is or would be put, and whether it is there."""
     data, offsets = memoryview(listing.joined), listing.joined_offsets
     rows, present = np.empty(len(names), np.int64), np.zeros(len(names), bool)

@@ -179,7 +179,7 @@ def _refuse(name: str, namespace: NamespaceName, mode: Mode) -> None:
 
 
 def occurrences(column: pa.LargeStringArray, literal: str) -> np.ndarray[Any, Any]:
-    """Where in the column's data buffer ``literal`` ends, each time that it occurs (int64, ascending; across names too).
+    """Where in the column's data buffer ``literal`` ends, each time that it occurs.
 
     ``literal`` must not overlap itself. The column is split at it as if it were one string: where the pieces end, it is.
     """

@@ -1,0 +1,242 @@
+"""A broker: everything put together from the settings, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import structlog
+
+from broker_core.broker_handle import BrokerHandle
+from broker_core.catalog import CatalogLister, SqliteCatalog
+from broker_core.errors import BrokerCoreError
+from broker_core.http import HttpServer, Readiness
+from broker_core.listing_result import DefaultLister
+from broker_core.metrics import Metrics
+from broker_core.names import TopicName
+from broker_core.permits import PermitLimits, Permits
+from broker_core.pipeline import Pipeline, PipelineOptions
+from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.pulsar import PulsarOptions, PulsarServer
+from broker_core.pulsar.listing_command import RequestBounds
+from broker_core.pulsar.lookups import Lookups, StandaloneLookups
+from broker_core.quantities import ListenAddress
+from broker_core.settings import Settings
+from broker_core.upstream import Upstream, UpstreamOptions
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+__all__ = ["Broker", "ListenError", "opened_pipeline"]
+
+_log = structlog.get_logger(__name__)
+
+
+class ListenError(BrokerCoreError):
+    """The address of ``[pulsar] listen`` cannot be listened on; the message names it."""
+
+
+class Broker:
+    """A server for its settings. ``plugins`` are plugins as objects by name, for tests and for programs that embed one:
+    they are asked after those that the settings enable, or in their place where these name them.
+
+    :meth:`start` and :meth:`stop`, or ``async with``.
+    """
+
+    def __init__(self, settings: Settings, *, plugins: Mapping[str, object] | None = None) -> None:
+        self.settings = settings
+        self._given = dict(plugins or {})
+        self._readiness = Readiness.STARTING
+        self._stack = AsyncExitStack()
+        self._core: _Core | None = None
+        self._server: PulsarServer | None = None
+        self._http: HttpServer | None = None
+        self._address: tuple[str, int] | None = None
+
+    async def start(self) -> None:
+        """Open everything and listen. What was opened is closed again where something fails."""
+        _raise_file_limit()
+        settings = self.settings
+        try:
+            core = self._core = await self._stack.enter_async_context(_opened(settings, self._given))
+            if settings.http is not None:
+                listen = settings.http.listen
+                self._http = HttpServer(core.metrics.registry, lambda: self._readiness)
+                await self._http.start(listen.host, listen.port)
+                self._stack.push_async_callback(self._http.stop)
+            self._server = PulsarServer(
+                core.pipeline, core.lookups, core.permits, core.metrics, _pulsar_options(settings)
+            )
+            self._address = await self._listen(settings.pulsar.listen)
+        except BaseException:
+            await self.stop(0)
+            raise
+        core.metrics.watch_server(self._server)
+        self._readiness = Readiness.READY
+
+    async def _listen(self, listen: ListenAddress) -> tuple[str, int]:
+        assert self._server is not None
+        try:
+            return await self._server.start(listen.host, listen.port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ListenError(f"pulsar.listen: cannot listen on {listen}: {reason}") from error
+
+    async def stop(self, drain: float = 0.0) -> None:
+        """Let answers under way end for up to ``drain`` seconds, then close everything. May be called again."""
+        self._readiness = Readiness.DRAINING
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(drain)
+        await self._stack.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop(self.settings.pulsar.drain_timeout if error is None else 0)
+
+    @property
+    def pulsar_address(self) -> tuple[str, int]:
+        """Host and port where clients are served."""
+        if self._address is None:
+            raise RuntimeError("the broker is not listening")
+        return self._address
+
+    @property
+    def http_address(self) -> tuple[str, int] | None:
+        """Host and port of HTTP, ``None`` without ``[http]``."""
+        return None if self._http is None else self._http.address
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline, once started."""
+        if self._core is None:
+            raise RuntimeError("the broker is not started")
+        return self._core.pipeline
+
+    @property
+    def catalog(self) -> SqliteCatalog | None:
+        """The embedded catalogue, ``None`` before a cluster."""
+        return None if self._core is None else self._core.catalog
+
+
+@dataclass(frozen=True, slots=True)
+class _Core:
+    """All but the sockets."""
+
+    pipeline: Pipeline
+    lookups: Lookups
+    permits: Permits
+    metrics: Metrics
+    catalog: SqliteCatalog | None
+
+
+@asynccontextmanager
+async def opened_pipeline(
+    settings: Settings, *, plugins: Mapping[str, object] | None = None
+) -> AsyncIterator[Pipeline]:
+    """The pipeline of a broker without its servers, as ``explain`` needs it."""
+    async with _opened(settings, dict(plugins or {})) as core:
+        yield core.pipeline
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, given: Mapping[str, object]) -> AsyncIterator[_Core]:
+    registry = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables, given=given)
+    async with AsyncExitStack() as stack:
+        metrics = Metrics()
+        dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
+        limits = settings.limits
+        permits = Permits(
+            PermitLimits(
+                heap=limits.heap_permits,
+                direct=limits.direct_permits,
+                snapshots=limits.snapshots,
+                timeout=limits.permit_timeout,
+                queue=limits.permit_queue,
+            )
+        )
+        stack.callback(permits.close)
+        catalog: SqliteCatalog | None = None
+        lister: DefaultLister
+        lookups: Lookups
+        if settings.upstream is not None:
+            upstream = Upstream(
+                UpstreamOptions(
+                    service_url=settings.upstream.service_url,
+                    max_message_size=settings.pulsar.max_message_size,
+                    keep_alive=settings.pulsar.keep_alive,
+                )
+            )
+            stack.push_async_callback(upstream.stop)
+            await upstream.start()
+            lister, lookups = upstream.lister, upstream.relay
+        else:
+            catalog = await asyncio.to_thread(SqliteCatalog, settings.catalog.path)
+            stack.push_async_callback(asyncio.to_thread, catalog.close)
+            lister = CatalogLister(
+                catalog,
+                permits.snapshots,
+                property_keys=settings.catalog.property_keys,
+                on_ignored=metrics.ignored_properties,
+            )
+            stack.callback(lister.close)
+            lookups = StandaloneLookups(_CatalogPartitions(catalog))
+        pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings))
+        stack.callback(pipeline.close)
+        metrics.watch(permits, dispatcher)
+        stack.push_async_callback(dispatcher.shutdown)
+        await dispatcher.startup(BrokerHandle(pipeline, catalog))
+        yield _Core(pipeline, lookups, permits, metrics, catalog)
+
+
+class _CatalogPartitions:
+    """The partitions of topics, read in a thread."""
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+
+    async def partitions(self, topic: TopicName) -> int | None:
+        return await asyncio.to_thread(self._catalog.partitions, topic)
+
+
+def _pipeline_options(settings: Settings) -> PipelineOptions:
+    return PipelineOptions(
+        evaluate=settings.patterns.evaluate,
+        unsupported=settings.patterns.unsupported,
+        max_length=settings.patterns.max_length,
+        selecting_keys=frozenset(settings.catalog.property_keys),
+    )
+
+
+def _pulsar_options(settings: Settings) -> PulsarOptions:
+    from broker_core import __version__
+
+    pulsar, limits = settings.pulsar, settings.limits
+    return PulsarOptions(
+        max_message_size=pulsar.max_message_size,
+        keep_alive=pulsar.keep_alive,
+        write_timeout=pulsar.write_timeout,
+        concurrent_lookups=limits.concurrent_lookups,
+        bounds=RequestBounds(limits.properties, limits.property_bytes),
+        server_version=f"broker-core {__version__}",
+    )
+
+
+def _raise_file_limit() -> None:
+    """Every client is an open file, and the usual soft limit of 1,024 is for programs that have none."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:
+            _log.warning("cannot raise the limit of open files", limit=soft, error=str(error))

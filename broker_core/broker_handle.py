@@ -1,0 +1,52 @@
+"""What a plugin may ask of the broker that it runs in (``broker_core_startup``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker_core.errors import ListingFailed
+from broker_core.names import NamespaceName
+from broker_core.pipeline import Pipeline
+from broker_core.questions import Question
+
+__all__ = ["BrokerHandle"]
+
+
+class BrokerHandle:
+    """The broker as plugins see it.
+
+    ``version`` and ``changes`` are those of whoever holds the topics: the embedded catalogue. Before a cluster there is
+    no change log, and both raise :exc:`~broker_core.errors.ListingFailed`. They read a file: call them from a thread.
+    """
+
+    def __init__(self, pipeline: Pipeline, catalog: Any | None) -> None:
+        self._pipeline = pipeline
+        self._catalog = catalog
+
+    def topics_changed(self, namespace: NamespaceName | str) -> None:
+        """Say that this plugin's answers about a namespace changed: kept answers about it are dropped.
+
+        Must be called on the event loop.
+        """
+        self._pipeline.kept.forget(_parsed(namespace))
+
+    def version(self, namespace: NamespaceName | str) -> Any:
+        """The version (:class:`~broker_core.catalog.CatalogVersion`) of a namespace; it grows with every change."""
+        return self._holder().version(_parsed(namespace))
+
+    def changes(self, namespace: NamespaceName | str, since: Any) -> Any:
+        """All changes of a namespace after a version; a :class:`~broker_core.catalog.Gap` if they are not known."""
+        return self._holder().changes(_parsed(namespace), since)
+
+    def questions(self, limit: int | None = None) -> list[Question]:
+        """What was asked how often, the most frequent first; bounded, without who asked."""
+        return self._pipeline.questions.most_asked(limit)
+
+    def _holder(self) -> Any:
+        if self._catalog is None:
+            raise ListingFailed("The brokers upstream hold the topics, and they have no change log")
+        return self._catalog
+
+
+def _parsed(namespace: NamespaceName | str) -> NamespaceName:
+    return NamespaceName.parse(namespace) if isinstance(namespace, str) else namespace

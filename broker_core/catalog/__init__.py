@@ -1,0 +1,47 @@
+"""Where topics live when no plugin answers and there is no cluster: one SQLite file, and listings from it."""
+
+from __future__ import annotations
+
+from broker_core.catalog.change_log import LogBounds
+from broker_core.catalog.errors import (
+    CatalogBusy,
+    CatalogError,
+    CatalogUnusable,
+    ExportRefused,
+    ImportRefused,
+    TopicExists,
+    TopicMissing,
+)
+from broker_core.catalog.import_file import ImportReport, import_topics
+from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.lines import topic_in_namespace
+from broker_core.catalog.listed import Listed
+from broker_core.catalog.records import Catalog, CatalogVersion, Change, Changes, Gap, Operation, TopicRecord
+from broker_core.catalog.store import SqliteCatalog
+from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
+
+__all__ = [
+    "Catalog",
+    "CatalogBusy",
+    "CatalogError",
+    "CatalogLister",
+    "CatalogUnusable",
+    "CatalogVersion",
+    "Change",
+    "Changes",
+    "ExportRefused",
+    "Gap",
+    "ImportRefused",
+    "ImportReport",
+    "Listed",
+    "LogBounds",
+    "Operation",
+    "SqliteCatalog",
+    "TopicExists",
+    "TopicMissing",
+    "TopicRecord",
+    "import_topics",
+    "parse_topic_id",
+    "topic_id_text",
+    "topic_in_namespace",
+]
