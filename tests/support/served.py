@@ -28,10 +28,12 @@ def to_toml(settings: Mapping[str, Any]) -> str:
 
 
 def _table(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
-    lines = [f"[{'.'.join(path)}]"] if path else []
+    lines = [f"[{'.'.join(map(json.dumps, path))}]"] if path else []
     # A JSON text, number, boolean or list of these is TOML as well.
     lines += [
-        f"{key} = {json.dumps(value)}" for key, value in settings.items() if not isinstance(value, Mapping)
+        f"{json.dumps(key)} = {json.dumps(value)}"
+        for key, value in settings.items()
+        if not isinstance(value, Mapping)
     ]
     for key, value in settings.items():
         if isinstance(value, Mapping):
@@ -42,7 +44,8 @@ def _table(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
 class Served:
     """A served subprocess; a context manager. ``settings`` are the tables of the TOML file, on top of free ports.
 
-    ``folder`` takes the TOML file and the log; ``python_path`` is where more distributions (plugins) are found.
+    ``folder`` takes the TOML file and the log; ``python_path`` is where more distributions (plugins) are found,
+    ``command`` the `broker-core` to run, by default that of the environment of the tests.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Served:
         settings: Mapping[str, Mapping[str, Any]],
         *,
         python_path: Path | None = None,
+        command: Path | None = None,
         start_seconds: float = 60.0,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,6 +66,7 @@ class Served:
         }
         tables["pulsar"].setdefault("listen", "127.0.0.1:0")
         self.config.write_text(to_toml(tables), encoding="utf-8")
+        self._command = broker_core_command() if command is None else str(command)
         self._environment = dict(os.environ)
         if python_path is not None:
             self._environment["PYTHONPATH"] = str(python_path)
@@ -92,7 +97,7 @@ class Served:
     def start(self) -> None:
         """Start and wait for the line `ready`."""
         started = time.monotonic()
-        command = [broker_core_command(), "serve", "--config", str(self.config)]
+        command = [self._command, "serve", "--config", str(self.config)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=self._environment

@@ -1,0 +1,101 @@
+"""``broker_core.testing.serve``: whole servers in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core.client import ClientError, LookupClient, ServerRefused
+from broker_core.errors import ServerError
+from broker_core.names import Mode
+from broker_core.testing import serve
+
+PREFIX = "persistent://public/default/"
+
+
+class Lister:
+    """Answers with its names, or fails."""
+
+    def __init__(self, *names: str, error: Exception | None = None) -> None:
+        self.names = names
+        self.error = error
+        self.requests: list[ListingRequest] = []
+
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:
+        self.requests.append(request)
+        if self.error is not None:
+            raise self.error
+        if not self.names:
+            return TopicListingResult.pass_through()
+        return TopicListingResult.success([PREFIX + name for name in self.names])
+
+
+async def test_the_catalogue_answers_where_there_is_no_plugin() -> None:
+    async with serve(topics=[PREFIX + "a", PREFIX + "b", "non-persistent://public/default/c"]) as server:
+        assert sorted((await server.list("public/default")).topics) == [PREFIX + "a", PREFIX + "b"]
+        assert len(await server.list("public/default", mode=Mode.ALL)) == 3
+        answer = await server.list("public/default", pattern=".*/a")
+        assert answer.topics == [PREFIX + "a"]
+        again = await server.list("public/default", pattern=".*/a", topics_hash=answer.topics_hash)
+        assert not again.changed
+
+
+async def test_the_first_plugin_is_asked_first() -> None:
+    first, second, third = Lister(), Lister("second"), Lister("third")
+    async with serve({"first": first, "second": second, "third": third}, topics=[PREFIX + "a"]) as server:
+        answer = await server.list("public/default", properties={"team": "eu"})
+        assert answer.topics == [PREFIX + "second"]
+    assert [len(lister.requests) for lister in (first, second, third)] == [1, 1, 0]
+    assert first.requests[0].properties == {"team": "eu"}
+
+
+async def test_the_settings_are_tables() -> None:
+    fails = Lister(error=RuntimeError("no database"))
+    async with serve(
+        {"fails": fails},
+        topics={PREFIX + "a": {"team": "eu"}, PREFIX + "b": {"team": "us"}},
+        settings={"catalog": {"property_keys": ["team"]}, "plugins": {"fails": {"on_failure": "next"}}},
+    ) as server:
+        assert (await server.list("public/default", properties={"team": "us"})).topics == [PREFIX + "b"]
+
+
+async def test_a_failure_is_what_a_client_gets() -> None:
+    async with serve({"fails": Lister(error=RuntimeError("no database"))}) as server:
+        with pytest.raises(ServerRefused, match="fails") as refused:
+            await server.list("public/default")
+        assert refused.value.code is ServerError.MetadataError
+
+
+async def test_topics_come_and_go() -> None:
+    async with serve(topics=[PREFIX + "a"]) as server:
+        await server.create(PREFIX + "b", partitions=2)
+        assert sorted((await server.list("public/default")).topics) == [
+            PREFIX + name for name in ("a", "b-partition-0", "b-partition-1")
+        ]
+        await server.delete(PREFIX + "b")
+        assert (await server.list("public/default")).topics == [PREFIX + "a"]
+
+
+async def test_other_clients_can_ask_until_it_ends() -> None:
+    async with serve(topics=[PREFIX + "a"]) as server:
+        url = server.url
+        async with LookupClient(url) as client:
+            assert (await client.get_topics("public/default")).topics == [PREFIX + "a"]
+    with pytest.raises(ClientError):
+        async with LookupClient(url):
+            pass
+
+
+async def test_what_is_wrong_with_a_plugin_or_a_topic_stops_the_start() -> None:
+    class Misspelt:
+        @hookimpl
+        def broker_core_list_topic(self) -> None:
+            """No hook has this name."""
+
+    with pytest.raises(Exception, match="misspelt"):
+        async with serve({"misspelt": Misspelt()}):
+            pass
+    with pytest.raises(ValueError, match="no-name"):
+        async with serve(topics=["no-name"]):
+            pass
