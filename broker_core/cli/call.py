@@ -1,0 +1,95 @@
+"""What every command has in common: the options ``--config`` and ``--debug``, and the settings that follow from them.
+
+:func:`command` gives a function both options without its knowing: each command has them, a plugin's commands too, and a
+group hands its own down to its commands (``broker-core topics --config F show ...``).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from broker_core.settings import LoadedSettings
+
+__all__ = ["Call", "Options", "command", "current_call"]
+
+#: Option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
+Options: TypeAlias = Mapping[str, tuple[tuple[str, ...], object]]
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The TOML file of settings. Without it $BROKER_CORE_CONFIG, else the defaults.",
+        show_default=False,
+    ),
+]
+DebugOption = Annotated[
+    bool, typer.Option("--debug", help="Show the traceback of an error, and debug logs.", show_default=False)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One run of a command."""
+
+    config: Path | None = None
+    debug: bool = False
+
+    def load(self, options: Options | None = None) -> LoadedSettings:
+        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`."""
+        from broker_core.settings import load_settings
+
+        return load_settings(self.config, options=options)
+
+
+_NO_CALL: Final = Call()  # frozen
+_CURRENT: Final[ContextVar[Call]] = ContextVar("call", default=_NO_CALL)
+
+
+def current_call() -> Call:
+    """The run of a command that is under way: for commands of plugins, which get no :class:`Call`."""
+    return _CURRENT.get()
+
+
+def command(function: Callable[..., Any]) -> Callable[..., None]:
+    """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``call`` (if it has one) is the run."""
+    signature = inspect.signature(function)
+    hints = typing.get_type_hints(function, include_extras=True)
+    wants_call = "call" in signature.parameters
+    own = [
+        parameter.replace(annotation=hints.get(name, parameter.annotation))
+        for name, parameter in signature.parameters.items()
+        if name != "call"
+    ]
+    common = [
+        inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ConfigOption),
+        inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption),
+    ]
+    added = [parameter for parameter in common if parameter.name not in signature.parameters]
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        above = _CURRENT.get()
+        given = {parameter.name: kwargs.pop(parameter.name) for parameter in added}
+        call = Call(config=given.get("config") or above.config, debug=bool(given.get("debug")) or above.debug)
+        _CURRENT.set(call)
+        if wants_call:
+            kwargs["call"] = call
+        function(*args, **kwargs)
+
+    # Typer reads the parameters from here, and must not find the ones of the function inside.
+    del run.__wrapped__
+    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *added]}
+    return run

@@ -1,0 +1,134 @@
+"""`broker-core explain`: one listing through the pipeline of the settings, in this process, and what each step did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from broker_core.cli.call import Call
+from broker_core.cli.examples import examples
+from broker_core.cli.question import (
+    HashOption,
+    ModeOption,
+    NamespaceArgument,
+    PatternOption,
+    PropertyOption,
+    parse_mode,
+    parse_namespace,
+    parse_properties,
+)
+
+if TYPE_CHECKING:
+    from broker_core.names import Mode, NamespaceName
+    from broker_core.settings import Settings
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core explain public/default --config broker-core.toml --pattern 'public/default/orders-.*'",
+    "broker-core explain public/default --config broker-core.toml --property region=eu --format json",
+)
+
+
+def run(
+    call: Call,
+    namespace: NamespaceArgument,
+    *,
+    pattern: PatternOption = None,
+    mode: ModeOption = "persistent",
+    properties: PropertyOption = None,
+    topics_hash: HashOption = None,
+    form: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="How to print the explanation.")
+    ] = "table",
+    catalog: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The catalogue, instead of catalog.path.", show_default=False),
+    ] = None,
+) -> None:
+    """Run one listing without a server: what each plugin answered, the plan, sizes, permits, hash.
+
+    It takes the plugins, the catalogue or the brokers of the settings. A listing that fails is explained too, and the
+    exit is not 0.
+    """
+    import asyncio
+
+    from broker_core.cli.failures import EXIT_FAILED, say
+    from broker_core.cli.logs import silence_logs
+    from broker_core.cli.output import print_json
+
+    if not call.debug:
+        silence_logs()
+    question = parse_namespace(namespace), parse_mode(mode)
+    given = parse_properties(properties)
+    settings = call.load({"--catalog": (("catalog", "path"), catalog)}).settings
+    report = asyncio.run(
+        _explained(settings, *question, pattern=pattern, properties=given, topics_hash=topics_hash)
+    )
+    if form == "json":
+        print_json(report)
+    else:
+        _print_tables(report)
+    if "error" in report:
+        say(f"{report['code']}: {report['error']}")
+        raise typer.Exit(EXIT_FAILED)
+
+
+async def _explained(
+    settings: Settings,
+    namespace: NamespaceName,
+    mode: Mode,
+    *,
+    pattern: str | None,
+    properties: dict[str, str],
+    topics_hash: str | None,
+) -> dict[str, Any]:
+    import asyncio
+
+    from broker_core.broker import opened_pipeline
+    from broker_core.client import default_client_version
+    from broker_core.listing_request import Asker, ListingRequest
+    from broker_core.pipeline import explain
+
+    async with opened_pipeline(settings) as pipeline:
+        request = ListingRequest(
+            namespace,
+            mode,
+            pattern=pipeline.compile(pattern) if pattern is not None else None,
+            topics_hash=topics_hash,
+            properties=properties,
+            asker=Asker(client_version=default_client_version(), transport="explain"),
+            deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
+        )
+        return await explain(pipeline, request)
+
+
+def _print_tables(report: dict[str, Any]) -> None:
+    from broker_core.cli.output import print_table
+
+    steps = [(step, "lists") for step in report["chain"]] + [(step, "hides") for step in report["masks"]]
+    if steps:
+        print_table(
+            ["plugin", "", "answer", "ms", "why"],
+            [[step["plugin"], what, step["answer"], step["ms"], step.get("error")] for step, what in steps],
+            title="Plugins, in the order in which they were asked",
+        )
+    shown = {
+        key: value
+        for key, value in report.items()
+        if key not in {"chain", "masks"} and value not in (None, {})
+    }
+    print_table(["", ""], [[key.replace("_", " "), _text(value)] for key, value in shown.items()])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = ((key, inner) for key, inner in value.items() if inner not in (None, [], {}))
+        return "\n".join(f"{key}: {_text(inner)}" for key, inner in pairs)
+    if isinstance(value, list):
+        return ", ".join(" to ".join(item) if isinstance(item, list) else str(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,108 @@
+"""`broker-core plugins`: the plugins of this environment, in the order of the chain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from broker_core.cli.call import Call
+from broker_core.cli.examples import examples
+
+if TYPE_CHECKING:
+    from broker_core.settings import PluginsSettings
+
+__all__ = ["EXAMPLES", "described", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core plugins --config broker-core.toml",
+    "broker-core plugins --config broker-core.toml --format json",
+)
+
+
+def run(
+    call: Call,
+    *,
+    form: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="How to print the plugins.")
+    ] = "table",
+) -> None:
+    """Show installed and enabled plugins: who is asked in which order, their hooks, and what is wrong with them."""
+    from broker_core.cli.logs import silence_logs
+    from broker_core.cli.output import print_json, print_lines, print_table
+
+    if not call.debug:
+        silence_logs()
+    plugins = described(call.load().settings.plugins)
+    if form == "json":
+        print_json(plugins)
+    elif not plugins:
+        print_lines(["no plugin is installed"])
+    else:
+        print_table(
+            ["order", "name", "distribution", "version", "state", "hooks", "why"],
+            (
+                [
+                    "-" if plugin["order"] is None else plugin["order"],
+                    plugin["name"],
+                    plugin["distribution"],
+                    plugin["version"],
+                    plugin["state"],
+                    " ".join(hook.removeprefix("broker_core_") for hook in plugin["hooks"]),
+                    "; ".join([*([plugin["error"]] if plugin["error"] else []), *plugin["warnings"]]),
+                ]
+                for plugin in plugins
+            ),
+        )
+
+
+def described(settings: PluginsSettings) -> list[dict[str, Any]]:
+    """Enabled plugins in the order of the chain, then the others by name.
+
+    ``state`` is ``"enabled"``, ``"disabled"`` or ``"error"`` (it is enabled and cannot be used: the server does not
+    start), ``error`` says why. ``order`` counts from 1 and is ``None`` for a plugin that is not enabled.
+    """
+    from broker_core.plugins import PluginLoadError, PluginRegistry, installed_plugins
+
+    found = {plugin.name: plugin for plugin in installed_plugins()}
+    disabled = [name for name in found if name not in settings.enabled]
+    plugins: list[dict[str, Any]] = []
+    for order, name in [*enumerate(settings.enabled, 1), *((None, name) for name in disabled)]:
+        installed = found.get(name)
+        plugin: dict[str, Any] = {
+            "name": name,
+            "distribution": installed.distribution if installed else None,
+            "version": installed.version if installed else None,
+            "hooks": [],
+            "order": order,
+            "state": "enabled" if order is not None else "disabled",
+            "error": None,
+            "warnings": [],
+        }
+        try:
+            loaded = PluginRegistry.load(
+                [name], {name: settings.table(name)} if name in settings.tables else {}
+            )
+            plugin |= {
+                key: value for key, value in loaded.describe()[0].items() if key not in {"order", "state"}
+            }
+        except PluginLoadError as error:
+            plugin["error"] = str(error)
+            if order is not None:
+                plugin["state"] = "error"
+        plugins.append(plugin)
+    if settings.enabled and all(plugin["state"] != "error" for plugin in plugins):
+        _add_warnings_of_the_chain(plugins, settings)
+    return plugins
+
+
+def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsSettings) -> None:
+    """What only shows with all plugins together, as a ``tryfirst`` that the order overrules."""
+    from broker_core.plugins import PluginRegistry
+
+    for warning in PluginRegistry.load(settings.enabled, settings.tables).warnings:
+        for plugin in plugins:
+            of_this_plugin = f"plugin {plugin['name']!r} "
+            text = warning.removeprefix(of_this_plugin)
+            if text != warning and text not in plugin["warnings"]:
+                plugin["warnings"].append(text)

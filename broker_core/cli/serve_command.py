@@ -1,0 +1,63 @@
+"""`broker-core serve`: run the server until a signal ends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.call import Call, Options
+from broker_core.cli.examples import examples
+
+__all__ = ["EXAMPLES", "run", "serve_options"]
+
+EXAMPLES: Final = examples(
+    "broker-core serve --config broker-core.toml",
+    "# on a free port, with a catalogue of its own; the line `ready` says which",
+    "broker-core serve --pulsar 127.0.0.1:0 --catalog topics.sqlite",
+)
+
+
+def run(
+    call: Call,
+    *,
+    pulsar: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve clients here, instead of pulsar.listen.", show_default=False
+        ),
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve metrics and health here, instead of http.listen.",
+            show_default=False,
+        ),
+    ] = None,
+    catalog: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The catalogue, instead of catalog.path.", show_default=False),
+    ] = None,
+) -> None:
+    """Serve Pulsar clients until SIGTERM or SIGINT.
+
+    Standard output has one line, when connections are accepted: `ready pulsar=HOST:PORT http=HOST:PORT`. Logs are on
+    standard error. A signal lets the answers under way end; a second one does not.
+    """
+    from broker_core.cli.logs import configure_logs
+    from broker_core.cli.serving import serve
+
+    settings = call.load(serve_options(pulsar, http, catalog)).settings
+    configure_logs("debug" if call.debug else settings.log.level, settings.log.format)
+    serve(settings)
+
+
+def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) -> Options:
+    """The options that override a setting, for :meth:`Call.load`."""
+    return {
+        "--pulsar": (("pulsar", "listen"), pulsar),
+        "--http": (("http", "listen"), http),
+        "--catalog": (("catalog", "path"), catalog),
+    }

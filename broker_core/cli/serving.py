@@ -1,0 +1,88 @@
+"""The life of a server process: start, the line `ready`, signals, drain, exit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from broker_core.broker import Broker
+from broker_core.quantities import ListenAddress
+
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
+
+__all__ = ["ready_line", "serve"]
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+_log = structlog.get_logger(__name__)
+
+
+def serve(settings: Settings, *, when_ready: Callable[[Broker], Awaitable[None]] | None = None) -> None:
+    """Run a broker until a signal, then drain it. A second signal ends the process at once.
+
+    ``when_ready`` is awaited after the line `ready`. What goes wrong at the start is raised.
+    """
+    with asyncio.Runner() as runner:
+        runner.run(_serve(settings, when_ready))
+
+
+async def _serve(settings: Settings, when_ready: Callable[[Broker], Awaitable[None]] | None) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stopping.is_set():
+            _log.warning("a second signal: leaving at once", signal=number.name)
+            sys.stderr.flush()
+            os._exit(128 + number)
+        stopping.set()
+        _log.info("stopping", signal=number.name, drain=settings.pulsar.drain_timeout)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, on_signal, number)
+    broker = Broker(settings)
+    try:
+        if await _started(broker, stopping):
+            print(ready_line(_addresses(broker)), flush=True)
+            if when_ready is not None:
+                await when_ready(broker)
+            await stopping.wait()
+    finally:
+        await broker.stop(settings.pulsar.drain_timeout)
+    _log.info("stopped")
+
+
+async def _started(broker: Broker, stopping: asyncio.Event) -> bool:
+    """Start the broker; a signal in the midst of it gives up. Raises what the start raises."""
+    start = asyncio.create_task(broker.start(), name="start")
+    stop = asyncio.create_task(stopping.wait(), name="stop")
+    try:
+        await asyncio.wait({start, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if start.done():
+            start.result()
+            return True
+        return False
+    finally:
+        for task in (start, stop):
+            task.cancel()
+        await asyncio.gather(start, stop, return_exceptions=True)
+
+
+def _addresses(broker: Broker) -> dict[str, tuple[str, int]]:
+    addresses = {"pulsar": broker.pulsar_address}
+    if broker.http_address is not None:
+        addresses["http"] = broker.http_address
+    return addresses
+
+
+def ready_line(addresses: Mapping[str, tuple[str, int]]) -> str:
+    """`ready pulsar=127.0.0.1:6650 http=[::1]:8080`: whoever starts the process reads the ports from it."""
+    pairs = [f"{name}={ListenAddress(host, port)}" for name, (host, port) in addresses.items()]
+    return " ".join(["ready", *pairs])

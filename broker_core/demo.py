@@ -1,0 +1,120 @@
+"""A small catalogue to try things on: its settings, its topics, and commands that show what the server does with them.
+
+Everything is in one folder, made on the first start and left alone after it, so that what somebody changes in it stays.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.names import NamespaceName
+from broker_core.settings import load_settings
+
+__all__ = ["DEMO_FOLDER", "NAMESPACE", "Demo", "demo_topics", "free_or_any", "prepare_demo", "program"]
+
+#: Where the demo lives, in the working directory.
+DEMO_FOLDER: Final = Path("broker-core-demo")
+NAMESPACE: Final = NamespaceName("public", "default")
+
+_SETTINGS: Final = """\
+# The settings of the demo (`make run`). This file is yours to change: it is written once and then left alone.
+
+[pulsar]
+listen = "127.0.0.1:6650"
+
+[http]
+listen = "127.0.0.1:8080"
+
+[catalog]
+path = "topics.sqlite"
+# The consumer properties that select topics; others are ignored.
+property_keys = ["region", "team"]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A demo that is ready to be served."""
+
+    config: Path
+    catalog: Path
+    #: Whether this was the first start.
+    filled: bool
+
+    def hints(self, service_url: str, command: str) -> list[str]:
+        """Three commands that show something, as they can be typed into a shell."""
+        config = shlex.quote(str(self.config))
+        return [
+            f"{command} list {NAMESPACE} --url {service_url} --pattern '{NAMESPACE}/orders-.*'",
+            f"{command} list {NAMESPACE} --url {service_url} --property region=eu --format table",
+            f"{command} explain {NAMESPACE} --config {config} --pattern '{NAMESPACE}/sensor-[0-9]+'",
+        ]
+
+
+def prepare_demo(folder: Path = DEMO_FOLDER) -> Demo:
+    """Make the folder, its settings and its catalogue where they are not there yet.
+
+    Raises :exc:`~broker_core.errors.BrokerCoreError` or :exc:`OSError` where that cannot be done.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "broker-core.toml"
+    try:
+        with config.open("x", encoding="utf-8") as file:
+            file.write(_SETTINGS)
+    except FileExistsError:
+        pass
+    path = load_settings(config, environment={}).settings.catalog.path
+    with SqliteCatalog(path) as catalog:
+        # In one transaction: a first start that was cut short left nothing, and is the first start again.
+        filled = catalog.version(NAMESPACE).number == 0
+        if filled:
+            lines = "\n".join(json.dumps(topic, ensure_ascii=False) for topic in demo_topics())
+            import_topics(catalog, NAMESPACE, io.BytesIO(lines.encode()))
+    return Demo(config, path, filled)
+
+
+def demo_topics() -> Iterator[dict[str, Any]]:
+    """The topics as lines of an import: partitions, properties, names in several scripts, one that does not persist."""
+    for region, partitions in (("eu", 3), ("us", 2), ("ap", 1)):
+        properties = {"region": region, "team": "sales"}
+        yield {"name": f"orders-{region}", "partitions": partitions, "properties": properties}
+    yield {"name": "payments", "properties": {"region": "eu", "team": "billing"}}
+    yield {"name": "payments-retry", "properties": {"region": "eu", "team": "billing"}}
+    yield {"name": "größen-übersicht", "properties": {"region": "eu", "team": "sales"}}
+    yield {"name": "注文-東京", "properties": {"region": "ap", "team": "sales"}}
+    yield {"name": "🚚-tracking", "properties": {"region": "us", "team": "logistics"}}
+    for number in range(1, 21):
+        yield {"name": f"sensor-{number:04}", "properties": {"region": "us", "team": "devices"}}
+    yield {"name": f"non-persistent://{NAMESPACE}/heartbeat"}
+
+
+def free_or_any(host: str, port: int) -> int:
+    """``port`` where nobody listens on it, else 0 for a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return 0
+    return port
+
+
+def program(argument: str) -> str:
+    """How the command that runs now can be typed again: its name if a shell finds it, else the shortest path."""
+    path = Path(argument).absolute()
+    found = shutil.which(path.name)
+    if found is not None and Path(found).absolute() == path:
+        return path.name
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    return shlex.quote(str(path))

@@ -1,0 +1,85 @@
+"""What tests of the command line share: running it in this process, and plugins that are installed for one test."""
+
+from __future__ import annotations
+
+import logging
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import structlog
+
+from broker_core.cli.app import run
+
+
+@dataclass(frozen=True)
+class Said:
+    """How one run ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def only_error(self) -> str:
+        """The one line on standard error of a run that failed and printed nothing else."""
+        assert self.code != 0
+        assert not self.out
+        assert self.err.startswith("broker-core: ")
+        assert self.err.count("\n") == 1
+        return self.err.removeprefix("broker-core: ").rstrip("\n")
+
+
+Cli = Callable[..., Said]
+InstallPlugin = Callable[..., None]
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
+    """Runs `broker-core` in this process."""
+
+    def run_it(*arguments: str | Path) -> Said:
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return Said(code, *capfd.readouterr())
+
+    return run_it
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_they_were() -> Iterator[None]:
+    """Commands configure the logs of their process, which here is that of all tests."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def install_plugin(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> InstallPlugin:
+    """Installs a distribution with one plugin, as a folder on the path: its name, its source, its version."""
+
+    def install(name: str, source: str, *, version: str = "1.2.3") -> None:
+        folder = tmp_path_factory.mktemp("site")
+        module = "plugin_" + name.replace("-", "_")
+        (folder / f"{module}.py").write_text(textwrap.dedent(source), encoding="utf-8")
+        metadata = folder / f"dist_of_{name.replace('-', '_')}-{version}.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: dist-of-{name}\nVersion: {version}\n", encoding="utf-8"
+        )
+        (metadata / "entry_points.txt").write_text(f"[broker_core]\n{name} = {module}\n", encoding="utf-8")
+        monkeypatch.syspath_prepend(str(folder))
+
+    return install

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from broker_core.topics_hash import topics_hash
+from tests.cli.conftest import Cli, InstallPlugin
+
+NAMES = [f"persistent://public/default/orders-{region}" for region in ("eu", "us")]
+PLUGINS = """
+from broker_core import TopicListingResult, hookimpl
+
+@hookimpl
+def broker_core_list_topics(request, properties):
+    if "fail" in properties:
+        raise RuntimeError("no database here")
+    if properties.get("who") != "me":
+        return TopicListingResult.pass_through()
+    return TopicListingResult.success([f"persistent://{request.namespace}/mine"])
+"""
+
+
+@pytest.fixture
+def config(cli: Cli, tmp_path: Path) -> Path:
+    for name in [*NAMES, "persistent://public/default/x"]:
+        cli("topics", "create", name)
+    config = tmp_path / "broker-core.toml"
+    config.write_text('[plugins]\nenabled = ["first", "second"]\n')
+    return config
+
+
+def test_the_plan_and_the_default_lister(cli: Cli, tmp_path: Path, config: Path) -> None:
+    config.write_text("")
+    said = cli(
+        "explain",
+        "public/default",
+        "--config",
+        config,
+        "--pattern",
+        "public/default/orders-.*",
+        "--format",
+        "json",
+    )
+    assert said.code == 0
+    report = json.loads(said.out)
+    assert report["chain"] == []
+    assert (report["lister"], report["plan"], report["topics"]) == ("catalog", "range", 2)
+    assert report["topics_hash"] == topics_hash(NAMES)
+    assert report["filtered"] is True
+    assert report["bytes"] > 0
+
+
+def test_the_chain(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("first", PLUGINS.replace('"me"', '"first"'))
+    install_plugin("second", PLUGINS)
+    asked = ["explain", "public/default", "--config", config, "--format", "json"]
+    chain = json.loads(cli(*asked, "--property", "who=me").out)["chain"]
+    assert [(step["plugin"], step["answer"]) for step in chain] == [
+        ("first", "pass_through"),
+        ("second", "success"),
+    ]
+    assert all(step["ms"] >= 0 for step in chain)
+    report = json.loads(cli(*asked, "--property", "who=first").out)
+    assert [step["answer"] for step in report["chain"]] == ["success", "not_asked"]
+    assert (report["lister"], report["topics"]) == ("first", 1)
+
+
+def test_a_failure_is_explained_and_is_a_failure(
+    cli: Cli, config: Path, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("first", PLUGINS)
+    install_plugin("second", PLUGINS)
+    asked = ["explain", "public/default", "--config", config, "--property", "fail=1"]
+    said = cli(*asked, "--format", "json")
+    assert said.code == 1
+    report = json.loads(said.out)
+    assert [step["answer"] for step in report["chain"]] == ["error", "not_asked"]
+    assert "no database here" in report["chain"][0]["error"]
+    assert said.err.startswith("broker-core: MetadataError: plugin 'first'")
+    assert said.err.count("\n") == 1
+    table = cli(*asked)
+    assert table.code == 1
+    assert "no database here" in table.out
+
+
+def test_the_table(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("first", PLUGINS)
+    install_plugin("second", PLUGINS)
+    said = cli("explain", "public/default", "--config", config, "--pattern", "public/default/orders-.*")
+    assert said.code == 0
+    rows = [line.split() for line in said.out.splitlines()]
+    assert ["plan", "range"] in rows
+    assert ["lister", "catalog"] in rows
+    assert ["topics", "2"] in rows
+    assert any(row[:3] == ["first", "lists", "pass_through"] for row in rows)
+
+
+def test_what_cannot_be_explained_is_one_line(cli: Cli, config: Path, tmp_path: Path) -> None:
+    assert "plugin 'first' is enabled" in cli("explain", "public/default", "--config", config).only_error
+    config.write_text("")
+    assert "'('" in cli("explain", "public/default", "--config", config, "--pattern", "(").only_error
+    broken = tmp_path / "broken.sqlite"
+    broken.write_bytes(b"no database" * 100)
+    assert str(broken) in cli("explain", "public/default", "--catalog", broken).only_error

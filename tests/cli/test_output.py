@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from broker_core.cli.output import print_json, print_lines, print_table, printable
+
+
+def test_lines_are_utf8_and_as_they_are_outside_of_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    print_lines(["größe", "😀", "tab\tname"])
+    print_lines([])
+    assert capfd.readouterr().out == "größe\n😀\ntab\tname\n"
+
+
+def test_the_locale_has_no_say() -> None:
+    program = (
+        "from broker_core.cli.output import print_json, print_lines\n"
+        "print_lines(['gr\\xf6\\xdfe']); print_json(['\\xf6'])"
+    )
+    environment = {
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONPATH": ":".join(sys.path),
+    }
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=True)
+    assert said.stdout.decode() == 'größe\n["ö"]\n'
+
+
+def test_control_characters_are_shown_not_obeyed() -> None:
+    assert printable("a\x1b[31mb\x07") == "a\\x1b[31mb\\x07"
+    assert printable("größe 😀") == "größe 😀"
+
+
+def test_json_is_one_document(capfd: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": ["ö", None, 1.5]})
+    said = capfd.readouterr().out
+    assert json.loads(said) == {"a": ["ö", None, 1.5]}
+    assert said.count("\n") == 1
+
+
+def test_a_table_has_all_cells_as_they_are(capfd: pytest.CaptureFixture[str]) -> None:
+    print_table(
+        ["name", "count"], [["[bold]x[/bold]", 1], [None, "y\x1b"]], title="Things", caption="2 of them"
+    )
+    said = capfd.readouterr().out
+    for text in ("Things", "2 of them", "name", "count", "[bold]x[/bold]", "y\\x1b"):
+        assert text in said
+    assert "\x1b" not in said

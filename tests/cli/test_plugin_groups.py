@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Cli, InstallPlugin
+
+COMMANDS = '''
+"""Keeps an index of topics."""
+
+from broker_core import hookimpl
+
+@hookimpl
+def broker_core_commands(app):
+    @app.command(epilog="hello")
+    def reindex(namespace: str, limit: int = 7) -> None:
+        """Make the index anew."""
+        from broker_core.cli.call import current_call
+
+        call = current_call()
+        print(namespace, limit, call.config, call.debug)
+
+    @app.command()
+    def check() -> None:
+        """Check the index."""
+        raise RuntimeError("it is broken")
+'''
+NO_COMMANDS = """
+from broker_core import hookimpl
+
+@hookimpl
+def broker_core_list_topics(request):
+    return None
+"""
+
+
+def test_a_plugin_adds_a_group_of_its_name(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("indexer", COMMANDS)
+    assert "indexer Keeps an index of topics." in " ".join(cli("--help").out.split())
+    said = cli("indexer", "--help")
+    assert "Make the index anew." in said.out
+    assert "Check the index." in said.out
+    assert cli("indexer", "reindex", "a/b", "--limit", "3").out == "a/b 3 None False\n"
+
+
+def test_its_commands_take_the_common_options(
+    cli: Cli, install_plugin: InstallPlugin, tmp_path: Path
+) -> None:
+    install_plugin("indexer", COMMANDS)
+    config = tmp_path / "f.toml"
+    assert cli("indexer", "reindex", "a/b", "--config", config).out == f"a/b 7 {config} False\n"
+    assert cli("indexer", "--config", config, "reindex", "a/b", "--debug").out == f"a/b 7 {config} True\n"
+
+
+def test_its_errors_are_one_line_too(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("indexer", COMMANDS)
+    assert cli("indexer", "check").only_error.endswith("RuntimeError: it is broken")
+    assert "indexer reindex: Missing argument 'namespace'" in cli("indexer", "reindex").only_error
+
+
+def test_a_broken_plugin_only_fails_its_own_commands(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("indexer", COMMANDS)
+    install_plugin("bad", "raise RuntimeError('no database here')\n")
+    said = cli("--help")
+    assert said.code == 0
+    assert "indexer" in said.out
+    assert " bad " not in said.out
+    assert cli("config").code == 0
+    assert cli("bad", "x").only_error == (
+        "plugin 'bad' (distribution dist-of-bad) has no usable commands: RuntimeError: no database here"
+    )
+
+
+def test_a_plugin_without_commands_is_no_command(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("quiet", NO_COMMANDS)
+    assert "quiet" not in cli("--help").out
+    assert cli("quiet").only_error == "No such command 'quiet'."
+
+
+def test_a_plugin_cannot_take_the_name_of_a_command(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("config", COMMANDS)
+    assert cli("config").out.startswith("# no settings file")

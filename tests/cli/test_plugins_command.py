@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, InstallPlugin
+
+LISTER = """
+from broker_core import hookimpl
+
+@hookimpl{options}
+def broker_core_list_topics(request):
+    return None
+"""
+BROKEN = "raise RuntimeError('no database here')\n"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return tmp_path / "broker-core.toml"
+
+
+def _plugins(cli: Cli, config: Path) -> dict[str, dict[str, Any]]:
+    said = cli("plugins", "--config", config, "--format", "json")
+    assert said.code == 0
+    assert not said.err
+    return {plugin["name"]: plugin for plugin in json.loads(said.out)}
+
+
+def test_enabled_ones_come_in_the_order_of_the_chain(
+    cli: Cli, config: Path, install_plugin: InstallPlugin
+) -> None:
+    for name in ("a-lister", "b-lister", "c-lister"):
+        install_plugin(name, LISTER.format(options=""))
+    config.write_text('[plugins]\nenabled = ["c-lister", "a-lister"]\n[plugins.c-lister]\ndeadline = "2s"\n')
+    plugins = _plugins(cli, config)
+    assert [name for name in plugins if name.endswith("lister")] == ["c-lister", "a-lister", "b-lister"]
+    first = plugins["c-lister"]
+    assert (first["distribution"], first["version"]) == ("dist-of-c-lister", "1.2.3")
+    assert (first["order"], first["state"], first["error"]) == (1, "enabled", None)
+    assert first["hooks"] == ["broker_core_list_topics"]
+    assert first["deadline"] == 2.0
+    assert (plugins["a-lister"]["order"], plugins["a-lister"]["state"]) == (2, "enabled")
+    assert (plugins["b-lister"]["order"], plugins["b-lister"]["state"]) == (None, "disabled")
+
+
+def test_a_broken_plugin_is_shown_and_breaks_nothing_else(
+    cli: Cli, config: Path, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("good", LISTER.format(options=""))
+    install_plugin("bad", BROKEN)
+    install_plugin("off", BROKEN)
+    config.write_text('[plugins]\nenabled = ["bad", "good", "absent"]\n[plugins.good]\ndedline = 1\n')
+    plugins = _plugins(cli, config)
+    assert plugins["bad"]["state"] == "error"
+    assert "dist-of-bad" in plugins["bad"]["error"]
+    assert "no database here" in plugins["bad"]["error"]
+    assert plugins["good"]["state"] == "error"
+    assert "did you mean 'deadline'" in plugins["good"]["error"]
+    assert plugins["absent"]["state"] == "error"
+    assert "no installed distribution" in plugins["absent"]["error"]
+    assert plugins["off"]["state"] == "disabled"
+    assert "no database here" in plugins["off"]["error"]
+
+
+def test_an_order_that_contradicts_a_hook_is_a_warning(
+    cli: Cli, config: Path, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("calm", LISTER.format(options=""))
+    install_plugin("pushy", LISTER.format(options="(tryfirst=True)"))
+    config.write_text('[plugins]\nenabled = ["calm", "pushy"]\n')
+    plugins = _plugins(cli, config)
+    assert "tryfirst" in plugins["pushy"]["warnings"][0]
+    assert plugins["calm"]["warnings"] == []
+
+
+def test_the_table(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("a-lister", LISTER.format(options=""))
+    install_plugin("bad", BROKEN)
+    config.write_text('[plugins]\nenabled = ["a-lister", "bad"]\n')
+    said = cli("plugins", "--config", config)
+    assert said.code == 0
+    row = next(line for line in said.out.splitlines() if "dist-of-a-lister" in line)
+    assert row.split() == ["1", "a-lister", "dist-of-a-lister", "1.2.3", "enabled", "list_topics"]
+    assert "error" in next(line for line in said.out.splitlines() if "dist-of-bad" in line)
