@@ -115,9 +115,9 @@ async def test_the_queue_has_a_limit() -> None:
 async def test_a_queue_limit_of_zero_is_no_limit() -> None:
     permits = budget(10, queue_limit=0)
     held = await permits.acquire(10)
-    waiting = [asyncio.create_task(permits.acquire(1)) for _ in range(2000)]
+    waiting = [asyncio.create_task(permits.acquire(1)) for _ in range(300)]
     await settle()
-    assert permits.queue_size == 2000
+    assert permits.queue_size == 300
     held.release()
     for task in waiting:
         (await task).release()

@@ -13,7 +13,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import structlog
 
@@ -36,7 +36,10 @@ ABANDONED_TASKS: Final = 100
 _LOG_EVERY: Final = 1.0
 
 #: Told of each call: plugin, hook without its prefix, answer, seconds (``None`` where it was not called).
-CallObserver = Callable[[str, str, str, float | None], None]
+CallObserver: TypeAlias = Callable[[str, str, str, float | None], None]
+#: See :meth:`HookCaller.call`.
+Check: TypeAlias = Callable[[Any, ListingRequest], tuple[Any, str]]
+Accept: TypeAlias = Callable[[Any], Awaitable[Any]]
 
 _ARGUMENTS: Final[Mapping[str, Callable[[ListingRequest], object]]] = {
     "request": lambda request: request,
@@ -128,26 +131,21 @@ class HookCaller:
                 raise PluginFailed(
                     self.name, f"gave a wrong answer: {error}", reason="plugin_answer"
                 ) from error
+            seconds = loop.time() - started
+            accepted = None if accept is None or answer is None else await self._accepted(accept, answer)
         except PluginFailed as failure:
             self._failed(failure, admission, started, loop.time())
             raise
         except BaseException:  # the request is gone, or the broker itself refused it permits
             self.breaker.undecided(admission)
             raise
-        seconds = loop.time() - started
         if self.breaker.state is not BreakerState.CLOSED:
             log.info("plugin recovered", plugin=self.name, hook=self.hook)
         self.breaker.succeeded(admission)
         self.statistics.answered(word, seconds)
         if self._on_call is not None:
             self._on_call(self.name, self.hook, word, seconds)
-        return answer, word
-
-    def refuse(self, error: str) -> None:
-        """An answer that was taken turned out to be wrong: it counts as a failure after all."""
-        now = asyncio.get_running_loop().time()
-        failure = PluginFailed(self.name, "gave a wrong answer", reason="plugin_answer", detail=error)
-        self._failed(failure, Admission.NORMAL, now, now)
+        return answer, word, accepted
 
     def describe(self) -> dict[str, Any]:
         """Plain values of the state of this hook."""
@@ -185,11 +183,18 @@ class HookCaller:
             except ThreadsFull as full:
                 raise self._no_thread(full) from full
         answer = await self._result(deadline, work)
-        if not self._implementation.is_async and inspect.isawaitable(
-            answer
-        ):  # a plain function that returns the coroutine of another
+        if not self._implementation.is_async and inspect.isawaitable(answer):
+            # A plain function that returns the coroutine of another.
             answer = await self._result(deadline, loop.create_task(contained(lambda: answer, {})))
         return answer
+
+    async def _accepted(self, accept: Accept, answer: Any) -> Any:
+        try:
+            return await accept(answer)
+        except TooManyRequests:
+            raise
+        except ListingFailed as error:
+            raise PluginFailed(self.name, error.message, reason="plugin_topics", code=error.code) from error
 
     async def _result(self, deadline: Deadline, work: asyncio.Future[Any]) -> Any:
         try:

@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
-from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind, TopicListingResult
@@ -46,8 +45,8 @@ _REMEMBERED: Final = 4096
 class ChainResult:
     """How the chain ended. ``answer`` and ``plugin`` are ``None`` where nobody took the request.
 
-    ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what the
-    caller's ``accept`` made of the answer.
+    ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what
+    the caller's ``accept`` made of the answer.
     """
 
     answer: TopicListingResult | None
@@ -136,8 +135,9 @@ class Dispatcher:
                 steps.append(ChainStep(name, "not_asked"))
                 continue
             started = clock()
+            accepting = partial(accept, caller.plugin) if accept is not None else None
             try:
-                answer, word = await caller.call(request, _check_answer)
+                answer, word, accepted = await caller.call(request, _check_answer, accepting)
             except PluginFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
                 if caller.plugin.options.on_failure == "next":
@@ -146,25 +146,9 @@ class Dispatcher:
                 failure.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
                 raise
             steps.append(ChainStep(name, word, clock() - started))
-            if word == "pass_through":
-                continue
-            accepted = None
-            if accept is not None and answer is not None:
-                try:
-                    accepted = await accept(caller.plugin, answer)
-                except TooManyRequests:
-                    raise
-                except ListingFailed as failure:
-                    caller.refuse(failure.message)
-                    steps[-1] = ChainStep(name, "error", clock() - started, failure.message)
-                    if caller.plugin.options.on_failure == "next":
-                        caller.statistics.passed_over += 1
-                        continue
-                    wrong = PluginFailed(name, failure.message, reason="plugin_topics")
-                    wrong.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
-                    raise wrong from failure
-            steps += _not_asked(chain.listers[position + 1 :])
-            return ChainResult(answer, name, tuple(steps), accepted)
+            if word != "pass_through":
+                steps += _not_asked(chain.listers[position + 1 :])
+                return ChainResult(answer, name, tuple(steps), accepted)
         return ChainResult(None, None, tuple(steps))
 
     async def visible(
@@ -183,7 +167,7 @@ class Dispatcher:
         for caller in self._chain(request.namespace).masks:
             started = clock()
             try:
-                own, _ = await caller.call(request, partial(_check_mask, length), topics=topics)
+                own, _, _ = await caller.call(request, partial(_check_mask, length), topics=topics)
             except PluginFailed as failure:
                 failure.steps = (ChainStep(caller.name, "error", clock() - started, failure.detail),)
                 if steps is not None:
@@ -207,6 +191,10 @@ class Dispatcher:
                 "plugin says that it filtered, and did not; the server filters", plugin=plugin, topics=topics
             )
         self._claims[plugin] = self._claims.get(plugin, 0) + 1
+
+    def claim_mismatches(self) -> dict[str, int]:
+        """For metrics: how often each plugin said that it had filtered, and had not."""
+        return dict(self._claims)
 
     async def startup(self, broker: object) -> None:
         """Call the ``broker_core_startup`` of all plugins in order.

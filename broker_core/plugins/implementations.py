@@ -60,7 +60,8 @@ def checked_implementation(
             arguments.append(parameter.name)
         elif parameter.default is parameter.empty:
             raise refuse(
-                f"takes an argument {parameter.name!r}, which this hook does not have{did_you_mean(parameter.name, known)}"
+                f"takes an argument {parameter.name!r}, which this hook does not have"
+                f"{did_you_mean(parameter.name, known)}"
             )
     return Implementation(hook, function, tuple(arguments), is_async, impl.tryfirst, impl.trylast)
 

@@ -105,7 +105,8 @@ class PluginRegistry:
                 registry._add(chosen.name, import_plugin(chosen), tables.get(name), chosen)
         known = {*registry._plugins, *(plugin.name for plugin in installed)}
         registry._unused_tables = tuple(
-            f"the settings have a table plugins.{name}, but no plugin of that name is installed{did_you_mean(name, known)}"
+            f"the settings have a table plugins.{name}, but no plugin of that name is installed"
+            f"{did_you_mean(name, known)}"
             for name in tables
             if name not in known
         )
