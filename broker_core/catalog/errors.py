@@ -1,0 +1,97 @@
+"""What can be wrong with a catalogue, its file, or a file that is imported into it.
+
+CatalogError
+|-- CatalogUnusable      the file is no catalogue, is damaged, is of a newer release, or cannot be opened
+|-- CatalogBusy          another process held the file for longer than the time-out
+|-- TopicExists          create() of what is there already
+|-- TopicMissing         delete(), set_properties() of what is not there
+|-- ImportRefused        a line of an imported file is wrong; nothing of the file was taken
+|-- ExportRefused        a name that the plain format cannot carry
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = [
+    "CatalogBusy",
+    "CatalogError",
+    "CatalogUnusable",
+    "ExportRefused",
+    "ImportRefused",
+    "TopicExists",
+    "TopicMissing",
+    "sqlite_errors",
+]
+
+
+class CatalogError(BrokerCoreError):
+    """The catalogue could not do what was asked; nothing of it was done."""
+
+
+class CatalogUnusable(CatalogError):
+    """The file is no catalogue of this release, is damaged, or cannot be read; the message names the file."""
+
+
+class CatalogBusy(CatalogError):
+    """Another process is writing (an import, say) and did not finish in time; trying again later is right."""
+
+
+class TopicExists(CatalogError):
+    """A topic to be created is there already."""
+
+
+class TopicMissing(CatalogError):
+    """A topic to be changed or deleted is not there."""
+
+
+class ImportRefused(CatalogError):
+    """A line of an import is wrong. ``line`` counts from 1, ``reason`` says what is wrong with it."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line}: {reason}")
+        self.line = line
+        self.reason = reason
+
+
+class ExportRefused(CatalogError):
+    """A name cannot be written in the plain format (it holds a line feed, say); JSON lines can carry it."""
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """Turn what SQLite raises inside into errors that name the file and say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(path, error) from error
+
+
+def _translated(path: Path, error: sqlite3.Error) -> CatalogError:
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return CatalogBusy(
+            f"The catalogue {path} is being written by another process; try again when it is done"
+        )
+    if name.startswith("SQLITE_NOTADB"):
+        return CatalogUnusable(f"{path} is not a catalogue: it is no SQLite database")
+    if name.startswith("SQLITE_CORRUPT"):
+        return CatalogUnusable(
+            f"The catalogue {path} is damaged ({error}); restore it from a copy or import it anew"
+        )
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        return CatalogUnusable(f"The catalogue {path} cannot be opened ({error})")
+    if name.startswith("SQLITE_READONLY"):
+        return CatalogError(
+            f"The catalogue {path} cannot be written ({error}): check the file's and folder's rights"
+        )
+    if name.startswith("SQLITE_FULL"):
+        return CatalogError(
+            f"The catalogue {path} was not changed: the disk is full (or the folder of temporary files)"
+        )
+    return CatalogError(f"The catalogue {path} failed: {error}")

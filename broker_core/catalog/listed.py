@@ -1,0 +1,147 @@
+"""Which names a topic is listed by: its plain name, some of its partitions, or both.
+
+A catalogue holds one row per topic, and this is that row's compact form of the names it stands for: ``*`` is the plain
+name, numbers and ranges are partitions. ``*,0-2,10`` of ``orders`` lists ``orders``, ``orders-partition-0`` to ``-2``
+and ``orders-partition-10``, as a broker may (reference 2.6: partitions are listed one by one, sparse where some were
+never created, and the name of a partitioned topic itself is not listed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from broker_core.names import PARTITION_SUFFIX, partition_index, partitioned_local_name
+
+__all__ = ["NOTHING", "PLAIN", "Listed", "merge_listed", "split_local_name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The plain name and ranges of partition indices ``(first, last)``: inclusive, ascending, apart from each other."""
+
+    plain: bool
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, index: int) -> Listed:
+        """One name: a partition's index, or -1 for the plain name."""
+        return PLAIN if index < 0 else cls(plain=False, ranges=((index, index),))
+
+    @classmethod
+    def partitioned(cls, count: int) -> Listed:
+        """The partitions 0 to ``count - 1``; a topic of 0 partitions is a plain one, as in Pulsar."""
+        return cls(plain=False, ranges=((0, count - 1),)) if count > 0 else PLAIN
+
+    @classmethod
+    def of_indices(cls, indices: Iterable[int]) -> Listed:
+        """Partitions by their indices, in any order."""
+        ranges: list[tuple[int, int]] = []
+        for index in sorted(set(indices)):
+            if ranges and index == ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], index)
+            else:
+                ranges.append((index, index))
+        return cls(plain=False, ranges=tuple(ranges))
+
+    @classmethod
+    def parse(cls, text: str) -> Listed:
+        """The reverse of ``str()``."""
+        return _parse(text)
+
+    def __str__(self) -> str:
+        parts = ["*"] if self.plain else []
+        parts += [str(first) if first == last else f"{first}-{last}" for first, last in self.ranges]
+        return ",".join(parts)
+
+    def __bool__(self) -> bool:
+        return self.plain or bool(self.ranges)
+
+    def __len__(self) -> int:
+        return int(self.plain) + sum(last - first + 1 for first, last in self.ranges)
+
+    def __contains__(self, index: object) -> bool:
+        """Whether a partition's index is listed; -1 asks for the plain name."""
+        if not isinstance(index, int):
+            return False
+        return self.plain if index < 0 else any(first <= index <= last for first, last in self.ranges)
+
+    def __or__(self, other: Listed) -> Listed:
+        return Listed(self.plain or other.plain, _joined([*self.ranges, *other.ranges]))
+
+    def without(self, other: Listed) -> Listed:
+        """What is listed here and not there."""
+        ranges = list(self.ranges)
+        for low, high in other.ranges:
+            cut: list[tuple[int, int]] = []
+            for first, last in ranges:
+                if last < low or first > high:
+                    cut.append((first, last))
+                    continue
+                if first < low:
+                    cut.append((first, low - 1))
+                if last > high:
+                    cut.append((high + 1, last))
+            ranges = cut
+        return Listed(self.plain and not other.plain, tuple(ranges))
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions that clients are told: the highest index and one, or 0 without any."""
+        return self.ranges[-1][1] + 1 if self.ranges else 0
+
+    def indices(self) -> Iterator[int]:
+        """The indices of the listed partitions, ascending."""
+        for first, last in self.ranges:
+            yield from range(first, last + 1)
+
+    def names(self, base: str) -> Iterator[str]:
+        """The names that are listed, made from the topic's own (full or local)."""
+        if self.plain:
+            yield base
+        for index in self.indices():
+            yield f"{base}{PARTITION_SUFFIX}{index}"
+
+
+PLAIN = Listed(plain=True)
+NOTHING = Listed(plain=False)
+
+
+def split_local_name(local: str) -> tuple[str, int]:
+    """The topic's local name and the partition's index (-1: the plain name) of a local name as it is listed."""
+    index = partition_index(local)
+    return (local, -1) if index < 0 else (partitioned_local_name(local), index)
+
+
+def merge_listed(one: str, other: str) -> str:
+    """Both, each given and returned in the compact form; a function of the SQL of imports."""
+    if one == other or not other:
+        return one
+    return str(_parse(one) | _parse(other)) if one else other
+
+
+def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    if len(ranges) < 2:
+        return tuple(ranges)
+    ranges.sort()
+    joined = [ranges[0]]
+    for first, last in ranges[1:]:
+        if first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return tuple(joined)
+
+
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> Listed:
+    plain = False
+    ranges: list[tuple[int, int]] = []
+    for part in text.split(",") if text else ():
+        if part == "*":
+            plain = True
+            continue
+        first, _, last = part.partition("-")
+        ranges.append((int(first), int(last or first)))
+    return Listed(plain, tuple(ranges))
