@@ -78,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._next_id = 0
         self._admitted = False  # the large frame that is being read
         self._keep_alive: asyncio.TimerHandle | None = None
+        self._on_lost: Callable[[], None] | None = None
         self._heard = True  # anything since the last tick of the keep-alive, or nothing could be
 
     # ---- opening and closing -------------------------------------------------------------------------------
@@ -92,8 +93,9 @@ class Connection(asyncio.BufferedProtocol):
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
         max_frame: int | None = None,
+        on_lost: Callable[[], None] | None = None,
     ) -> Connection:
-        """Connect and shake hands within ``connect_timeout`` seconds.
+        """Connect and shake hands within ``connect_timeout`` seconds; ``on_lost`` is called once it is open no more.
 
         Raises :exc:`ConnectionLost`, or :exc:`HandshakeRefused` where the server says no.
         """
@@ -122,6 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         except BaseException as failed:
             connection.abort(ConnectionLost(f"given up: {failed}"))
             raise
+        connection._on_lost = on_lost
         connection._keep_alive = connection._loop.call_later(keep_alive, connection._tick, keep_alive)
         return connection
 
@@ -321,3 +324,5 @@ class Connection(asyncio.BufferedProtocol):
         for each in pending.values():
             if not each.answer.done():
                 each.answer.set_exception(ConnectionLost(str(reason)))
+        if self._on_lost is not None:
+            self._on_lost()

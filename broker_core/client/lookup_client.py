@@ -81,9 +81,9 @@ class LookupClient:
     """One connection to a service URL, used as ``async with LookupClient("pulsar://host:port") as client``.
 
     ``operation_timeout`` and ``keep_alive`` in seconds; ``max_frame`` bounds an answer, in bytes with its header (no
-    bound by default). Requests may run side by side. A lost connection fails them with
-    :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make another client. All methods raise
-    :exc:`~broker_core.client.errors.ClientError`.
+    bound by default); ``on_lost`` is called once the connection is open no more. Requests may run side by side. A
+    lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make another
+    client. All methods raise :exc:`~broker_core.client.errors.ClientError`.
     """
 
     def __init__(
@@ -96,6 +96,7 @@ class LookupClient:
         keep_alive: float = 30.0,
         max_frame: int | None = None,
         credentials: Credentials | None = None,
+        on_lost: Callable[[], None] | None = None,
     ) -> None:
         self.service_url = ServiceUrl.parse(service_url)
         self.client_version = client_version or default_client_version()
@@ -104,6 +105,7 @@ class LookupClient:
         self._keep_alive = keep_alive
         self._max_frame = max_frame
         self._credentials = credentials
+        self._on_lost = on_lost
         self._connection: Connection | None = None
 
     async def connect(self, *, first: int = 0) -> None:
@@ -118,6 +120,7 @@ class LookupClient:
                     connect_timeout=self._connect_timeout,
                     keep_alive=self._keep_alive,
                     max_frame=self._max_frame,
+                    on_lost=self._on_lost,
                 )
                 return
             except ClientError:

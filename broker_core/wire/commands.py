@@ -26,6 +26,7 @@ from broker_core.wire.pulsar_api_pb2 import (
     CommandConnected,
     CommandError,
     CommandGetSchema,
+    CommandGetSchemaResponse,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandLookupTopicResponse,
@@ -47,6 +48,7 @@ __all__ = [
     "encode",
     "error",
     "get_schema",
+    "get_schema_failed",
     "get_topics",
     "get_topics_response",
     "get_topics_response_head",
@@ -58,6 +60,7 @@ __all__ = [
     "partitioned_metadata_response",
     "ping",
     "pong",
+    "refuse",
     "request_id_of",
     "success",
 ]
@@ -294,6 +297,29 @@ def get_schema(request_id: int, topic: str, schema_version: bytes | None = None)
     """GET_SCHEMA: the schema of a topic, the newest where no version is named."""
     body = CommandGetSchema(request_id=request_id, topic=topic, schema_version=schema_version)
     return encode(BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=body))
+
+
+def get_schema_failed(request_id: int, code: ServerError, message: str) -> bytes:
+    """GET_SCHEMA refused; TopicNotFound means that the topic has no schema."""
+    body = CommandGetSchemaResponse(request_id=request_id, error_code=code, error_message=_text(message))
+    return encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=body))
+
+
+def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes:
+    """Any request refused, in the form that its answers have: an ERROR where they have none of their own.
+
+    A command without a request id gets an ERROR about the connection.
+    """
+    request_id = request_id_of(command)
+    if request_id is None:
+        return error(CONNECTION_REQUEST_ID, code, message)
+    if command.type == BaseCommand.PARTITIONED_METADATA:
+        return partitioned_metadata_failed(request_id, code, message)
+    if command.type == BaseCommand.LOOKUP:
+        return lookup_failed(request_id, code, message)
+    if command.type == BaseCommand.GET_SCHEMA:
+        return get_schema_failed(request_id, code, message)
+    return error(request_id, code, message)
 
 
 def _pairs(properties: Mapping[str, str] | None) -> Iterable[KeyValue] | None:

@@ -259,6 +259,23 @@ def test_the_request_id_of_any_request(name: str, number: int) -> None:
     assert commands.request_id_of(only(commands.encode(command))) == 77
 
 
+def test_a_refusal_has_the_form_of_the_answer() -> None:
+    asked = [
+        (commands.partitioned_metadata(5, "t"), "partitionMetadataResponse"),
+        (commands.lookup(5, "t"), "lookupTopicResponse"),
+        (commands.get_topics(5, "t/n"), "error"),
+    ]
+    for request, name in asked:
+        body = getattr(only(commands.refuse(only(request), ServerError.MetadataError, "no")), name)
+        assert (body.request_id, body.error, body.message) == (5, ServerError.MetadataError, "no")
+    schema = only(commands.refuse(only(commands.get_schema(5, "t")), ServerError.TopicNotFound, "none"))
+    assert (schema.getSchemaResponse.error_code, schema.getSchemaResponse.error_message) == (11, "none")
+    flow = only(
+        commands.refuse(commands.decode(b"\x08\x0b\x5a\x00"), ServerError.NotAllowedError, "no")
+    ).error
+    assert (flow.request_id, flow.error) == (2**64 - 1, ServerError.NotAllowedError)
+
+
 def test_no_request_id_where_there_is_none() -> None:
     for raw in (b"\x08\x12", b"\x08\x63", b"\x08\x0b\x5a\x00", b"\x08\x0a\x52\x02\x08\x01"):
         assert commands.request_id_of(commands.decode(raw)) is None
