@@ -19,7 +19,10 @@ _FORBIDDEN = {
     "an index of packages": r"(?:--(?:extra-)?index-url|--find-links)[ =]",
     "an address of a registry": r"https?://[^\s\"'<>)]*(?:artifactory|nexus|/simple\b|pypi\.|test\.pypi|files\.pythonhosted)",
     "an address with a password": r"\b[a-z][a-z0-9+.-]*://[^\s/:@\"'{}<>]+:[^\s/@\"'{}<>]+@",
-    "a private address": r"\b(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b",
+    "a private address": (
+        r"(?:://|@)(?:10\.\d{1,3}|192\.168|172\.(?:1[6-9]|2\d|3[01]))\.\d{1,3}\.\d{1,3}\b"
+        r"|\b(?:10\.\d{1,3}|192\.168)\.\d{1,3}\.\d{1,3}:\d{2,5}\b"
+    ),
     "a path of one machine": r"(?<![\w./-])/" + r"(?:work|root|home/\w+|Users/\w+|tmp/\w+|opt/wheels)/",
     "a conflict": r"^(?:<{7}|>{7}) ",
 }
