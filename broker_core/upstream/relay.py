@@ -26,6 +26,9 @@ __all__ = ["RELAYED", "LookupRelay"]
 #: The commands that are relayed.
 RELAYED: Final = frozenset({BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA})
 
+_MAX_QUESTION: Final = (
+    1024 * 1024
+)  # bytes; brokers close a connection, which others share, over a frame too large
 _MAX_PARTITIONS: Final = 2**31 - 1  # a Java int
 
 
@@ -72,6 +75,8 @@ class LookupRelay:
         """
         if self._pending >= self._options.lookups:
             return self._failed(command, "too many lookups wait for the brokers")
+        if command.ByteSize() > _MAX_QUESTION:
+            return self._failed(command, f"a request of {command.ByteSize()} bytes is too large")
         self._pending += 1
         request_id = commands.request_id_of(command)
         assert request_id is not None

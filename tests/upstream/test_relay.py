@@ -292,6 +292,15 @@ async def test_no_more_at_a_time_than_the_limit() -> None:
         assert upstream.relay.pending == 0
 
 
+async def test_a_question_too_large_for_the_brokers_reaches_nobody() -> None:
+    async with relay_to(replying(lookupTopicResponse=Lookup())) as (relay, server):
+        question = only(commands.lookup(CLIENTS_ID, TOPIC + "x" * 1_100_000))
+        code, message = refusal_of(only(await relay.answer(question, ASKER)))
+        assert code == ServerError.MetadataError
+        assert "is too large" in message
+        assert asked(server) == []
+
+
 async def test_promises_about_lookups_are_those_of_the_brokers() -> None:
     async with relay_to(replying(lookupTopicResponse=Lookup())) as (relay, _):
         flags = relay.feature_flags
