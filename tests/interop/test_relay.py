@@ -133,6 +133,7 @@ def test_what_belongs_to_a_broker_is_refused_and_the_connection_lives(
     through: RawClient, namespace: str
 ) -> None:
     producer = pb.BaseCommand(type=pb.BaseCommand.PRODUCER)
+    producer.producer.topic, producer.producer.producer_id = f"{namespace}/plain", 1
     producer.producer.request_id = 11
     refused = _ask(through, producer).error
     assert refused.request_id == 11
