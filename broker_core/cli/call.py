@@ -20,7 +20,7 @@ import typer
 if TYPE_CHECKING:
     from broker_core.settings import LoadedSettings
 
-__all__ = ["Call", "Options", "command", "current_call"]
+__all__ = ["Call", "Options", "command", "current_call", "plugin_settings"]
 
 #: Option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
 Options: TypeAlias = Mapping[str, tuple[tuple[str, ...], object]]
@@ -60,6 +60,18 @@ _CURRENT: Final[ContextVar[Call]] = ContextVar("call", default=_NO_CALL)
 def current_call() -> Call:
     """The run of a command that is under way: for commands of plugins, which get no :class:`Call`."""
     return _CURRENT.get()
+
+
+def plugin_settings(name: str) -> Any:
+    """For commands of a plugin: its own table of the settings, as an instance of its ``broker_core_settings`` model.
+
+    ``None`` where it has no model. It need not be enabled. Raises :exc:`~broker_core.errors.BrokerCoreError` where the
+    settings are wrong.
+    """
+    from broker_core.plugins import PluginRegistry
+
+    plugins = current_call().load().settings.plugins
+    return PluginRegistry.load([name], {name: plugins.table(name)})[name].options.settings
 
 
 def command(function: Callable[..., Any]) -> Callable[..., None]:

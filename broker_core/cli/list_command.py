@@ -60,10 +60,6 @@ def run(
     """Ask a server for the topics of a namespace, as a consumer with a topics pattern does."""
     import asyncio
 
-    from broker_core.cli.logs import silence_logs
-
-    if not call.debug:
-        silence_logs()
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
     where = url or service_url(call.load().settings)

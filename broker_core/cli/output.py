@@ -38,6 +38,7 @@ def print_table(
     from rich.text import Text
 
     table = Table(box=box.SIMPLE, pad_edge=False)
+    table.show_header = any(columns)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
@@ -74,5 +75,7 @@ def _write(text: str) -> None:
     if stream is None:  # a stand-in without bytes, as in tests
         sys.stdout.write(text)
         return
-    stream.write(text.encode("utf-8", "surrogateescape"))
+    data = memoryview(text.encode("utf-8", "surrogateescape"))
+    while data:  # with PYTHONUNBUFFERED there is no buffer below, and a write may take a part only
+        data = data[stream.write(data) :]
     stream.flush()

@@ -50,7 +50,9 @@ async def _serve(settings: Settings, when_ready: Callable[[Broker], Awaitable[No
     broker = Broker(settings)
     try:
         if await _started(broker, stopping):
-            print(ready_line(_addresses(broker)), flush=True)
+            addresses = _addresses(broker)
+            print(ready_line(addresses), flush=True)
+            _log.info("ready", **{name: str(ListenAddress(*address)) for name, address in addresses.items()})
             if when_ready is not None:
                 await when_ready(broker)
             await stopping.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
@@ -96,6 +96,43 @@ def import_(
 
 
 @app.command(
+    epilog=examples(
+        "broker-core topics export public/default topics.jsonl --format json",
+        "broker-core topics export public/default | broker-core topics import public/copy - --catalog copy.sqlite",
+    )
+)
+@command
+def export(
+    call: Call,
+    namespace: NamespaceArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE|-]", help="The file to write; standard output without it.", show_default=False
+        ),
+    ] = "-",
+    *,
+    form: Annotated[
+        Literal["auto", "names", "json"],
+        typer.Option(
+            "--format",
+            help="Names, or JSON lines with partitions and properties; auto is JSON lines if a topic has properties.",
+        ),
+    ] = "auto",
+    catalog: CatalogOption = None,
+) -> None:
+    """Write the topics of a namespace as a file that `topics import` takes."""
+    from broker_core.catalog import export_topics
+    from broker_core.catalog.summary import summarize
+
+    of = parse_namespace(namespace)
+    with _opened(call, catalog) as opened, _target(file) as target:
+        if form == "auto":
+            form = "json" if summarize(opened, of).with_properties else "names"
+        export_topics(opened, of, target, form)
+
+
+@app.command(
     epilog=examples("broker-core topics create public/default orders --partitions 3 --property region=eu")
 )
 @command
@@ -160,7 +197,7 @@ def show(
     words = topics or []
     with _opened(call, catalog) as opened:
         if not words or (len(words) == 1 and _is_namespace(words[0])):
-            columns = ["namespace", "version"]
+            columns = ["namespace", "topics", "names", "version"]
             rows = _namespaces(opened, parse_namespace(words[0]) if words else None)
         else:
             columns = ["name", "id", "partitions", "properties", "created"]
@@ -205,7 +242,7 @@ def _opened(call: Call, catalog: Path | None, *, create: bool = False) -> Iterat
 
 
 @contextmanager
-def _source(file: str) -> Iterator[Any]:
+def _source(file: str) -> Iterator[BinaryIO]:
     import sys
 
     if file == "-":
@@ -215,9 +252,40 @@ def _source(file: str) -> Iterator[Any]:
             yield stream
 
 
+@contextmanager
+def _target(file: str) -> Iterator[BinaryIO]:
+    """Standard output; or a file that is there only once it is whole."""
+    import sys
+
+    if file == "-":
+        sys.stdout.flush()
+        # Not sys.stdout.buffer, which with PYTHONUNBUFFERED is no buffer and may write a part only.
+        with open(sys.stdout.fileno(), "wb", closefd=False) as stream:
+            yield stream
+        return
+    part = Path(f"{file}.part")
+    try:
+        with part.open("wb") as stream:
+            yield stream
+        part.replace(file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 def _namespaces(catalog: SqliteCatalog, only: NamespaceName | None) -> list[dict[str, Any]]:
-    names = catalog.namespaces() if only is None else [only]
-    return [{"namespace": str(name), "version": str(catalog.version(name))} for name in names]
+    from broker_core.catalog.summary import summarize
+
+    summaries = (summarize(catalog, name) for name in ([only] if only is not None else catalog.namespaces()))
+    return [
+        {
+            "namespace": str(summary.namespace),
+            "topics": summary.topics,
+            "names": summary.names,
+            "version": str(summary.version),
+        }
+        for summary in summaries
+    ]
 
 
 def _described(catalog: SqliteCatalog, name: TopicName) -> dict[str, Any]:

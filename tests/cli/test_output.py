@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -13,6 +14,28 @@ def test_lines_are_utf8_and_as_they_are_outside_of_a_terminal(capfd: pytest.Capt
     print_lines(["größe", "😀", "tab\tname"])
     print_lines([])
     assert capfd.readouterr().out == "größe\n😀\ntab\tname\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_whoever_has_read_enough_is_no_error_to_talk_about(unbuffered: str) -> None:
+    program = (
+        "import sys\n"
+        "from broker_core.cli.failures import ended\n"
+        "from broker_core.cli.output import print_lines\n"
+        "sys.exit(ended(lambda: print_lines('x' * 50 for _ in range(400_000)), debug=False))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"x" * 50 + b"\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_the_locale_has_no_say() -> None:

@@ -7,7 +7,16 @@ from tests.cli.conftest import Cli, InstallPlugin
 COMMANDS = '''
 """Keeps an index of topics."""
 
+from pydantic import BaseModel
+
 from broker_core import hookimpl
+
+class Settings(BaseModel):
+    url: str
+
+@hookimpl
+def broker_core_settings():
+    return Settings
 
 @hookimpl
 def broker_core_commands(app):
@@ -18,6 +27,13 @@ def broker_core_commands(app):
 
         call = current_call()
         print(namespace, limit, call.config, call.debug)
+
+    @app.command()
+    def where() -> None:
+        """Show the settings."""
+        from broker_core.cli.call import plugin_settings
+
+        print(plugin_settings("indexer").url)
 
     @app.command()
     def check() -> None:
@@ -49,6 +65,14 @@ def test_its_commands_take_the_common_options(
     config = tmp_path / "f.toml"
     assert cli("indexer", "reindex", "a/b", "--config", config).out == f"a/b 7 {config} False\n"
     assert cli("indexer", "--config", config, "reindex", "a/b", "--debug").out == f"a/b 7 {config} True\n"
+
+
+def test_its_commands_get_its_settings(cli: Cli, install_plugin: InstallPlugin, tmp_path: Path) -> None:
+    install_plugin("indexer", COMMANDS)
+    config = tmp_path / "f.toml"
+    config.write_text('[plugins.indexer]\nurl = "db:1"\n')
+    assert cli("indexer", "where", "--config", config).out == "db:1\n"
+    assert "plugins.indexer.url" in cli("indexer", "where").only_error
 
 
 def test_its_errors_are_one_line_too(cli: Cli, install_plugin: InstallPlugin) -> None:
