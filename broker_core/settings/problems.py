@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from broker_core.errors import BrokerCoreError
+from broker_core.settings.secrets import without_credentials
 
 __all__ = [
     "SettingPath",
@@ -74,14 +75,15 @@ def nearest(path: SettingPath, model: type[BaseModel], *, leaves: bool = False) 
 
 
 def what_is_wrong(error: ErrorDetails) -> str:
-    """One finding of pydantic in words, without its prefixes and links."""
+    """One finding of pydantic in words, without its prefixes and links, and without passwords in URLs."""
     reason = error.get("ctx", {}).get("error")
     if isinstance(reason, Exception):
-        return str(reason)
-    if error["type"] == "missing":
-        return "it must be set"
-    shown: Any = error["input"]
-    return f"{shown!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+        said = str(reason)
+    elif error["type"] == "missing":
+        said = "it must be set"
+    else:
+        said = f"{error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return without_credentials(said)
 
 
 def findings(error: ValidationError) -> list[tuple[SettingPath, ErrorDetails]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["MASK", "masked"]
+__all__ = ["MASK", "masked", "without_credentials"]
 
 MASK: Final = "********"
 
@@ -20,7 +20,8 @@ _SECRET_NAME: Final = re.compile(
 _HARMLESS_NAME: Final = re.compile(
     r"property_keys$|(?:_|-)(?:file|path|claim|name|id|ttl|timeout|size|algorithm)$"
 )
-_USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+@")
+#: After a scheme, or at the begin of what an error quotes.
+_USER_INFO: Final = re.compile(r"(?:(?<=://)|(?<='))[^/@\s']+@")
 _PASSWORD_PAIR: Final = re.compile(r"(?i)\b(password|passwd|secret|token|sslpassword)=('[^']*'|[^\s&;,]+)")
 
 
@@ -33,8 +34,13 @@ def masked(path: tuple[str, ...], value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [masked(path, inner) for inner in value]
     if isinstance(value, str):
-        return _PASSWORD_PAIR.sub(rf"\1={MASK}", _USER_INFO.sub(f"{MASK}@", value))
+        return without_credentials(value)
     return value
+
+
+def without_credentials(text: str) -> str:
+    """Text without the user names and passwords of URLs and of ``password=...`` pairs in it."""
+    return _PASSWORD_PAIR.sub(rf"\1={MASK}", _USER_INFO.sub(f"{MASK}@", text))
 
 
 def _is_secret(path: tuple[str, ...]) -> bool:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from broker_core.settings.models import HttpSettings, PulsarSettings, Settings
+from broker_core.settings.models import HttpSettings, PulsarSettings, Settings, UpstreamSettings
 from broker_core.settings.problems import dotted, findings, known_keys, nearest, table_model, what_is_wrong
 
 
@@ -35,6 +35,14 @@ def test_the_nearest_key(unknown: str, meant: str) -> None:
 def test_the_nearest_key_can_be_no_table() -> None:
     assert nearest(("pulsar",), Settings, leaves=True) in known_keys(Settings)
     assert len(nearest(("pulsar",), Settings, leaves=True)) == 2
+
+
+def test_a_finding_shows_no_password() -> None:
+    with pytest.raises(ValidationError) as caught:
+        UpstreamSettings.model_validate({"service_url": "pulsar://me:hunter2" + "@broker:6650"})
+    ((_, detail),) = findings(caught.value)
+    assert "hunter2" not in what_is_wrong(detail)
+    assert "@broker:6650" in what_is_wrong(detail)
 
 
 def test_findings_are_in_plain_words() -> None:
