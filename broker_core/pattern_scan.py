@@ -31,8 +31,8 @@ __all__ = ["matching_rows", "quick_to_match"]
 _BLOCK_BYTES = 4 * 1024 * 1024
 _SAMPLE_BYTES = 64 * 1024
 _TINY = 8 * 1024  # matched at once: looking for a substring first would cost more
-#: A required substring this frequent (one in so many bytes) is no help: the regex runs over every name instead.
-_DENSE = 512
+#: A required substring that one name in so many has is no help: the regex runs over every name instead.
+_DENSE = 3
 #: Bytes that may be matched (and, with a required substring, be searched) on the event loop: about half a millisecond.
 _QUICK_MATCH = 96 * 1024
 _QUICK_SEARCH = 1024 * 1024
@@ -181,7 +181,7 @@ def _is_dense(listing: Listing, literal: str, low: int, high: int) -> bool:
         last = min(int(np.searchsorted(offsets, start + _SAMPLE_BYTES // 3)), high)
         if first < last:
             finds += len(_rows_with(listing, expression, size, first, last))
-            sampled += int(offsets[last] - offsets[first])
+            sampled += last - first
     return finds * _DENSE > sampled
 
 
