@@ -1,9 +1,10 @@
 """Topics patterns: what a Pulsar broker matches, by RE2 only, and what can be known of a pattern before it runs.
 
 A pattern loses its scheme and must then match ``tenant/namespace/topic`` in full, where the topic has no partition
-suffix (reference 2.4, ``TopicsPatternFactory``). Two engines run the same text: google-re2, which compiles and bounds it
-and gives its range, and Arrow's RE2 kernel, which runs it over a column. A pattern that RE2 refuses is never given to a
-backtracking engine; it is *unsupported* where another dialect may know it, and an :exc:`InvalidPattern` where none does.
+suffix (reference 2.4, ``TopicsPatternFactory``). Two engines run the same text: google-re2, which compiles and bounds
+it and gives its range, and Arrow's RE2 kernel, which runs it over a column. A pattern that RE2 refuses is never given
+to a backtracking engine; it is *unsupported* where another dialect may know it, and an :exc:`InvalidPattern` where none
+does.
 """
 
 from __future__ import annotations
@@ -18,19 +19,23 @@ import re2
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import DOMAINS, TopicName
-from broker_core.pattern_syntax import Shape, close_quote, has_any_byte, malformation, plain_shape, read_shape
+from broker_core.pattern_faults import malformation
+from broker_core.pattern_shape import Shape, plain_shape, read_shape
+from broker_core.pattern_tokens import close_quote, has_any_byte
 
 __all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern", "strip_scheme"]
 
 #: Default for the longest pattern that is compiled, in UTF-16 code units with its scheme (Java's ``String.length``).
 MAX_LENGTH: Final = 1024
 
-# What RE2 may spend on a compiled program. `(.*){1000}` (10,000 instructions) fits, `(\pL|\pN){300}` (400,000, a quarter
-# of a second to compile) does not.
+# What RE2 may spend on compiling, in bytes: it gives up on `(\pL|\pN){300}` (400,000 instructions) after 20 ms.
 _MAX_MEMORY: Final = 2 * 1024 * 1024
+# Instructions of a compiled program. `(.*){1000}` has 10,000; from about 17,000 on RE2's automaton does not fit into
+# its memory, and RE2 turns to a way of matching that is a hundred times slower.
+_MAX_PROGRAM: Final = 12_000
 _RANGE_LENGTH: Final = 512
 _BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
-_NO_NAMES: Final = pa.array([], pa.large_string())
+_ONE_NAME: Final = pa.array([""], pa.large_string())  # over no name at all, Arrow compiles nothing
 
 
 def _options() -> Any:
@@ -47,11 +52,12 @@ _OPTIONS: Final = _options()
 class TopicsPattern:
     """One compiled pattern.
 
-    ``raw`` is what the client sent, ``text`` the same without its scheme. ``supported`` is false where RE2 cannot run it
-    (``reason`` says why); nothing else is known of it then. ``literal`` is the one matched form (``tenant/ns/topic``)
-    that can match, ``ranges`` are half-open ``[low, high)`` bounds of the matched form in UTF-8 order, sorted and
-    disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of every match, longest
-    first. ``exact_range`` says that all of the only range matches unless it has a newline.
+    ``raw`` is what the client sent, ``text`` the same without its scheme. ``supported`` is false where RE2 cannot run
+    it (``reason`` says why); nothing else is known of it then. ``literal`` is the one matched form
+    (``tenant/ns/topic``) that can match, ``ranges`` are half-open ``[low, high)`` bounds of the matched form in UTF-8
+    order, sorted and disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of
+    every match, longest first. ``exact_range`` says that all of the only range (of everything, where there is none)
+    matches, unless it has a newline. ``program_size`` counts RE2's instructions: what matching may cost.
     """
 
     raw: str
@@ -64,6 +70,7 @@ class TopicsPattern:
     match_all: bool = False
     #: The text that both engines run: anchored at both ends. Empty where unsupported.
     anchored: str = ""
+    program_size: int = 1
 
     @property
     def supported(self) -> bool:
@@ -81,7 +88,10 @@ class TopicsPattern:
         return "range" if self.ranges else "scan"
 
     def match_column(self, matched: pa.LargeStringArray) -> pa.BooleanArray:
-        """Which matched forms (``tenant/namespace/topic`` without partition suffix) match in full."""
+        """Which matched forms (``tenant/namespace/topic`` without partition suffix) match in full.
+
+        Raises :exc:`InvalidPattern` where the pattern is not supported.
+        """
         if self.match_all:
             return pc.is_valid(matched)
         if not self.supported:
@@ -97,9 +107,8 @@ class TopicsPattern:
         return bool(self.match_column(form)[0].as_py())
 
 
-@lru_cache(maxsize=2048)
 def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH) -> TopicsPattern:
-    """Compile a topics pattern as a client sends it.
+    """Compile a topics pattern as a client sends it; the last ones are remembered.
 
     ``max_length`` counts UTF-16 code units of ``raw``; what is longer is never compiled and so unsupported. Raises
     :exc:`InvalidPattern` for what is no regular expression in any dialect, for ``\\C`` and for an unknown scheme.
@@ -108,26 +117,38 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH) -> TopicsPattern:
         length = len(raw.encode("utf-16-le")) // 2
     except UnicodeEncodeError:
         raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: it is not valid Unicode") from None
-    text = strip_scheme(raw)
     if length > max_length:
-        return TopicsPattern(raw, text, reason=f"longer than the maximum of {max_length}")
+        return TopicsPattern(raw, strip_scheme(raw), reason=f"longer than the maximum of {max_length}")
+    return _compile(raw)
+
+
+@lru_cache(maxsize=2048)
+def _compile(raw: str) -> TopicsPattern:
+    text = strip_scheme(raw)
     if text == ".*":
         return TopicsPattern(raw, text, match_all=True, anchored=r"(?s)\A.*\z")
     shape = plain_shape(text)
     if shape is not None:
-        return _planned(raw, text, shape, None)
+        return _planned(raw, text, shape, len(text) + 2)
     try:
         # The raw text first: wrapped, `x)|(?:.*` would turn into a pattern that is fine, and another one.
-        re2.compile(text, _OPTIONS)
+        size = _compiled(text).programsize
         if has_any_byte(text):
             raise InvalidPattern(
                 f"Invalid topics pattern {_shown(raw)}: \\C is not allowed, it matches single bytes"
             )
-        engine = re2.compile(_anchored(text), _OPTIONS)
-        pc.match_substring_regex(_NO_NAMES, _anchored(text))
+        if size > _MAX_PROGRAM:
+            return TopicsPattern(raw, text, reason=f"its program is larger than {_MAX_PROGRAM} instructions")
+        pc.match_substring_regex(_ONE_NAME, _anchored(text))
+        return _planned(raw, text, read_shape(text), size)
     except (re2.error, pa.ArrowInvalid) as error:
         return _refused(raw, text, error)
-    return _planned(raw, text, read_shape(text), engine)
+    finally:
+        re2.purge()  # it would keep the last 128 engines, megabytes each, which nobody needs again
+
+
+def _compiled(text: str) -> Any:
+    return re2.compile(text, _OPTIONS)
 
 
 def _anchored(text: str) -> str:
@@ -144,7 +165,7 @@ def _refused(raw: str, text: str, error: Exception) -> TopicsPattern:
     return TopicsPattern(raw, text, reason=f"RE2 refuses it: {_cut(str(message))}")
 
 
-def _planned(raw: str, text: str, shape: Shape, engine: Any) -> TopicsPattern:
+def _planned(raw: str, text: str, shape: Shape, size: int) -> TopicsPattern:
     anchored = _anchored(text)
     if shape.literal is not None:
         low = shape.literal.encode()
@@ -155,33 +176,37 @@ def _planned(raw: str, text: str, shape: Shape, engine: Any) -> TopicsPattern:
             ranges=((low, low + b"\0"),),
             required=shape.required,
             anchored=anchored,
+            program_size=size,
         )
     prefix = (shape.prefix or "").encode()
-    by_prefix = ((prefix, prefix + _BEHIND_ALL),) if prefix else ()
-    if shape.any_tail:
-        ranges, exact = by_prefix, bool(prefix)
-    elif shape.asserts:
-        # RE2's range does not hold for patterns with assertions such as \b inside.
-        ranges, exact = by_prefix, False
-    else:
-        ranges, exact = _ranges(shape, engine), False
+    ranges: tuple[tuple[bytes, bytes], ...] = ((prefix, prefix + _BEHIND_ALL),) if prefix else ()
+    # RE2's own range does not hold where there are assertions: for `ab\B.` it leaves out all but `ab`.
+    if not shape.any_tail and not shape.asserts:
+        ranges = _ranges(anchored, shape, size) or ranges
     return TopicsPattern(
-        raw, text, ranges=ranges, exact_range=exact, required=shape.required, anchored=anchored
+        raw,
+        text,
+        ranges=ranges,
+        exact_range=shape.any_tail,
+        required=shape.required,
+        anchored=anchored,
+        program_size=size,
     )
 
 
-def _ranges(shape: Shape, engine: Any) -> tuple[tuple[bytes, bytes], ...]:
-    engines = [engine]
-    if shape.alternatives:
+def _ranges(anchored: str, shape: Shape, size: int) -> tuple[tuple[bytes, bytes], ...]:
+    """The bounds of the alternatives where there are some, else of the whole pattern."""
+    if shape.alternatives and size * len(shape.alternatives) <= _MAX_PROGRAM:
         try:
-            engines = [re2.compile(_anchored(part), _OPTIONS) for part in shape.alternatives]
+            return _merged([_range(_anchored(part)) for part in shape.alternatives])
         except re2.error:
-            engines = [engine]  # a part that does not stand alone: the bounds of the whole pattern hold too
-    return _merged([_range(each) for each in engines])
+            pass  # a part that does not stand alone: the bounds of the whole pattern hold too
+    return _merged([_range(anchored)])
 
 
-def _range(engine: Any) -> tuple[bytes, bytes] | None:
+def _range(anchored: str) -> tuple[bytes, bytes] | None:
     """The half-open bounds of what an anchored pattern can match, or ``None`` where RE2 gives none."""
+    engine = _compiled(anchored)
     try:
         low, high = engine.possiblematchrange(_RANGE_LENGTH)
     except re2.error:
