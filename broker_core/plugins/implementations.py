@@ -36,7 +36,7 @@ def checked_implementation(
     name: str, origin: str | None, hook: str, impl: HookImpl, known: Sequence[str]
 ) -> Implementation:
     """The implementation with the arguments that it takes: those it names, as with pluggy, and also those that it gives
-    a default, which pluggy itself would never pass."""
+    a default (which not every version of pluggy would pass)."""
 
     def refuse(problem: str) -> PluginLoadError:
         return PluginLoadError(name, origin, f"has an unusable hook: {hook} {problem}")
@@ -102,7 +102,9 @@ def dependencies(
     answer = call_plain(name, origin, implementation, {})
     if answer is None:
         return DEPENDENCIES
-    if isinstance(answer, set | frozenset | list | tuple) and all(each in DEPENDENCIES for each in answer):
+    if isinstance(answer, set | frozenset | list | tuple) and all(
+        isinstance(each, str) and each in DEPENDENCIES for each in answer
+    ):
         return frozenset(answer)
     raise PluginLoadError(
         name,

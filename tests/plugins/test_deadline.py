@@ -1,0 +1,112 @@
+"""The time of one call: it runs while the plugin works, and stands still while it waits for permits."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker_core.errors import TooManyRequests
+from broker_core.plugins.deadline import Deadline
+from tests.support.plugins import asked
+
+
+async def test_work_in_time() -> None:
+    loop = asyncio.get_running_loop()
+
+    async def at_once() -> int:
+        return 1
+
+    async def soon() -> int:
+        await asyncio.sleep(0.001)
+        return 2
+
+    for work in (loop.create_task(at_once()), loop.create_task(soon())):
+        assert await Deadline(loop, 10).wait(work) is True
+        assert work.result() in {1, 2}
+
+
+async def test_work_that_takes_too_long_goes_on() -> None:
+    loop = asyncio.get_running_loop()
+    never = loop.create_future()
+    started = loop.time()
+    assert await Deadline(loop, 0.02).wait(never) is False
+    assert 0.015 <= loop.time() - started < 5
+    assert not never.done()
+
+
+async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
+    loop = asyncio.get_running_loop()
+    permits = asyncio.Event()
+    sizes: list[int] = []
+
+    async def reserve(size: int) -> None:
+        sizes.append(size)
+        await permits.wait()
+
+    deadline = Deadline(loop, 0.05)
+    request = deadline.request(asked(reserve_bytes=reserve))
+    assert request == asked()
+
+    async def plugin() -> str:
+        await asyncio.gather(request.reserve(10), request.reserve(20))
+        return "answer"
+
+    work = loop.create_task(plugin())
+    loop.call_later(0.2, permits.set)
+    assert await deadline.wait(work) is True
+    assert (work.result(), sizes) == ("answer", [10, 20])
+
+
+async def test_the_clock_goes_on_after_the_permits() -> None:
+    loop = asyncio.get_running_loop()
+    deadline = Deadline(loop, 0.03)
+    request = deadline.request(asked())
+
+    async def plugin() -> None:
+        await request.reserve(1)
+        await asyncio.Event().wait()
+
+    work = loop.create_task(plugin())
+    assert await deadline.wait(work) is False
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+async def test_an_error_of_the_permits_is_known() -> None:
+    loop = asyncio.get_running_loop()
+    refused = TooManyRequests("no", reason="heap")
+
+    async def reserve(size: int) -> None:
+        raise refused
+
+    deadline = Deadline(loop, 1)
+    with pytest.raises(TooManyRequests):
+        await deadline.request(asked(reserve_bytes=reserve)).reserve(5)
+    assert deadline.raised(refused)
+    assert not deadline.raised(TooManyRequests("no", reason="heap"))
+
+
+async def test_a_thread_with_its_own_loop_reserves_on_the_brokers() -> None:
+    loop = asyncio.get_running_loop()
+    seen: list[asyncio.AbstractEventLoop] = []
+
+    async def reserve(size: int) -> None:
+        seen.append(asyncio.get_running_loop())
+
+    request = Deadline(loop, 1).request(asked(reserve_bytes=reserve))
+    await asyncio.to_thread(lambda: asyncio.run(request.reserve(5)))
+    assert seen == [loop]
+
+
+async def test_a_cancelled_wait_leaves_the_work() -> None:
+    loop = asyncio.get_running_loop()
+    never = loop.create_future()
+    waiting = asyncio.create_task(Deadline(loop, 10).wait(never))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not never.done()

@@ -1,0 +1,115 @@
+"""Start and end of plugins, plain or async, and what happens when they fail at it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from structlog.testing import capture_logs
+
+from broker_core.plugins.failures import PluginLoadError
+from broker_core.plugins.lifecycle import shut_down, start_up
+from broker_core.plugins.threads import PluginThreads
+from tests.support.plugins import PluginOf, loaded
+
+
+class Own(BaseModel):
+    url: str = "x"
+
+
+async def test_startup_gets_the_broker_and_the_settings() -> None:
+    seen: list[object] = []
+
+    async def later(broker: object, settings: object) -> None:
+        seen.extend([broker, settings])
+
+    def plain(settings: object) -> None:
+        seen.append(settings)
+
+    def passes_on(broker: object, settings: object) -> Any:
+        return later(broker, settings)
+
+    broker = object()
+    for function in (later, plain, passes_on):
+        await start_up(loaded(PluginOf(startup=function, settings=lambda: Own)), broker, PluginThreads("p"))
+    assert seen == [broker, Own(), Own(), broker, Own()]
+    await start_up(loaded(PluginOf()), broker, PluginThreads("p"))
+    await shut_down(loaded(PluginOf()), PluginThreads("p"))
+
+
+def failing(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    def plain() -> None:
+        raise error
+
+    async def later() -> None:
+        raise error
+
+    return plain, later
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no database"), SystemExit("no database"), TimeoutError("no database")]
+)
+async def test_a_failed_start_names_the_plugin_and_why(error: BaseException) -> None:
+    for function in failing(error):
+        with pytest.raises(PluginLoadError) as caught:
+            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"))
+        assert str(caught.value) == f"plugin 'p' did not start: {type(error).__name__}: no database"
+        assert caught.value.__cause__ is error
+
+
+async def test_a_start_that_hangs_is_given_up() -> None:
+    gate = threading.Event()
+
+    async def later() -> None:
+        await asyncio.Event().wait()
+
+    async def cancels_itself() -> None:
+        raise asyncio.CancelledError
+
+    for function in (later, lambda: gate.wait(30)):
+        with pytest.raises(PluginLoadError, match=r"did not start: not within 0\.02 s"):
+            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"), 0.02)
+    gate.set()
+    with pytest.raises(PluginLoadError, match="did not start: CancelledError"):
+        await start_up(loaded(PluginOf(startup=cancels_itself)), None, PluginThreads("p"))
+
+
+async def test_a_start_can_be_cancelled() -> None:
+    ended = asyncio.Event()
+
+    async def later() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    starting = asyncio.create_task(start_up(loaded(PluginOf(startup=later)), None, PluginThreads("p")))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    await asyncio.wait_for(ended.wait(), 5)
+
+
+async def test_a_failed_end_is_only_logged() -> None:
+    async def later() -> None:
+        await asyncio.Event().wait()
+
+    with capture_logs() as logs:
+        for function in (*failing(ValueError("x")), later):
+            await shut_down(loaded(PluginOf(shutdown=function)), PluginThreads("p"), 0.02)
+        closed = PluginThreads("p")
+        closed.close()
+        await shut_down(loaded(PluginOf(shutdown=lambda: None)), closed)
+    assert [entry["error"] for entry in logs] == [
+        "ValueError: x",
+        "ValueError: x",
+        "not within 0.02 s",
+        "no free thread: its threads have ended",
+    ]
