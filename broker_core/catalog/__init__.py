@@ -12,6 +12,7 @@ from broker_core.catalog.errors import (
     TopicExists,
     TopicMissing,
 )
+from broker_core.catalog.export_file import ExportFormat, export_topics
 from broker_core.catalog.import_file import ImportReport, import_topics
 from broker_core.catalog.lines import topic_in_namespace
 from broker_core.catalog.listed import Listed
@@ -29,6 +30,7 @@ __all__ = [
     "CatalogVersion",
     "Change",
     "Changes",
+    "ExportFormat",
     "ExportRefused",
     "Gap",
     "ImportRefused",
@@ -40,6 +42,7 @@ __all__ = [
     "TopicExists",
     "TopicMissing",
     "TopicRecord",
+    "export_topics",
     "import_topics",
     "parse_topic_id",
     "topic_id_text",

@@ -28,7 +28,8 @@ from broker_core.names import NamespaceName
 __all__ = ["ImportReport", "Progress", "import_topics"]
 
 #: Called now and then as ``progress("read", bytes so far)`` while the file is read and as ``progress("write", topics
-#: of the file)`` while the transaction runs, on the importing thread. What it raises ends the import, and nothing changed.
+#: of the file)`` while the transaction runs, on the importing thread. What it raises ends the import, which then
+#: changed nothing.
 Progress = Callable[[Literal["read", "write"], int], None]
 
 _CACHE_KIB: Final = 65_536
@@ -56,7 +57,7 @@ _KINDS = "CREATE TEMP TABLE kinds (id INTEGER PRIMARY KEY, listed TEXT NOT NULL,
 _STAGE_ALIKE = (
     """INSERT INTO temp.staged
     SELECT ?1, substr(j.value, 7), k.listed, substr(?2, 16 * j.key + 1, 16), k.properties
-    FROM json_each(?3) j CROSS JOIN temp.kinds k WHERE k.id = CAST(substr(j.value, 1, 6) AS INTEGER)"""  # noqa: S608 - two constants
+    FROM json_each(?3) j CROSS JOIN temp.kinds k WHERE k.id = CAST(substr(j.value, 1, 6) AS INTEGER)"""  # noqa: S608
     + _STAGE_CONFLICT
 )
 

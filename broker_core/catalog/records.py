@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -139,6 +140,11 @@ class Catalog(Protocol):
 
     def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
         """What happened after ``since``, or a :class:`Gap` where the log does not reach back to it."""
+
+    def topics(
+        self, namespace: NamespaceName
+    ) -> AbstractContextManager[tuple[CatalogVersion, Iterator[TopicRecord]]]:
+        """All topics of a namespace at one version: what to read after a gap."""
 
     def topic(self, name: TopicName) -> TopicRecord | None:
         """The topic that is, or that has, this name."""

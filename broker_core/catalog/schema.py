@@ -143,5 +143,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise CatalogUnusable(
             f"The catalogue {path} has schema {version}, made by {age} release; this one reads schema {SCHEMA_VERSION}"
         )
-    for table in ("meta", "namespaces", "topics", "changes"):
-        connection.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone()  # noqa: S608 - our own names
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if missing := {"meta", "namespaces", "topics", "changes"} - tables:
+        raise CatalogUnusable(f"The catalogue {path} is damaged: it lacks the table {min(missing)}")
+    if connection.execute("SELECT count(*) FROM meta").fetchone() != (1,):
+        raise CatalogUnusable(f"The catalogue {path} is damaged: it has no id")

@@ -37,6 +37,10 @@ _TOPIC = (
     "SELECT listed, topic_id, properties, created FROM topics"
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND base = ?"
 )
+_TOPICS = (
+    "SELECT domain, base, listed, topic_id, properties, created FROM topics"
+    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
+)
 
 
 class SqliteCatalog:
@@ -165,6 +169,20 @@ class SqliteCatalog:
         with self.reading() as connection:
             return read_changes(connection, self._catalog_id, namespace, since)
 
+    @contextmanager
+    def topics(self, namespace: NamespaceName) -> Iterator[tuple[CatalogVersion, Iterator[TopicRecord]]]:
+        """All topics of a namespace, system topics too, and the version that they are: what to read after a gap.
+
+        They come one by one from a single state of the file, as long as the ``with`` lasts.
+        """
+        with self.reading() as connection:
+            version = CatalogVersion(self._catalog_id, read_version(connection, namespace))
+            rows = connection.execute(_TOPICS, (str(namespace),))
+            yield (
+                version,
+                (_record(TopicName(DOMAINS[domain], namespace, base), *rest) for domain, base, *rest in rows),
+            )
+
     def topic(self, name: TopicName) -> TopicRecord | None:
         """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""
         with self.reading() as connection:
@@ -267,9 +285,12 @@ class SqliteCatalog:
 def _read(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
     """The topic whose own name (without partition suffix) this is."""
     row = connection.execute(_TOPIC, (str(name.namespace), DOMAINS.index(name.domain), name.local)).fetchone()
-    if row is None:
-        return None
-    listed, topic_id, properties, created = row
+    return None if row is None else _record(name, *row)
+
+
+def _record(
+    name: TopicName, listed: str, topic_id: bytes, properties: str | None, created: int
+) -> TopicRecord:
     return TopicRecord(
         name, uuid.UUID(bytes=topic_id), Listed.parse(listed), properties_of(properties), when(created)
     )

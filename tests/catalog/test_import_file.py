@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker_core.catalog.change_log import LogBounds
+from broker_core.catalog.errors import CatalogBusy, CatalogUnusable, ImportRefused
+from broker_core.catalog.import_file import ImportReport, import_topics
+from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation, TopicRecord
+from broker_core.catalog.store import SqliteCatalog
+from broker_core.names import NamespaceName, TopicName
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+def bring(catalog: SqliteCatalog, *lines: object) -> ImportReport:
+    data = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    return import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()))
+
+
+def read(catalog: SqliteCatalog, local: str) -> TopicRecord:
+    record = catalog.topic(TopicName("persistent", NAMESPACE, local))
+    assert record is not None
+    return record
+
+
+def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
+    """Every listed full name with its properties."""
+    with catalog.topics(NAMESPACE) as (_, records):
+        return {name: dict(record.properties) for record in records for name in record.names}
+
+
+def test_a_file_becomes_topics_at_one_version(catalog: SqliteCatalog) -> None:
+    report = bring(
+        catalog, "orders-eu", "orders-eu-partition-0", "orders-eu-partition-2", "x", "non-persistent://a/b/x"
+    )
+    assert report == ImportReport(5, 3, 3, 0, CatalogVersion(catalog.catalog_id, 1))
+    assert set(all_names(catalog)) == {
+        "persistent://a/b/orders-eu",
+        "persistent://a/b/orders-eu-partition-0",
+        "persistent://a/b/orders-eu-partition-2",
+        "persistent://a/b/x",
+        "non-persistent://a/b/x",
+    }
+    assert catalog.partitions(TopicName.parse("persistent://a/b/orders-eu")) == 3
+    assert read(catalog, "orders-eu").topic_id.version == 4
+
+
+def test_a_name_that_is_there_keeps_its_id_and_gets_the_new_properties(catalog: SqliteCatalog) -> None:
+    bring(catalog, {"name": "a", "partitions": 2, "properties": {"x": "1", "y": "2"}}, {"name": "b"})
+    before = read(catalog, "a")
+    report = bring(catalog, {"name": "a", "properties": {"x": "3"}}, {"name": "b"}, {"name": "c"})
+
+    assert (report.created, report.updated, report.unchanged) == (1, 1, 1)
+    after = read(catalog, "a")
+    assert after.topic_id == before.topic_id
+    assert after.created == before.created
+    assert after.properties == {"x": "3"}
+    assert str(after.listed) == "*,0-1", "names are added, none goes"
+    assert catalog.version(NAMESPACE).number == 2
+
+
+def test_names_without_properties_leave_those_that_are_there(catalog: SqliteCatalog) -> None:
+    bring(catalog, {"name": "a", "properties": {"x": "1"}})
+    assert bring(catalog, "a").unchanged == 1
+    assert read(catalog, "a").properties == {"x": "1"}
+    assert bring(catalog, {"name": "a", "properties": {}}).updated == 1
+    assert read(catalog, "a").properties == {}
+    assert bring(catalog, {"name": "a", "properties": {}}).unchanged == 1
+
+
+def test_the_same_file_again_is_no_change(catalog: SqliteCatalog) -> None:
+    lines = ["a", "b-partition-1", "b-partition-3", "b"]
+    bring(catalog, *lines)
+    report = bring(catalog, *lines)
+    assert (report.unchanged, report.version.number) == (2, 1)
+    assert bring(catalog).topics == 0
+    assert catalog.version(NAMESPACE).number == 1
+
+
+def test_an_empty_file_makes_no_namespace(catalog: SqliteCatalog) -> None:
+    assert bring(catalog).version.number == 0
+    assert catalog.namespaces() == []
+
+
+def test_deleting_and_importing_changes_the_id(catalog: SqliteCatalog) -> None:
+    bring(catalog, "a")
+    old = catalog.delete(TopicName.parse("persistent://a/b/a"))
+    bring(catalog, "a")
+    assert read(catalog, "a").topic_id != old.topic_id
+
+
+def test_the_log_has_what_an_import_changed(catalog: SqliteCatalog) -> None:
+    bring(catalog, "a", "b")
+    since = catalog.version(NAMESPACE)
+    bring(catalog, {"name": "a", "properties": {"k": "v"}}, {"name": "b"}, {"name": "c", "partitions": 2})
+    changes = catalog.changes(NAMESPACE, since)
+    assert isinstance(changes, Changes)
+    found = {change.name.local: change for change in changes}
+    assert set(found) == {"a", "c"}
+    assert found["a"].operation is Operation.UPDATE
+    assert (found["a"].properties_before, found["a"].properties_after) == ({}, {"k": "v"})
+    assert found["a"].topic_id == read(catalog, "a").topic_id
+    assert found["c"].operation is Operation.CREATE
+    assert list(found["c"].added) == list(read(catalog, "c").names)
+    assert found["c"].topic_id == read(catalog, "c").topic_id
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_an_import_beyond_the_bound_of_the_log_leaves_a_gap(tmp_path: Path, rows: int) -> None:
+    with SqliteCatalog(tmp_path / "c.sqlite", log=LogBounds(rows=rows)) as catalog:
+        bring(catalog, "z")
+        since = catalog.version(NAMESPACE)
+        bring(catalog, *(f"t{number}" for number in range(5)))
+        assert isinstance(catalog.changes(NAMESPACE, since), Gap)
+        now = catalog.version(NAMESPACE)
+        assert isinstance(catalog.changes(NAMESPACE, now), Changes)
+        bring(catalog, "one-more")
+        assert isinstance(catalog.changes(NAMESPACE, now), Changes) == (rows > 0)
+
+
+def test_a_wrong_line_takes_nothing_of_the_file(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(catalog, "there")
+    with pytest.raises(ImportRefused, match="line 3: "):
+        bring(catalog, "a", "b", "c/d", "e")
+    monkeypatch.setattr("broker_core.catalog.lines.CHUNK_BYTES", 1000)  # so that it comes in many chunks
+    late = b"".join(b"%07d\n" % number for number in range(2000)) + b"\n"
+    with pytest.raises(ImportRefused, match="line 2001: it is empty"):
+        import_topics(catalog, NAMESPACE, io.BytesIO(late))
+    assert set(all_names(catalog)) == {"persistent://a/b/there"}
+    assert catalog.version(NAMESPACE).number == 1
+
+
+PROPERTIES = st.none() | st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"))
+LINES = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "a-partition-0", "a-partition-3", "a-partition-0-partition-1", "é😀"]),
+        st.sampled_from(["", "persistent://a/b/", "non-persistent://a/b/"]),
+        st.none() | st.integers(0, 3),
+        PROPERTIES,
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(LINES, max_size=3), st.sampled_from([LogBounds(), LogBounds(rows=2)]), st.sampled_from([1, 16])
+)
+def test_imports_are_what_the_rules_say(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[list[tuple[str, str, int | None, dict[str, str] | None]]],
+    log: LogBounds,
+    alike: int,
+) -> None:
+    """Against the rules in plain Python; with few and many topics of a kind, and with a log and a gap."""
+    listed: set[str] = set()
+    properties: dict[str, dict[str, str]] = {}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        SqliteCatalog(tmp_path_factory.mktemp("i") / "c.sqlite", log=log) as catalog,
+    ):
+        patch.setattr("broker_core.catalog.import_file._ALIKE", alike)
+        for lines in files:
+            for name, prefix, partitions, given_properties in lines:
+                full = f"{prefix or 'persistent://a/b/'}{name}"
+                listed |= (
+                    {f"{full}-partition-{index}" for index in range(partitions or 0)}
+                    if partitions
+                    else {full}
+                )
+                own = full if partitions else str(TopicName.parse(full).partitioned_name)
+                if given_properties is not None:
+                    properties[own] = given_properties
+            before = catalog.version(NAMESPACE)
+            state = all_names(catalog)
+            bring(
+                catalog,
+                *(
+                    {"name": prefix + name, "partitions": partitions, "properties": given_properties}
+                    for name, prefix, partitions, given_properties in lines
+                ),
+            )
+            found = all_names(catalog)
+            assert found == {
+                name: properties.get(str(TopicName.parse(name).partitioned_name), {}) for name in listed
+            }
+            assert (catalog.version(NAMESPACE).number > before.number) == (found != state)
+            changes = catalog.changes(NAMESPACE, before)
+            if isinstance(changes, Changes):
+                assert {name for change in changes for name in change.added} == set(found) - set(state)
+                assert not [name for change in changes for name in change.removed]
+
+
+def test_progress_is_told_and_may_end_the_import(tmp_path: Path) -> None:
+    data = b"".join(b"topic-%07d\n" % number for number in range(200_000))
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        seen: list[tuple[str, int]] = []
+        import_topics(catalog, NAMESPACE, io.BytesIO(data), progress=lambda *what: seen.append(what))
+        assert ("read", len(data)) in seen
+        assert ("write", 200_000) in seen
+
+        class Enough(Exception):
+            pass
+
+        def stop_writing(phase: str, _amount: int) -> None:
+            if phase == "write":
+                raise Enough
+
+        other = NamespaceName("c", "d")
+        with pytest.raises(Enough):
+            import_topics(catalog, other, io.BytesIO(data), progress=stop_writing)
+        assert catalog.version(other).number == 0
+        assert catalog.namespaces() == [NAMESPACE]
+
+
+def test_reading_a_slow_file_locks_nobody_out(catalog: SqliteCatalog) -> None:
+    reading = threading.Event()
+    go_on = threading.Event()
+
+    class Slow(io.RawIOBase):
+        parts = iter([b"a\n", b"b\n", b""])
+
+        def read(self, _size: int = -1, /) -> bytes:
+            reading.set()
+            go_on.wait(10)
+            return next(self.parts)
+
+    thread = threading.Thread(target=import_topics, args=(catalog, NAMESPACE, Slow()))
+    thread.start()
+    assert reading.wait(10)
+    catalog.create(TopicName.parse("persistent://a/b/meanwhile"))
+    go_on.set()
+    thread.join(10)
+    assert len(all_names(catalog)) == 3
+
+
+def test_another_writer_is_waited_for_in_bounds(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "c.sqlite", busy_timeout=0.05) as catalog:
+        other = catalog.connect()
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CatalogBusy):
+            bring(catalog, "a")
+        other.execute("ROLLBACK")
+        other.close()
+        assert bring(catalog, "a").created == 1
+
+
+def test_a_catalogue_that_went_is_an_error(catalog: SqliteCatalog) -> None:
+    catalog.path.unlink()
+    with pytest.raises(CatalogUnusable, match="cannot be opened"):
+        bring(catalog, "a")
+
+
+_KILLED = """
+import os, signal, sys
+from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.names import NamespaceName
+
+where, ticks = sys.argv[1], int(sys.argv[2])
+
+def kill(phase, _amount):
+    global ticks
+    if phase == "write":
+        ticks -= 1
+        if ticks == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+with SqliteCatalog(where) as catalog:
+    import_topics(catalog, NamespaceName("a", "b"), sys.stdin.buffer, progress=kill)
+"""
+
+
+@pytest.mark.parametrize("ticks", [1, 8])
+def test_killed_in_the_midst_it_leaves_nothing(tmp_path: Path, ticks: int) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path) as catalog:
+        bring(catalog, "there")
+    data = b"".join(b"topic-%07d\n" % number for number in range(300_000))
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(path), str(ticks)], input=data, check=False, capture_output=True
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert path.stat().st_size > 0
+    with SqliteCatalog(path) as catalog:
+        assert set(all_names(catalog)) == {"persistent://a/b/there"}
+        assert catalog.version(NAMESPACE).number == 1
+        assert import_topics(catalog, NAMESPACE, io.BytesIO(data)).created == 300_000

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.topic_id import new_topic_id, new_topic_ids, parse_topic_id, topic_id_text
+
+COUNT = 20_000  # one id in 64 would begin with "-" if nobody looked
+
+
+def test_ids_are_random_uuids_of_version_4_that_never_begin_with_a_dash() -> None:
+    raw = new_topic_ids(COUNT)
+    ids = [uuid.UUID(bytes=raw[start : start + 16]) for start in range(0, len(raw), 16)]
+
+    assert len(set(ids)) == COUNT
+    assert {topic_id.version for topic_id in ids} == {4}
+    assert {topic_id.variant for topic_id in ids} == {uuid.RFC_4122}
+    texts = [topic_id_text(topic_id) for topic_id in ids]
+    assert {len(text) for text in texts} == {22}
+    first = {text[0] for text in texts}
+    assert "-" not in first
+    assert len(first) == 63, "every other first character occurs"
+
+
+def test_no_ids_are_no_bytes() -> None:
+    assert new_topic_ids(0) == b""
+
+
+def test_both_forms_are_read() -> None:
+    topic_id = new_topic_id()
+    for text in (topic_id_text(topic_id), topic_id_text(topic_id) + "==", str(topic_id), topic_id.hex):
+        assert parse_topic_id(text) == topic_id
+
+
+def test_the_ids_of_kafka_are_read_and_written_as_kafka_does() -> None:
+    # Uuid.METADATA_TOPIC_ID and Uuid.ZERO_UUID; and one that begins with "-", which Kafka never makes but reads.
+    assert topic_id_text(uuid.UUID(int=1)) == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert parse_topic_id("AAAAAAAAAAAAAAAAAAAAAA") == uuid.UUID(int=0)
+    assert topic_id_text(parse_topic_id("-AAAAAAAAAAAAAAAAAAAAA")) == "-AAAAAAAAAAAAAAAAAAAAA"
+
+
+@pytest.mark.parametrize("text", ["", "abc", "A" * 23, "é" * 22, "A" * 30, "{}", "AAAAAAAAAAAAAAAAAAAA+/"])
+def test_anything_else_is_an_error_that_shows_it(text: str) -> None:
+    with pytest.raises(CatalogError) as raised:
+        parse_topic_id(text)
+    assert repr(text) in str(raised.value)
