@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["matching_rows", "quick_to_match"]
 
 _BLOCK_BYTES = 4 * 1024 * 1024
-_SAMPLE_BYTES = 64 * 1024
 _TINY = 8 * 1024  # matched at once: looking for a substring first would cost more
 #: A required substring that one name in so many has is no help: the regex runs over every name instead.
 _DENSE = 3
+_SAMPLE = 256  # names
 #: Bytes that may be matched (and, with a required substring, be searched) on the event loop: about half a millisecond.
 _QUICK_MATCH = 96 * 1024
 _QUICK_SEARCH = 1024 * 1024
@@ -124,23 +124,17 @@ def _search(
     """Positions in the matched column, within ``[low, high)``, that match."""
     offsets = listing.matched_offsets
     literal = None if offsets[high] - offsets[low] <= _TINY else _useful_literal(listing, pattern)
-    if literal is not None and not _is_dense(listing, literal, low, high):
-        expression = re2.escape(literal)
-        size = len(literal.encode())
 
-        def search(block: tuple[int, int]) -> Rows:
-            candidates = _rows_with(listing, expression, size, *block)
-            if not len(candidates):
-                return candidates
-            keep = pattern.match_column(listing.matched.take(pa.array(candidates)))
-            return candidates[keep.to_numpy(zero_copy_only=False)]
-
-    else:
-
-        def search(block: tuple[int, int]) -> Rows:
-            first, last = block
+    def search(block: tuple[int, int]) -> Rows:
+        first, last = block
+        if literal is None or _is_dense(listing, literal, first, last):
             keep = pattern.match_column(listing.matched.slice(first, last - first))
             return np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + first
+        candidates = _rows_with(listing, literal, first, last)
+        if not len(candidates):
+            return candidates
+        keep = pattern.match_column(listing.matched.take(pa.array(candidates)))
+        return candidates[keep.to_numpy(zero_copy_only=False)]
 
     blocks = _blocks(listing, low, high)
     if len(blocks) == 1:
@@ -169,34 +163,29 @@ def _blocks(listing: Listing, low: int, high: int) -> list[tuple[int, int]]:
 
 
 def _is_dense(listing: Listing, literal: str, low: int, high: int) -> bool:
-    """Whether the literal is so frequent that finding it first costs more than it saves, judged by three samples."""
-    offsets = listing.matched_offsets
-    total = int(offsets[high] - offsets[low])
-    if total <= _SAMPLE_BYTES:
-        return False
-    expression, size = re2.escape(literal), len(literal.encode())
-    finds = sampled = 0
-    for start in (int(offsets[low]), int(offsets[low]) + total // 2, int(offsets[high]) - _SAMPLE_BYTES // 3):
-        first = int(np.searchsorted(offsets, start))
-        last = min(int(np.searchsorted(offsets, start + _SAMPLE_BYTES // 3)), high)
-        if first < last:
-            finds += len(_rows_with(listing, expression, size, first, last))
-            sampled += last - first
-    return finds * _DENSE > sampled
+    """Whether so many names have the literal that finding it first costs more than it saves, judged by a sample."""
+    sampled = min(_SAMPLE, high - low)
+    return len(_rows_with(listing, literal, low, low + sampled)) * _DENSE > sampled
 
 
-def _rows_with(listing: Listing, expression: str, size: int, low: int, high: int) -> Rows:
-    """Positions of the names in ``[low, high)`` around a find of the quoted literal of ``size`` bytes.
+def _rows_with(listing: Listing, literal: str, low: int, high: int) -> Rows:
+    """Positions of the names in ``[low, high)`` around a find of the literal, ascending.
 
-    The stretch of memory is split at the literal as if it were one string; where the pieces end, the finds are.
-    A find may lie across two names: the caller matches what it gets.
+    The stretch of memory is split at the literal as if it were one string; between the pieces the finds are. A find may
+    lie across two names, and hide one in the second that overlaps it: then both are given. The caller matches them.
     """
     offsets = listing.matched_offsets
     bounds = np.array([offsets[low], offsets[high]], np.int64)
     stretch = pa.LargeStringArray.from_buffers(1, pa.py_buffer(bounds), listing.matched.buffers()[2])
-    pieces = pc.split_pattern_regex(stretch, expression).flatten()
+    pieces = pc.split_pattern_regex(stretch, re2.escape(literal)).flatten()
     if len(pieces) < 2:
         return np.empty(0, np.int64)
-    ends = np.cumsum(pc.binary_length(pieces).to_numpy(zero_copy_only=False))[:-1]
-    finds = int(offsets[low]) + ends + size * np.arange(len(ends))
-    return np.unique(np.searchsorted(offsets, finds, side="right") - 1)
+    size = len(literal.encode())
+    before = np.cumsum(pc.binary_length(pieces).to_numpy(zero_copy_only=False))[:-1]
+    starts = offsets[low] + before + size * np.arange(len(before))
+    rows = np.searchsorted(offsets, starts, side="right") - 1
+    last_rows = np.searchsorted(offsets, starts + (size - 1), side="right") - 1
+    if not np.array_equal(rows, last_rows):
+        rows = np.sort(np.concatenate((rows, last_rows)))
+    found: Rows = rows[np.concatenate(([True], rows[1:] != rows[:-1]))]
+    return found
