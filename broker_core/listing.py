@@ -27,6 +27,7 @@ from broker_core.name_columns import (
     as_column,
     check_local_names,
     column_data,
+    contains,
     hash_order_key,
     is_ascending,
     partitioned_local_names,
@@ -88,7 +89,7 @@ class Listing:
         self.matched = matched
         self.by_matched = by_matched
         self.matched_offsets: np.ndarray[Any, Any] = column_data(matched)[1]
-        self.has_newline = b"\n" in _bytes_of(matched)
+        self.has_newline = contains(matched, "\n")
         self._hash: str | None = None
         self._memo: OrderedDict[str, Selection] = OrderedDict()
         self._memo_bytes = 0
@@ -145,7 +146,7 @@ class Listing:
 
     @property
     def _memo_limit(self) -> int:
-        return 256 * 1024 + self.joined.size // 16
+        return 8 * 1024 + self.joined.size // 16
 
     @property
     def topics_hash(self) -> str:
@@ -301,8 +302,3 @@ def _concat(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     if not filled:
         return _EMPTY
     return filled[0] if len(filled) == 1 else pa.concat_arrays(filled)
-
-
-def _bytes_of(column: pa.LargeStringArray) -> bytes | memoryview:
-    data, offsets = column_data(column)
-    return memoryview(data)[offsets[0] : offsets[-1]].tobytes() if len(column) else b""
