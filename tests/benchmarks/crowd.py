@@ -54,6 +54,7 @@ class CrowdResult:
     ping_p50: float
     ping_p99: float
     ping_max: float
+    wake_up_max: float
 
 
 @dataclass(slots=True)
@@ -126,7 +127,8 @@ def crowd(address: tuple[str, int], pid: int, namespace: str, clients: int = 200
         for reader in readers:
             reader.connection.close()
         selector.close()
-        pings: list[float] = json.loads(probe.communicate("")[0])
+        probed = json.loads(probe.communicate("")[0])
+        pings: list[float] = probed["pings"]
     sums = {
         (reader.total, reader.crc) for reader in readers if reader.checked and reader.outcome == "listing"
     }
@@ -144,6 +146,7 @@ def crowd(address: tuple[str, int], pid: int, namespace: str, clients: int = 200
         ping_p50=percentile(pings, 0.5),
         ping_p99=percentile(pings, 0.99),
         ping_max=max(pings),
+        wake_up_max=max(probed["late"]),
     )
 
 

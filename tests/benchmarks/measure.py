@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.benchmarks.wire_client import RawClient, connect_frame
+from tests.benchmarks.wire_client import PING, RawClient, command_type, connect_frame, pong_frame
 
 __all__ = ["Latency", "latency", "percentile", "throughput"]
 
@@ -103,9 +103,16 @@ def throughput(
 
 
 def _receive(connection: socket.socket, view: memoryview) -> None:
-    have = connection.recv_into(view)
-    while have < 4 or have < 4 + _SIZE.unpack_from(view)[0]:
+    """Read until an answer has come whole, and nothing is left behind it; a PING of the server gets its PONG."""
+    have, begin, answered = 0, 0, False
+    while not answered or begin < have:
         count = connection.recv_into(view[have:])
         if count == 0:
             raise ConnectionError("the server closed the connection")
         have += count
+        while have - begin >= 4 and have - begin >= (size := 4 + _SIZE.unpack_from(view, begin)[0]):
+            if command_type(view[begin : begin + size]) == PING:
+                connection.sendall(pong_frame())
+            else:
+                answered = True
+            begin += size

@@ -1,6 +1,8 @@
 """How long PONG takes while others ask for everything: a process of its own, so that no other client delays it.
 
-python -m tests.benchmarks.ping HOST PORT     PINGs until its standard input ends, then prints the seconds as JSON
+It also measures how late the machine wakes it up after each pause: what no server can be blamed for.
+
+python -m tests.benchmarks.ping HOST PORT     PINGs until its standard input ends, then prints all seconds as JSON
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ def main(host: str, port: str) -> None:
     """Measure until standard input ends."""
     client = RawClient((host, int(port)))
     seconds: list[float] = []
+    late: list[float] = []
     print("ready", flush=True)
+    asleep = time.perf_counter()
     while not select.select([sys.stdin], [], [], _PAUSE)[0]:
+        late.append(time.perf_counter() - asleep - _PAUSE)
         begun = time.perf_counter()
         answer = client.ask(ping_frame())
         seconds.append(time.perf_counter() - begun)
         assert command_type(answer) == PONG
-    print(json.dumps(seconds), flush=True)
+        asleep = time.perf_counter()
+    print(json.dumps({"pings": seconds, "late": late}), flush=True)
 
 
 if __name__ == "__main__":

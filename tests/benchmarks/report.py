@@ -131,7 +131,8 @@ def _print_crowd(console: Console, result: dict[str, Any]) -> None:
         f"{'all answers the same' if result['different_answers'] <= 1 else 'ANSWERS DIFFER'}. Resident "
         f"{result['resident_before'] / MIB:,.0f} MiB before, {result['resident_peak'] / MIB:,.0f} MiB at most. "
         f"{result['pings']:,} PINGs meanwhile: p50 {_ms(result['ping_p50'])} ms, p99 {_ms(result['ping_p99'])} ms, "
-        f"longest {_ms(result['ping_max'])} ms."
+        f"longest {_ms(result['ping_max'])} ms (and the machine woke the asking process up to "
+        f"{_ms(result['wake_up_max'])} ms late)."
     )
 
 

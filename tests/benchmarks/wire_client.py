@@ -148,6 +148,7 @@ class RawClient:
         # Touched once here, so that no page fault of ours is measured.
         self._buffer = bytearray(b"\x01") * capacity
         self._view = memoryview(self._buffer)
+        self._behind = b""
         if command_type(self.ask(connect_frame())) != CONNECTED:
             raise ConnectionError("the server did not answer CONNECT with CONNECTED")
 
@@ -166,19 +167,21 @@ class RawClient:
         self._socket.close()
 
     def _receive(self) -> memoryview:
-        have = 0
-        need = 4
         view = self._view
-        while have < need:
+        # A PING of the server may have come together with the last answer.
+        have = len(self._behind)
+        view[:have] = self._behind
+        need = 4
+        while True:
+            if need == 4 and have >= 4:
+                need = 4 + _SIZE.unpack_from(view)[0]
+                if need > len(view):
+                    raise ValueError(f"an answer of {need} bytes is more than this client reads")
+            if have >= need > 4:
+                self._behind = bytes(view[need:have])
+                return view[:need]
             # Never beyond this frame once its length is known; the first read takes a small answer whole.
             count = self._socket.recv_into(view[have:] if need == 4 else view[have:need])
             if count == 0:
                 raise ConnectionError("the server closed the connection")
             have += count
-            if need == 4 and have >= 4:
-                need = 4 + _SIZE.unpack_from(view)[0]
-                if need > len(view):
-                    raise ValueError(f"an answer of {need} bytes is more than this client reads")
-        if have > need:
-            raise ValueError("two frames at once, where one was expected")
-        return view[:need]
