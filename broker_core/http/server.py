@@ -14,6 +14,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+import structlog
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
@@ -21,6 +22,8 @@ from prometheus_client.exposition import choose_encoder
 from broker_core.errors import BrokerCoreError
 
 __all__ = ["HttpListenError", "HttpServer", "Readiness"]
+
+_log = structlog.get_logger(__name__)
 
 _MAX_LINE_BYTES: Final = 4096
 _MAX_HEADERS: Final = 64
@@ -134,6 +137,9 @@ async def _errors_in_json(
         return response
     except web.HTTPException as error:
         return _json(error.status, {"error": error.reason})
+    except Exception:  # noqa: BLE001 - whatever a metric raises, it is our fault and not the end of the connection
+        _log.exception("an HTTP request failed", path=request.path)
+        return _json(500, {"error": "internal error; the log says more"})
 
 
 def _json(status: int, content: dict[str, str]) -> web.Response:

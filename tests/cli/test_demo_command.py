@@ -18,10 +18,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _run(folder: Path) -> list[str]:
+def _run(folder: Path, *, try_commands: bool = False) -> list[str]:
     """Start the demo, try its three commands as a shell would, stop it; what it said."""
-    log = folder / "log"
-    with log.open("ab") as errors:
+    with (folder / "log").open("ab") as errors:
         process = subprocess.Popen([COMMAND, "demo"], stdout=subprocess.PIPE, stderr=errors, cwd=folder)
     try:
         lines = ProgramLines(process)
@@ -29,22 +28,27 @@ def _run(folder: Path) -> list[str]:
         said = lines.all()
         commands = [line.strip() for line in said if line.startswith("  ")]
         assert len(commands) == 3
-        answers = [
-            subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout
-            for command in commands
-        ]
-        assert len(answers[0].splitlines()) == 6
-        assert "größen-übersicht" in answers[1]
-        assert "range" in answers[2]
         assert all(shlex.split(command)[0].endswith("broker-core") for command in commands)
+        if try_commands:
+            _try(commands, folder)
     finally:
         process.terminate()
         assert process.wait(30) == 0
     return said
 
 
+def _try(commands: list[str], folder: Path) -> None:
+    names, table, explanation = (
+        subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=True).stdout
+        for command in commands
+    )
+    assert len(names.splitlines()) == 6
+    assert "größen-übersicht" in table
+    assert "range" in explanation
+
+
 def test_it_runs_twice_in_a_row_and_its_commands_work_as_printed(tmp_path: Path) -> None:
-    first = _run(tmp_path)
+    first = _run(tmp_path, try_commands=True)
     assert first[0].startswith("ready pulsar=127.0.0.1:")
     assert " http=127.0.0.1:" in first[0]
     assert first[1].startswith("filled ")

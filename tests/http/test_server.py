@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from structlog.testing import capture_logs
 
 from broker_core.http import HttpListenError, HttpServer, Readiness
 
@@ -77,6 +78,22 @@ async def test_ready_only_when_ready_and_alive_always(
         assert (answer.status, await answer.json()) == (status, {"status": readiness.value})
     async with session.get(served.url + "/-/live") as answer:
         assert (answer.status, await answer.json()) == (200, {"status": "live"})
+
+
+async def test_a_failure_is_logged_and_told_without_detail(
+    served: Served, session: aiohttp.ClientSession
+) -> None:
+    def fail() -> float:
+        raise RuntimeError("secret detail")
+
+    Gauge("failing", "Fails.", registry=served.registry).set_function(fail)
+    with capture_logs() as logs:
+        async with session.get(served.url + "/metrics") as answer:
+            assert answer.status == 500
+            assert "secret" not in await answer.text()
+    assert [(line["event"], line["path"]) for line in logs] == [("an HTTP request failed", "/metrics")]
+    async with session.get(served.url + "/-/live") as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics/", "/-/", "/%00", "/../etc/passwd", "/metrics/more"])
