@@ -1,0 +1,167 @@
+"""A broker from its settings: what opens, what is refused at the start, and that everything closes again."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
+from broker_core.broker import Broker, ListenError, opened_pipeline
+from broker_core.catalog import CatalogError, SqliteCatalog
+from broker_core.client import LookupClient
+from broker_core.listing_request import ListingRequest as Request
+from broker_core.names import TopicName
+from broker_core.pipeline import explain
+from broker_core.plugins import PluginLoadError
+from broker_core.settings import Settings
+
+NAMESPACE = NamespaceName("public", "default")
+ORDERS = "persistent://public/default/orders"
+
+
+def settings(folder: Path, **tables: Any) -> Settings:
+    base: dict[str, Any] = {
+        "pulsar": {"listen": "127.0.0.1:0"},
+        "catalog": {"path": folder / "topics.sqlite", "property_keys": ["region"]},
+    }
+    return Settings(**(base | tables))
+
+
+def filled(folder: Path) -> None:
+    with SqliteCatalog(folder / "topics.sqlite") as catalog:
+        catalog.create(TopicName.parse(ORDERS), partitions=2, properties={"region": "eu"})
+        catalog.create(TopicName.parse("persistent://public/default/bills"))
+
+
+def url(broker: Broker) -> str:
+    host, port = broker.pulsar_address
+    return f"pulsar://{host}:{port}"
+
+
+async def test_serves_the_catalogue_and_its_changes(tmp_path: Path) -> None:
+    filled(tmp_path)
+    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+        answer = await client.get_topics("public/default", pattern="public/default/o.*")
+        assert answer.topics == [f"{ORDERS}-partition-0", f"{ORDERS}-partition-1"]
+        assert answer.filtered
+        assert await client.partitioned_metadata(ORDERS) == 2
+        with SqliteCatalog(tmp_path / "topics.sqlite") as other:
+            other.create(TopicName.parse("persistent://public/default/one-more"))
+        again = await client.get_topics("public/default", pattern="public/default/o.*")
+        assert again.topics == ["persistent://public/default/one-more", *answer.topics]
+
+
+async def test_properties_select_by_the_keys_of_the_settings(tmp_path: Path) -> None:
+    filled(tmp_path)
+    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+        chosen = await client.get_topics("public/default", properties={"region": "eu", "unrelated": "x"})
+        assert chosen.topics == [f"{ORDERS}-partition-0", f"{ORDERS}-partition-1"]
+        nothing = await client.get_topics("public/default", properties={"region": "us"})
+        assert nothing.topics == []
+
+
+async def test_http_is_there_when_it_is_asked_for(tmp_path: Path) -> None:
+    async with Broker(settings(tmp_path)) as broker:
+        assert broker.http_address is None
+    async with (
+        Broker(settings(tmp_path, http={"listen": "127.0.0.1:0"})) as broker,
+        aiohttp.ClientSession() as session,
+    ):
+        assert broker.http_address is not None
+        host, port = broker.http_address
+        async with session.get(f"http://{host}:{port}/-/ready") as ready:
+            assert ready.status == 200
+        async with session.get(f"http://{host}:{port}/metrics") as metrics:
+            text = await metrics.text()
+    assert "broker_core_connections 0.0" in text
+    assert "broker_core_topic_list_heap_memory_limit_bytes 1.048576e+08" in text
+
+
+async def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        broker = Broker(settings(tmp_path, pulsar={"listen": address}))
+        with pytest.raises(ListenError, match=f"pulsar.listen: cannot listen on {address}"):
+            await broker.start()
+
+
+async def test_a_file_that_is_no_catalogue_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "topics.sqlite").write_bytes(b"something else, and quite a lot of it" * 100)
+    with pytest.raises(CatalogError, match=r"topics\.sqlite"):
+        await Broker(settings(tmp_path)).start()
+
+
+class Life:
+    """A plugin that writes down its life."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.events: list[str] = []
+        self.broker: Any = None
+        self._fails = fails
+
+    @hookimpl
+    async def broker_core_startup(self, broker: Any) -> None:
+        self.broker = broker
+        self.events.append("startup")
+        if self._fails:
+            raise RuntimeError("not today")
+
+    @hookimpl
+    async def broker_core_shutdown(self) -> None:
+        self.events.append("shutdown")
+
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult | None:
+        self.events.append(str(request.namespace))
+        return None
+
+
+async def test_plugins_start_before_the_first_request_and_end_after_the_last(tmp_path: Path) -> None:
+    filled(tmp_path)
+    plugin = Life()
+    async with Broker(settings(tmp_path), plugins={"life": plugin}) as broker:
+        assert plugin.events == ["startup"]
+        async with LookupClient(url(broker)) as client:
+            assert len((await client.get_topics("public/default")).topics) == 3
+    assert plugin.events == ["startup", "public/default", "shutdown"]
+
+
+async def test_a_plugin_that_does_not_start_stops_the_start_of_all(tmp_path: Path) -> None:
+    first, second = Life(), Life(fails=True)
+    broker = Broker(settings(tmp_path), plugins={"first": first, "second": second})
+    with pytest.raises(PluginLoadError, match=r"'second'.*not today"):
+        await broker.start()
+    assert first.events == ["startup", "shutdown"]
+    with pytest.raises(RuntimeError, match="not listening"):
+        _ = broker.pulsar_address
+
+
+async def test_stopping_twice_or_before_the_start_is_harmless(tmp_path: Path) -> None:
+    broker = Broker(settings(tmp_path))
+    await broker.stop()
+    async with Broker(settings(tmp_path)) as other:
+        await other.stop()
+
+
+async def test_a_stopped_broker_leaves_nothing_running(tmp_path: Path) -> None:
+    filled(tmp_path)
+    before = asyncio.all_tasks()
+    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+        await client.get_topics("public/default")
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_pipeline_without_servers_explains(tmp_path: Path) -> None:
+    filled(tmp_path)
+    async with opened_pipeline(settings(tmp_path), plugins={"life": Life()}) as pipeline:
+        report = await explain(
+            pipeline, Request(NAMESPACE, pattern=pipeline.compile("public/default/orders"))
+        )
+    assert report["chain"][0]["plugin"] == "life"
+    assert report["chain"][0]["answer"] == "pass_through"
+    assert (report["lister"], report["plan"], report["topics"]) == ("catalog", "literal", 2)
