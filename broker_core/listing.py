@@ -7,8 +7,8 @@ Three columns hold every name once in the form that each step needs, so that no 
 - ``joined``: each name followed by a comma. CRC32C of a slice, less its last byte, is the topics hash.
 - ``matched``: ``tenant/namespace/topic`` without partition suffix: what a pattern matches.
 
-Rows of ``fields`` and ``joined`` are in the order of the hash (UTF-16 code units of the full name). ``matched`` is in its
-own UTF-8 order, since ranges are searched in it; the two orders differ where partitions, two domains or characters
+Rows of ``fields`` and ``joined`` are in the order of the hash (UTF-16 code units of the full name). ``matched`` is in
+its own UTF-8 order, since ranges are searched in it; the two orders differ where partitions, two domains or characters
 beyond the BMP are about, and ``by_matched`` is then the permutation from one to the other.
 """
 
@@ -140,9 +140,14 @@ class Listing:
     @property
     def nbytes(self) -> int:
         """Bytes that this listing holds in memory, the room for remembered answers included."""
+        return self.column_bytes + self._memo_limit
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of the columns alone."""
         own = self.fields.size + self.joined.size + self.matched.nbytes
         own += int(self.field_offsets.nbytes + self.joined_offsets.nbytes)
-        return own + (0 if self.by_matched is None else int(self.by_matched.nbytes)) + self._memo_limit
+        return own + (0 if self.by_matched is None else int(self.by_matched.nbytes))
 
     @property
     def _memo_limit(self) -> int:

@@ -89,6 +89,8 @@ class TopicListingResult:
                     "topics must be a sequence of full names, an Arrow string array or a broker_core.Listing, "
                     f"not {type(topics).__name__}"
                 )
+            if type(topics) is not list and type(topics) is not tuple:
+                topics = tuple(topics)  # a sequence of any making is read here, in its plugin's own time
         if not isinstance(filtered, bool):
             raise TypeError(f"filtered must be a bool, not {type(filtered).__name__}")
         if topics_hash is not None and not isinstance(topics_hash, str):

@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 import pyarrow as pa
 
-from broker_core.errors import InvalidListing, ListingFailed
+from broker_core.errors import ListingFailed
 from broker_core.listing import Listing
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
@@ -55,11 +55,8 @@ def known_selection(result: TopicListingResult, request: ListingRequest) -> Sele
 
 
 def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:
-    """The listing of the names that a lister returned; a bad one fails the request and names the lister."""
-    try:
-        return Listing.from_names(request.namespace, request.mode, names)
-    except InvalidListing as error:
-        raise _refused(f"returned a bad topic: {error}") from error
+    """The listing of the names that a lister returned. Raises :exc:`InvalidListing` for the first bad one."""
+    return Listing.from_names(request.namespace, request.mode, names)
 
 
 def own_hash(result: TopicListingResult, selection: Selection, returned: int) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.permits import Permit, PermitError, PermitQueueFull, Permits, PermitTimeout
 from broker_core.size_cache import SizeHolder
@@ -10,15 +12,22 @@ __all__ = ["HeldPermit"]
 
 
 class HeldPermit:
-    """The heap permits of one request, from the estimate to what its answer really holds."""
+    """The heap permits of one request, from the estimate to what its answer really holds.
 
-    __slots__ = ("_first", "_holder", "_permit", "_permits")
+    :meth:`reserve` is in the hands of plugins: it may be called several times at once, by work that goes on when the
+    request is over, and nothing of it may be left behind.
+    """
+
+    __slots__ = ("_first", "_growing", "_holder", "_is_over", "_permit", "_permits", "_waiting")
 
     def __init__(self, permits: Permits, holder: SizeHolder) -> None:
         self._permits = permits
         self._holder = holder
         self._permit: Permit | None = None
         self._first = False  # whether others wait for the size that this request finds out
+        self._is_over = False
+        self._growing = asyncio.Lock()  # one update at a time: each replaces the permit
+        self._waiting: asyncio.Future[None] | None = None  # done when nobody wants more any longer
 
     @property
     def count(self) -> int:
@@ -37,17 +46,31 @@ class HeldPermit:
             raise _no_heap(error) from None
 
     async def reserve(self, size: int) -> None:
-        """At least ``size`` bytes of permits, kept until the answer is gone."""
-        if self._permit is None:
-            raise ListingFailed("This request is over: it cannot reserve memory any more")
-        if size <= self._permit.count:
+        """At least ``size`` bytes of permits in all, kept until the answer is gone."""
+        if self._permit is not None and size <= self._permit.count:
             return
+        async with self._growing:
+            permit = self._permit
+            if permit is None or self._is_over:
+                raise _over()
+            if size <= permit.count:
+                return
+            grown = self._permits.heap.try_update(permit, size)
+            if grown is None:
+                grown = await self._wait_for(permit, size)
+            if self._is_over:
+                grown.release()
+                raise _over()
+            self._permit = grown
+
+    async def _wait_for(self, permit: Permit, size: int) -> Permit:
+        waiting = self._waiting = asyncio.get_running_loop().create_future()
         try:
-            self._permit = self._permits.heap.try_update(
-                self._permit, size
-            ) or await self._permits.heap.update(self._permit, size)
+            return await self._permits.heap.update(permit, size, cancelled=waiting)
         except PermitError as error:
-            raise _no_heap(error) from None
+            raise (_over() if self._is_over else _no_heap(error)) from None
+        finally:
+            self._waiting = None
 
     def settle(self, size: int) -> None:
         """The true size is known: it is what the next request like this asks for, and the surplus goes back."""
@@ -57,17 +80,29 @@ class HeldPermit:
             self._permit = self._permits.heap.try_update(self._permit, size)
 
     def hand_over(self) -> Permit | None:
+        """The permits, which from now on are the caller's to release."""
+        self._end()
         permit, self._permit = self._permit, None
         return permit
 
     def give_up(self) -> None:
         """The request failed: let go of everything, and let the next one find out the size."""
+        self._end()
         if self._first:
             self._holder.reset_if_initializing()
             self._first = False
         if self._permit is not None:
             self._permit.release()
             self._permit = None
+
+    def _end(self) -> None:
+        self._is_over = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+
+def _over() -> ListingFailed:
+    return ListingFailed("This request is over: it cannot reserve memory any more")
 
 
 def _no_heap(error: PermitError) -> TooManyRequests:

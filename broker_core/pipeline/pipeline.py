@@ -1,9 +1,9 @@
 """The one path of a listing: permits, plugins, checks, filter, masks, hash (DESIGN, "The path of a listing").
 
 Two ways lead along it. :meth:`Pipeline.answer_now` answers at once where that takes well under a millisecond and
-nobody has to be waited for: no plugin is concerned, the snapshot is in memory and current, the pattern is a range, a short scan or
-one that was just asked. Everything else goes :meth:`Pipeline.answer`, which waits for permits, asks the plugins and
-gives long work to threads, whose kernels run without the interpreter's lock.
+nobody has to be waited for: no plugin is concerned, the snapshot is in memory and current, the pattern is a range, a
+short scan or one that was just asked. Everything else goes :meth:`Pipeline.answer`, which waits for permits, asks the
+plugins and gives long work to threads, whose kernels run without the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+import pyarrow as pa
 import structlog
 
 from broker_core.errors import BrokerCoreError, InvalidListing, InvalidPattern, ListingFailed, TooManyRequests
@@ -129,10 +130,20 @@ class Pipeline:
 
         Raises :exc:`ListingFailed` for what cannot be answered.
         """
-        namespace = request.namespace
-        if self.dispatcher.lists(namespace) or self.dispatcher.masks(namespace):
+        if self.dispatcher.lists(request.namespace) or self.dispatcher.masks(request.namespace):
             return None
         started = time.perf_counter()
+        try:
+            answer = self._at_once(request)
+        except Exception as error:  # noqa: BLE001  # see _failure
+            failure = self._failure(request, error)
+            self._refused(request, failure, time.perf_counter() - started)
+            raise failure from error.__cause__
+        if answer is not None:
+            self._served(request, answer, time.perf_counter() - started)
+        return answer
+
+    def _at_once(self, request: ListingRequest) -> Answer | None:
         pattern = self._applied(request)
         result = self.lister.list_now(request)
         if result is None:
@@ -147,41 +158,42 @@ class Pipeline:
         if not selection.hash_known and selection.fields_size > _QUICK_BYTES:
             return None
         topics_hash = selection.topics_hash
-        plan = _plan(request, pattern)
-        filtered = pattern is not None
+        filtered, plan = pattern is not None, _plan(request, pattern)
         if topics_hash == request.topics_hash:
-            answer = Answer(None, topics_hash, filtered, self.lister.name, plan)
-        else:
-            if not selection.is_slice and selection.fields_size > _QUICK_BYTES:
-                return None
-            permit = self.permits.heap.try_acquire(selection.heap_bytes)
-            if permit is None:
-                return None
-            answer = Answer(selection, topics_hash, filtered, self.lister.name, plan, permit)
-        self._served(request, answer, time.perf_counter() - started)
-        return answer
+            return Answer(None, topics_hash, filtered, self.lister.name, plan)
+        if not selection.is_slice and selection.fields_size > _QUICK_BYTES:
+            return None
+        permit = self.permits.heap.try_acquire(selection.heap_bytes)
+        if permit is None:
+            return None
+        return Answer(selection, topics_hash, filtered, self.lister.name, plan, permit)
 
     async def answer(self, request: ListingRequest, trace: Trace | None = None) -> Answer:
         """The answer to a request, within its deadline. Raises :exc:`ListingFailed`; never a shortened success."""
         started = time.perf_counter()
-        failure: ListingFailed
         try:
             answer = await self._in_time(request, trace)
-        except ListingFailed as refused:
-            failure = refused
-        except BrokerCoreError as error:
+        except Exception as error:  # noqa: BLE001  # see _failure
+            failure = self._failure(request, error)
+            self._refused(request, failure, time.perf_counter() - started)
+            raise failure from error.__cause__
+        self._served(request, answer, time.perf_counter() - started)
+        return answer
+
+    def _failure(self, request: ListingRequest, error: Exception) -> ListingFailed:
+        """What the client is told. Whatever it is, the client gets an error, and the log the rest."""
+        if isinstance(error, ListingFailed):
+            return error
+        if isinstance(error, BrokerCoreError):
             failure = ListingFailed(str(error))
-            failure.__cause__ = error
-        except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error, and the log the rest
-            # Not foreseen, so nothing is known of what it left behind: an error, and the traceback in the log.
-            _log.exception("listing failed", namespace=str(request.namespace), mode=request.mode.name)
-            failure = ListingFailed(f"Internal error: {type(error).__name__}", reason="internal")
-            failure.__cause__ = error
         else:
-            self._served(request, answer, time.perf_counter() - started)
-            return answer
-        self._refused(request, failure, time.perf_counter() - started)
-        raise failure
+            # Not foreseen, so nothing is known of what it left behind.
+            _log.error(
+                "listing failed", namespace=str(request.namespace), mode=request.mode.name, exc_info=error
+            )
+            failure = ListingFailed(f"Internal error: {type(error).__name__}", reason="internal")
+        failure.__cause__ = error
+        return failure
 
     async def _in_time(self, request: ListingRequest, trace: Trace | None) -> Answer:
         budget = asyncio.timeout_at(request.deadline)
@@ -255,10 +267,13 @@ class Pipeline:
         if result.kind is AnswerKind.UNCHANGED:
             if result.topics_hash is None or result.topics_hash != request.topics_hash:
                 raise ListingFailed("answered unchanged to a request without that hash", reason="bad_topics")
-            return _Listed(lister, None, pattern is not None, result.topics_hash)
+            applied = pattern if plugin is not None else request.pattern if self.options.evaluate else None
+            return _Listed(lister, None, applied is not None, result.topics_hash)
         selection = known_selection(result, request)
-        returned, owned = len(result.topics), 0
-        if selection is None:
+        owned = 0
+        if selection is not None:
+            returned = len(selection)
+        else:
             selection, returned, owned = await self._build(run, plugin, result)
         topics_hash = own_hash(result, selection, returned)
         listed = _Listed(lister, selection, False, topics_hash, owned)
@@ -290,17 +305,19 @@ class Pipeline:
             if kept is not None:
                 return kept[0].all(), kept[1], 0
         topics: Any = result.topics
-        returned = len(topics)
-        small = returned <= _QUICK_NAMES
+        small = len(topics) <= _QUICK_NAMES
         try:
             names = as_column(topics) if small else await self._in_thread(lambda _: as_column(topics))
-        except InvalidListing as error:
+            await run.held.reserve(_BUILD_FACTOR * names.nbytes)
+            listing = (
+                built(request, names) if small else await self._in_thread(lambda _: built(request, names))
+            )
+        except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
-        await run.held.reserve(_BUILD_FACTOR * names.nbytes)
-        listing = built(request, names) if small else await self._in_thread(lambda _: built(request, names))
         if key is not None and result.version is not None:
-            self.kept.put(key, result.version, listing, returned)
-        return listing.all(), returned, listing.nbytes
+            if self.kept.put(key, result.version, listing, len(names)):
+                return listing.all(), len(names), 0  # charged where it is kept
+        return listing.all(), len(names), listing.column_bytes
 
     async def _finish(self, run: _Run, listed: _Listed) -> Answer:
         """Filter, mask and hash what was listed, and take permits for what is sent."""
@@ -321,7 +338,7 @@ class Pipeline:
             )
             filtered = True
         if self.dispatcher.masks(request.namespace):
-            selection = await self._masked(run, selection)
+            selection = await self._masked(run, selection, listed.owned)
         if topics_hash is None or len(selection) != returned:
             if selection.hash_known or selection.fields_size <= _QUICK_BYTES:
                 topics_hash = selection.topics_hash
@@ -339,15 +356,18 @@ class Pipeline:
             run.trace.permits["held"] = needed
         return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over())
 
-    async def _masked(self, run: _Run, selection: Selection) -> Selection:
-        names = (
-            selection.names
-            if len(selection) <= _QUICK_NAMES
-            else await self._in_thread(lambda _: selection.names)
-        )
+    async def _masked(self, run: _Run, selection: Selection, owned: int) -> Selection:
         trace = run.trace
+        small = len(selection) <= _QUICK_NAMES
+        # The column of names is made for the masks: their bytes, and their offsets twice.
+        names_bytes = selection.fields_size + 16 * len(selection)
+        await run.held.reserve(owned + selection.heap_bytes + names_bytes)
+        names = selection.names if small else await self._in_thread(lambda _: selection.names)
         mask = await self.dispatcher.visible(run.request, names, steps=None if trace is None else trace.masks)
-        visible = selection if mask is None else selection.mask(mask.to_numpy(zero_copy_only=False))
+        visible = selection
+        if mask is not None:
+            keep = mask.to_numpy(zero_copy_only=False)
+            visible = selection.mask(keep) if small else await self._in_thread(lambda _: selection.mask(keep))
         if trace is not None:
             trace.visible = len(visible)
         return visible

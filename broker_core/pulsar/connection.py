@@ -1,8 +1,9 @@
 """One client's connection: handshake, keep-alive, and each command to where it belongs.
 
-Rules of closing: a frame that does not parse, a frame over the limit and a silent peer close a connection; nothing
-else that a client does. A bad request is a ``CommandError`` with its request id, and the connection lives on. Request ids are
-the client's business: they may repeat, and nothing here is keyed by them (Go uses one again for every retry).
+Rules of closing: a frame that does not parse, a frame over the limit and a silent peer (one that sends nothing, or
+reads nothing of its answers) close a connection; nothing else that a client does. A bad request is a ``CommandError``
+with its request id, and the connection lives on. Request ids are the client's business: they may repeat, and nothing
+here is keyed by them (Go uses one again for every retry).
 
 PING is answered before any limit is looked at.
 """
@@ -19,11 +20,13 @@ import structlog
 from broker_core.errors import ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.pipeline import Answer
+from broker_core.pulsar.inbox import Inbox
 from broker_core.pulsar.listing_command import read_listing_request
-from broker_core.pulsar.lookups import LOOKUP_COMMANDS, refusal
+from broker_core.pulsar.lookups import LOOKUP_COMMANDS
 from broker_core.pulsar.outbox import Outbox
 from broker_core.wire import commands
-from broker_core.wire.frames import FrameDecoder, FrameError
+from broker_core.wire.frames import FrameError
+from broker_core.wire.large_commands import TooManyElements
 from broker_core.wire.pulsar_api_pb2 import BaseCommand
 
 if TYPE_CHECKING:
@@ -48,15 +51,14 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: PulsarServer) -> None:
         self._server = server
         self._options = server.options
-        self._decoder = FrameDecoder(server.frame_limit)
-        self._buffered = 0  # bytes of an incomplete frame, as the server counts them
         self._tasks: set[asyncio.Task[None]] = set()
-        self._transport: asyncio.Transport | None = None
-        self._outbox: Outbox | None = None
+        self._transport: asyncio.Transport
+        self._inbox: Inbox
+        self._outbox: Outbox
         self._asker: Asker | None = None  # known once the handshake is done
         self._peer_limit: int | None = server.frame_limit
         self._heard = True  # something came since the last tick of the keep-alive
-        self._keep_alive: asyncio.TimerHandle | None = None
+        self._keep_alive: asyncio.TimerHandle
         self._address = ""
         self._draining = False
 
@@ -64,55 +66,70 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        server = self._server
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self._address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer or "")
-        self._outbox = Outbox(transport, self._server.permits, self._options.write_timeout, self._stalled)
-        self._server.opened(self)
-        self._keep_alive = self._server.loop.call_later(self._options.keep_alive, self._tick)
+        self._outbox = Outbox(
+            transport,
+            server.permits,
+            self._options.write_timeout,
+            on_stalled=self._stalled,
+            on_room=self._room,
+        )
+        self._inbox = Inbox(
+            transport,
+            max_frame=server.frame_limit,
+            max_elements=max(1000, self._options.bounds.properties),
+            handle=self._handle,
+            bomb=self._refuse_bomb,
+            failed=self._failed,
+            is_crowded=lambda: self._outbox.is_crowded,
+            count=server.buffered,
+        )
+        self._keep_alive = server.loop.call_later(self._options.keep_alive, self._tick)
+        server.opened(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._server.closed(self)
-        if self._keep_alive is not None:
-            self._keep_alive.cancel()
-        if self._outbox is not None:
-            self._outbox.closed()
-        self._count_buffered(0)
+        self._keep_alive.cancel()
+        self._inbox.close()
+        self._outbox.closed()
         for task in self._tasks:
             task.cancel()
 
     def pause_writing(self) -> None:
-        if self._outbox is not None:
-            self._outbox.paused()
+        self._outbox.paused()
 
     def resume_writing(self) -> None:
-        if self._outbox is not None:
-            self._outbox.resumed()
-        self._close_if_drained()
+        self._outbox.resumed()
+        if self._draining:
+            # Not now: within this call of the transport, closing it would end the connection twice.
+            self._server.loop.call_soon(self._close_if_drained)
 
     def drain(self) -> None:
-        """Close as soon as nothing is under way."""
+        """Take no more requests, and close as soon as nothing is under way."""
         self._draining = True
         self._close_if_drained()
 
     def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        """Close at once."""
+        self._transport.abort()
 
     def _close_if_drained(self) -> None:
-        if self._draining and not self._tasks and self._outbox is not None and self._outbox.is_idle:
-            assert self._transport is not None
+        if self._draining and not self._tasks and self._outbox.is_idle:
             self._transport.close()
 
+    def _close_for(self, reason: str, event: str, **values: object) -> None:
+        """Close at once, counted and logged. ``reason`` is a label of the metrics."""
+        if not self._transport.is_closing():
+            self._server.metrics.connection_closed(reason)
+            log = _log.error if reason == "internal" else _log.info
+            log(event, peer=self._address, client=self._client, reason=reason, **values)
+        self._transport.abort()
+
     def _stalled(self) -> None:
-        _log.warning(
-            "peer stopped reading",
-            peer=self._address,
-            client=self._client,
-            seconds=self._options.write_timeout,
-        )
-        self._server.metrics.connection_closed("stalled")
-        self.abort()
+        self._close_for("stalled", "peer stopped reading", seconds=self._options.write_timeout)
 
     @property
     def _client(self) -> str:
@@ -120,62 +137,50 @@ class Connection(asyncio.Protocol):
 
     def _tick(self) -> None:
         """Keep-alive: ask a peer that was silent for one interval, close one that was silent for two (1.5)."""
-        assert self._transport is not None
         if self._transport.is_closing():
             return
-        if self._asker is None or not (self._heard or self._server_is_not_reading()):
-            reason = "handshake" if self._asker is None else "keep_alive"
-            self._server.metrics.connection_closed(reason)
-            _log.info("peer was silent", peer=self._address, client=self._client, waiting_for=reason)
-            self.abort()
+        if self._asker is None:
+            self._close_for("handshake", "peer was silent", waiting_for="CONNECT")
             return
-        if self._asker.protocol_version >= 1:
-            self._heard = False
-            self._send(commands.ping())
+        if self._transport.is_reading() and self._outbox.is_idle:
+            if not self._heard:
+                self._close_for("keep_alive", "peer was silent", waiting_for="PONG")
+                return
+            if self._asker.protocol_version >= 1:
+                self._heard = False
+                self._send(commands.ping())
+        # Otherwise an answer is on its way, and a PING would come behind it: a peer that takes none of it stalls.
         self._keep_alive = self._server.loop.call_later(self._options.keep_alive, self._tick)
-
-    def _server_is_not_reading(self) -> bool:
-        assert self._transport is not None
-        return not self._transport.is_reading()
 
     # -- bytes in ---------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
-        try:
-            for command in self._decoder.feed(data):
-                self._handle(commands.decode(command))
-        except FrameError as error:
-            self._server.metrics.connection_closed("bad_frame")
-            _log.warning("bad frame", peer=self._address, client=self._client, error=str(error)[:500])
-            self.abort()
-            return
-        if self._decoder.buffered or self._buffered:
-            self._count_buffered(self._decoder.buffered)
-            if self._server.buffered_too_much(self):
-                self._server.metrics.connection_closed("buffers")
-                _log.warning("too much memory in incomplete frames", peer=self._address, client=self._client)
-                self.abort()
+        self._inbox.feed(data)
+        if self._inbox.size and self._server.buffered_too_much(self._inbox.size):
+            self._close_for("buffers", "too much memory in incomplete frames")
 
-    def _count_buffered(self, size: int) -> None:
-        self._server.buffered_bytes += size - self._buffered
-        self._buffered = size
+    def _room(self) -> None:
+        if not self._transport.is_closing():
+            self._inbox.go_on()
 
-    @property
-    def buffered(self) -> int:
-        """Bytes of an incomplete frame."""
-        return self._buffered
+    def _failed(self, error: Exception) -> None:
+        """What the peer sent cannot be understood; or this server failed, and nobody knows how far it came."""
+        if isinstance(error, FrameError):
+            self._close_for("bad_frame", "bad frame", error=str(error)[:500])
+        else:
+            self._close_for("internal", "command failed", exc_info=error)
 
     # -- commands ---------------------------------------------------------------------------------------------
 
     def _handle(self, command: BaseCommand) -> None:
         kind = command.type
-        if kind == BaseCommand.GET_TOPICS_OF_NAMESPACE and self._asker is not None:
-            self._list(command, self._asker)
-        elif kind == BaseCommand.PING:
+        if kind == BaseCommand.PING:
             self._send(commands.pong())
-        elif kind == BaseCommand.PONG:
-            pass  # hearing it was the point
+        elif kind == BaseCommand.PONG or self._draining:
+            pass  # hearing it was the point; and who drains leaves requests to the connection's end, which is retried
+        elif kind == BaseCommand.GET_TOPICS_OF_NAMESPACE and self._asker is not None:
+            self._list(command, self._asker)
         elif kind == BaseCommand.CONNECT:
             self._connect(command)
         elif self._asker is None:
@@ -204,7 +209,6 @@ class Connection(asyncio.Protocol):
         if connect.proxy_to_broker_url:
             # Answered as if connected, the client would send its data here.
             self._refuse(command, "This server is no proxy: it does not pass connections on to brokers")
-            self._close()
             return
         protocol_version = max(0, min(commands.PROTOCOL_VERSION, connect.protocol_version))
         self._asker = Asker(
@@ -225,28 +229,28 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, command: BaseCommand, message: str) -> None:
         """Answer a command that has no place here; those without a request id cannot be answered and are dropped."""
-        if command.type in LOOKUP_COMMANDS:
-            self._send(refusal(command, ServerError.NotAllowedError, message))
-            return
-        request_id = commands.request_id_of(command)
-        if request_id is None:
-            if command.type != BaseCommand.CONNECT:
-                return
-            request_id = commands.CONNECTION_REQUEST_ID
-        self._send(commands.error(request_id, ServerError.NotAllowedError, message))
+        if commands.request_id_of(command) is not None or command.type == BaseCommand.CONNECT:
+            self._send(commands.refuse(command, ServerError.NotAllowedError, message))
+
+    def _refuse_bomb(self, bomb: TooManyElements) -> None:
+        self._server.metrics.refused("bad_request")
+        self._refuse(bomb.command, str(bomb))
 
     def _look_up(self, command: BaseCommand, asker: Asker) -> None:
-        request_id = commands.request_id_of(command)
-        assert request_id is not None
-        if not self._take_slot():
+        if self._take_slot():
+            self._start(self._answer_lookup(command, asker))
+        else:
             # MetadataError: for TooManyRequests and ServiceNotReady here, clients close the connection (10.10).
-            self._send(refusal(command, ServerError.MetadataError, _TOO_MANY_LOOKUPS))
-            return
+            self._send(commands.refuse(command, ServerError.MetadataError, _TOO_MANY_LOOKUPS))
 
-        async def answer() -> None:
-            self._send(await self._server.lookups.answer(command, asker))
-
-        self._start(answer())
+    async def _answer_lookup(self, command: BaseCommand, asker: Asker) -> None:
+        deadline = self._server.loop.time() + self._server.pipeline.options.time_budget
+        try:
+            frame = await self._server.lookups.answer(command, asker)
+            # Of another's making, so of any size: a schema has permits like a listing.
+            await self._outbox.send_answer(b"", frame, b"", deadline)
+        except TooManyRequests as failure:
+            self._send(commands.refuse(command, ServerError.MetadataError, failure.message))
 
     # -- listings ---------------------------------------------------------------------------------------------
 
@@ -259,26 +263,34 @@ class Connection(asyncio.Protocol):
                 question, asker, server.pipeline, self._options.bounds, server.loop.time()
             )
             answer = None if server.slots.are_taken else server.pipeline.answer_now(request)
-            if answer is not None:
-                if answer.fields_size <= server.permits.limits.small_answer:
-                    head, tail = self._ends(request_id, answer)
-                    body = answer.selection.body() if answer.selection is not None else b""
-                    assert self._outbox is not None
-                    if self._outbox.send_answer_now(head, body, tail):
-                        answer.release()
-                        return
-                # Answered, but the bytes have to wait for their turn.
-                if not self._take_slot():
-                    answer.release()
-                    raise TooManyRequests(_TOO_MANY_LOOKUPS, reason="lookups")
-                self._start(self._send_answer(request_id, answer, request), answer.release)
+            if answer is not None and self._send_now(request_id, answer):
                 return
             if not self._take_slot():
+                if answer is not None:
+                    answer.release()
                 raise TooManyRequests(_TOO_MANY_LOOKUPS, reason="lookups")
         except ListingFailed as failure:
             self._fail(request_id, failure)
             return
-        self._start(self._answer(request_id, request))
+        if answer is None:
+            self._start(self._answer(request_id, request))
+        else:  # answered, but the bytes have to wait for their turn
+            self._start(self._send_answer(request_id, answer, request), answer.release)
+
+    def _send_now(self, request_id: int, answer: Answer) -> bool:
+        """Send an answer if it is small and there is room. Raises :exc:`ListingFailed`, and has released it then."""
+        if answer.fields_size > self._server.permits.limits.small_answer:
+            return False
+        try:
+            head, tail = self._ends(request_id, answer)
+            body = answer.selection.body() if answer.selection is not None else b""
+            sent = self._outbox.send_answer_now(head, body, tail)
+        except BaseException:
+            answer.release()
+            raise
+        if sent:
+            answer.release()
+        return sent
 
     async def _answer(self, request_id: int, request: ListingRequest) -> None:
         try:
@@ -289,7 +301,6 @@ class Connection(asyncio.Protocol):
         await self._send_answer(request_id, answer, request)
 
     async def _send_answer(self, request_id: int, answer: Answer, request: ListingRequest) -> None:
-        assert self._outbox is not None
         try:
             head, tail = self._ends(request_id, answer)
             body = await self._server.pipeline.body(answer)
@@ -330,22 +341,19 @@ class Connection(asyncio.Protocol):
         """Run the work of one request, whose slot is taken, until the connection ends."""
         task = self._server.loop.create_task(work)
         self._tasks.add(task)
+        self._server.tasks.add(task)
         task.add_done_callback(partial(self._ended, on_end))
 
     def _ended(self, on_end: Callable[[], None] | None, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        self._server.tasks.discard(task)
         self._server.slots.give_back()
         if on_end is not None:
             on_end()  # also where the task was cancelled before it had begun
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("request failed", peer=self._address, client=self._client, exc_info=error)
-            self.abort()  # the client waits for an answer that nobody can give any more
+            # The client waits for an answer that nobody can give any more.
+            self._close_for("internal", "request failed", exc_info=error)
         self._close_if_drained()
 
     def _send(self, frame: bytes) -> None:
-        if self._outbox is not None:
-            self._outbox.send(frame)
-
-    def _close(self) -> None:
-        assert self._transport is not None
-        self._transport.close()
+        self._outbox.send(frame)

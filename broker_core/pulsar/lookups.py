@@ -8,9 +8,9 @@ from broker_core.errors import BrokerCoreError, InvalidName, ServerError
 from broker_core.listing_request import Asker
 from broker_core.names import TopicName
 from broker_core.wire import commands
-from broker_core.wire.pulsar_api_pb2 import BaseCommand, CommandGetSchemaResponse, FeatureFlags
+from broker_core.wire.pulsar_api_pb2 import BaseCommand, FeatureFlags
 
-__all__ = ["LOOKUP_COMMANDS", "Lookups", "Partitions", "StandaloneLookups", "refusal"]
+__all__ = ["LOOKUP_COMMANDS", "Lookups", "Partitions", "StandaloneLookups"]
 
 #: The commands that :class:`Lookups` answers.
 LOOKUP_COMMANDS = frozenset({BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA})
@@ -44,7 +44,7 @@ class StandaloneLookups:
 
     async def answer(self, command: BaseCommand, _asker: Asker, /) -> bytes:
         if command.type != BaseCommand.PARTITIONED_METADATA:
-            return refusal(
+            return commands.refuse(
                 command,
                 ServerError.NotAllowedError,
                 "This server lists topics and serves none: it has no brokers behind it (set upstream.service_url)",
@@ -53,14 +53,14 @@ class StandaloneLookups:
         try:
             topic = TopicName.parse(_full_name(question.topic))
         except InvalidName as error:
-            return refusal(command, ServerError.InvalidTopicName, str(error))
+            return commands.refuse(command, ServerError.InvalidTopicName, str(error))
         try:
             partitions = await self._topics.partitions(topic)
         except BrokerCoreError as error:
-            return refusal(command, ServerError.MetadataError, f"Cannot read the catalogue: {error}")
+            return commands.refuse(command, ServerError.MetadataError, f"Cannot read the catalogue: {error}")
         if partitions is None:
             if not question.metadata_auto_creation_enabled:
-                return refusal(command, ServerError.TopicNotFound, f"Topic {topic} does not exist")
+                return commands.refuse(command, ServerError.TopicNotFound, f"Topic {topic} does not exist")
             partitions = 0  # what a broker that may create it would answer
         return commands.partitioned_metadata_response(question.request_id, partitions)
 
@@ -70,15 +70,3 @@ def _full_name(topic: str) -> str:
     if "://" in topic:
         return topic
     return f"persistent://{topic}" if topic.count("/") == 2 else f"persistent://public/default/{topic}"
-
-
-def refusal(command: BaseCommand, code: ServerError, message: str) -> bytes:
-    """A lookup command refused, in the form that its answers have."""
-    if command.type == BaseCommand.PARTITIONED_METADATA:
-        return commands.partitioned_metadata_failed(command.partitionMetadata.request_id, code, message)
-    if command.type == BaseCommand.LOOKUP:
-        return commands.lookup_failed(command.lookupTopic.request_id, code, message)
-    body = CommandGetSchemaResponse(
-        request_id=command.getSchema.request_id, error_code=code, error_message=message[:4096]
-    )
-    return commands.encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=body))

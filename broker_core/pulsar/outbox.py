@@ -4,9 +4,10 @@ An asyncio transport takes all that it is given and copies what the socket does 
 a large answer goes out in windows of a mebibyte, each only when the one before has left. What may wait in a transport
 is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
 
-- A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones.
-- A *large* answer takes permits for one window, for the whole time of its writing.
-- Other frames (PONG, errors) are tiny; a peer that does not read them has its own requests read no more.
+- A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
+  them. A peer for which more than :data:`CROWDED` bytes wait gets no more of them: it cannot take the whole reserve.
+- A *large* answer takes permits for one window, for the whole time of its writing; one at a time on a connection.
+- Other frames (PONG, errors) are tiny; a peer that does not read them has its own requests handled no more.
 
 A window that does not leave within ``write_timeout`` closes the connection: the peer has stopped reading.
 """
@@ -21,31 +22,40 @@ from typing import Final
 from broker_core.errors import TooManyRequests
 from broker_core.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
 
-__all__ = ["WINDOW", "Outbox"]
+__all__ = ["CROWDED", "WINDOW", "Outbox"]
 
 #: Bytes of an answer that are handed to the transport at a time.
 WINDOW: Final = 1024 * 1024
-#: Bytes of small frames that may wait for a peer before its requests are no longer read.
-_BACKLOG: Final = 256 * 1024
+#: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
+CROWDED: Final = 128 * 1024
 
 
 class Outbox:
-    """The sending side of one connection; made when it is open, told of its transport's flow control."""
+    """The sending side of one connection; made when it is open, told of its transport's flow control.
+
+    ``on_stalled`` is called when the peer has stopped reading, ``on_room`` when it is crowded no more. Both, and all
+    writing that follows from flow control, come from the event loop, never from within a call of the transport: that
+    would end the connection twice if a write failed there.
+    """
 
     __slots__ = (
         "_backlog",
         "_backlog_bytes",
-        "_drained",
+        "_flushing",
         "_in_frame",
         "_large",
         "_loop",
+        "_on_room",
         "_on_stalled",
         "_paused",
         "_permits",
+        "_small",
         "_timer",
         "_transport",
         "_unsent",
+        "_waiting",
         "_write_timeout",
+        "is_crowded",
     )
 
     def __init__(
@@ -53,7 +63,9 @@ class Outbox:
         transport: asyncio.Transport,
         permits: Permits,
         write_timeout: float,
+        *,
         on_stalled: Callable[[], None],
+        on_room: Callable[[], None],
     ) -> None:
         # With both limits at 0 the transport says when anything waits in it, and when all of it has left.
         transport.set_write_buffer_limits(high=0, low=0)
@@ -61,39 +73,43 @@ class Outbox:
         self._permits = permits
         self._write_timeout = write_timeout
         self._on_stalled = on_stalled
+        self._on_room = on_room
         self._loop = asyncio.get_running_loop()
-        self._paused = False
-        self._drained: asyncio.Future[None] | None = None
+        self._paused = False  # bytes wait in the transport
+        self._in_frame = False  # a large answer is being written
         self._large = asyncio.Lock()
-        self._in_frame = False
+        self._small = asyncio.Lock()
         self._backlog: deque[tuple[bytes, Permit | None]] = deque()
         self._backlog_bytes = 0
-        self._unsent: list[Permit] = []
+        self.is_crowded = False  # more than CROWDED bytes wait in the backlog
+        self._unsent: list[Permit] = []  # of small answers that wait in the transport
+        self._waiting: list[asyncio.Future[None]] = []  # of those who wait for any change of all this
         self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Handle | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether everything has left."""
-        return not (self._paused or self._backlog or self._in_frame or self._large.locked())
+        return not (self._paused or self._backlog or self._large.locked() or self._small.locked())
+
+    # -- sending ----------------------------------------------------------------------------------------------
 
     def send(self, frame: bytes, permit: Permit | None = None) -> None:
         """Send one small frame, after what is on its way; ``permit`` is released when it has left."""
         if self._transport.is_closing():
             if permit is not None:
                 permit.release()
-            return
-        if self._paused or self._in_frame:
+        elif self._paused or self._in_frame or self._backlog:
             self._backlog.append((frame, permit))
             self._backlog_bytes += len(frame)
-            if self._backlog_bytes > _BACKLOG:
-                self._transport.pause_reading()
-            return
-        self._write(frame, permit)
+            self.is_crowded = self._backlog_bytes > CROWDED
+        else:
+            self._write(frame, permit)
 
     def send_answer_now(self, head: bytes, body: bytes | memoryview, tail: bytes) -> bool:
-        """Send a small answer if permits are to be had without waiting; else nothing happens and it is ``False``."""
+        """Send a small answer if that takes no waiting for permits; else nothing happens and it is ``False``."""
         size = len(head) + len(body) + len(tail)
-        if size > self._permits.limits.small_answer:
+        if size > self._permits.limits.small_answer or self.is_crowded:
             return False
         permit = self._permits.reserve.try_acquire(size)
         if permit is None:
@@ -101,29 +117,81 @@ class Outbox:
         self.send(b"".join((head, body, tail)), permit)
         return True
 
-    async def send_answer(self, head: bytes, body: memoryview, tail: bytes, deadline: float) -> None:
+    async def send_answer(self, head: bytes, body: bytes | memoryview, tail: bytes, deadline: float) -> None:
         """Send an answer, small or large; returns when its last bytes are with the transport or the peer is gone.
 
         ``deadline`` (loop time) bounds the waiting for the turn to write and for permits. Raises
         :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
         """
-        size = len(head) + len(body) + len(tail)
-        if size <= self._permits.limits.small_answer:
-            self.send(b"".join((head, body, tail)), await self._permit(self._permits.reserve, size, deadline))
+        if self.send_answer_now(head, body, tail):
             return
+        size = len(head) + len(body) + len(tail)
+        is_small = size <= self._permits.limits.small_answer
+        turn = self._small if is_small else self._large  # those that wait for it hold no permits
         try:
             async with asyncio.timeout_at(deadline):
-                await self._large.acquire()  # one at a time, and those that wait hold no permits
+                await turn.acquire()
         except TimeoutError:
-            raise TooManyRequests("The answer could not be sent in time", reason="time") from None
+            raise _too_late() from None
         try:
-            permit = await self._permit(self._permits.direct, min(size, WINDOW), deadline)
-            try:
-                await self._write_windows(head, body, tail)
-            finally:
-                permit.release()
+            if is_small:
+                await self._send_small(head, body, tail, deadline)
+            else:
+                await self._send_large(head, body, tail, deadline)
         finally:
-            self._large.release()
+            turn.release()
+
+    async def _send_small(self, head: bytes, body: bytes | memoryview, tail: bytes, deadline: float) -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                while self.is_crowded and not self._transport.is_closing():
+                    await self._change()
+        except TimeoutError:
+            raise _too_late() from None
+        frame = b"".join((head, body, tail))
+        self.send(frame, await self._permit(self._permits.reserve, len(frame), deadline))
+
+    async def _send_large(self, head: bytes, body: bytes | memoryview, tail: bytes, deadline: float) -> None:
+        size = len(head) + len(body) + len(tail)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._nothing_before()
+        except TimeoutError:
+            raise _too_late() from None
+        permit = await self._permit(self._permits.direct, min(size, WINDOW), deadline)
+        try:
+            await self._nothing_before()
+            self._in_frame = True  # from here on other frames wait, and what is begun must be ended
+            try:
+                await self._write_windows(head, memoryview(body), tail)
+            except BaseException:
+                self._transport.abort()  # half a frame is sent: nothing that follows could be understood
+                raise
+            finally:
+                self._in_frame = False
+                self._flush()
+        finally:
+            permit.release()
+
+    async def _nothing_before(self) -> None:
+        """Wait until what was sent before has left."""
+        while (self._paused or self._backlog) and not self._transport.is_closing():
+            await self._change()
+
+    async def _write_windows(self, head: bytes, body: memoryview, tail: bytes) -> None:
+        transport = self._transport
+        pieces: deque[bytes | memoryview] = deque((head,))
+        pieces.extend(body[start : start + WINDOW] for start in range(0, len(body), WINDOW))
+        pieces.append(tail)
+        while pieces and not transport.is_closing():
+            piece = pieces.popleft()
+            transport.write(piece)
+            if not self._paused and len(piece) == WINDOW:
+                await asyncio.sleep(
+                    0
+                )  # a peer that reads as fast as we write must not keep the others waiting
+            while self._paused and not transport.is_closing():
+                await self._change()
 
     async def _permit(self, budget: PermitBudget, size: int, deadline: float) -> Permit:
         left = max(0.0, min(self._permits.limits.timeout, deadline - self._loop.time()))
@@ -133,34 +201,7 @@ class Outbox:
             reason = "direct_timeout" if isinstance(error, PermitTimeout) else "direct"
             raise TooManyRequests("Cannot acquire permits for direct memory", reason=reason) from None
 
-    async def _write_windows(self, head: bytes, body: memoryview, tail: bytes) -> None:
-        self._in_frame = True  # from here on other frames wait, and what is begun must be ended
-        try:
-            await self._room()
-            self._write(head)
-            for start in range(0, len(body), WINDOW):
-                await self._room()
-                if self._transport.is_closing():
-                    return
-                self._transport.write(body[start : start + WINDOW])
-            await self._room()
-            self._write(tail)
-            await self._room()
-        except BaseException:
-            self._transport.abort()  # half a frame is sent: nothing that follows could be understood
-            raise
-        finally:
-            self._in_frame = False
-            self._flush()
-
-    async def _room(self) -> None:
-        """Wait until all that was written has left, or the connection is over."""
-        while self._paused and not self._transport.is_closing():
-            if self._drained is None:
-                self._drained = self._loop.create_future()
-            await self._drained
-
-    def _write(self, frame: bytes, permit: Permit | None = None) -> None:
+    def _write(self, frame: bytes, permit: Permit | None) -> None:
         self._transport.write(frame)
         if permit is not None:
             if self._paused:  # it waits in the transport
@@ -168,14 +209,7 @@ class Outbox:
             else:
                 permit.release()
 
-    def _flush(self) -> None:
-        """Send what came up meanwhile, as far as the peer takes it."""
-        while self._backlog and not self._paused and not self._in_frame:
-            frame, permit = self._backlog.popleft()
-            self._backlog_bytes -= len(frame)
-            self._write(frame, permit)
-        if self._backlog_bytes <= _BACKLOG and not self._transport.is_closing():
-            self._transport.resume_reading()
+    # -- flow control -----------------------------------------------------------------------------------------
 
     def paused(self) -> None:
         """The transport holds bytes that the peer has not taken."""
@@ -186,33 +220,64 @@ class Outbox:
     def resumed(self) -> None:
         """All bytes have left the transport."""
         self._paused = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._stop_timer()
         self._release_unsent()
-        if self._drained is not None:
-            if not self._drained.done():
-                self._drained.set_result(None)
-            self._drained = None
-        elif not self._in_frame:
-            self._flush()
+        self._wake()
+        if self._backlog and self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush)
 
     def closed(self) -> None:
         """The connection is over: whatever waits is given up and its permits return."""
         self._paused = False
+        self._stop_timer()
+        self._release_unsent()
+        self._drop_backlog()
+        self._wake()
+
+    def _flush(self) -> None:
+        """Send what came up meanwhile, as far as the peer takes it."""
+        self._flushing = None
+        while self._backlog and not (self._paused or self._in_frame):
+            if self._transport.is_closing():
+                self._drop_backlog()
+                break
+            frame, permit = self._backlog.popleft()
+            self._backlog_bytes -= len(frame)
+            self._write(frame, permit)
+        self._wake()
+        if self.is_crowded and self._backlog_bytes <= CROWDED:
+            self.is_crowded = False
+            self._loop.call_soon(self._on_room)
+
+    async def _change(self) -> None:
+        """Wait until something may have changed: bytes have left, the backlog is shorter, the connection is over."""
+        changed = self._loop.create_future()
+        self._waiting.append(changed)
+        await changed
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for changed in waiting:
+            if not changed.done():
+                changed.set_result(None)
+
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._release_unsent()
-        for _, permit in self._backlog:
-            if permit is not None:
-                permit.release()
-        self._backlog.clear()
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
-        self._drained = None
 
     def _release_unsent(self) -> None:
         unsent, self._unsent = self._unsent, []
         for permit in unsent:
             permit.release()
+
+    def _drop_backlog(self) -> None:
+        backlog, self._backlog = self._backlog, deque()
+        self._backlog_bytes = 0
+        for _, permit in backlog:
+            if permit is not None:
+                permit.release()
+
+
+def _too_late() -> TooManyRequests:
+    return TooManyRequests("The answer could not be sent in time", reason="time")

@@ -75,7 +75,9 @@ class PulsarServer:
         self.frame_limit = frame_limit(self.options.max_message_size)
         self.slots = LookupSlots(self.options.concurrent_lookups)
         self.buffered_bytes = 0
+        self.tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
         self.loop: asyncio.AbstractEventLoop
+        self._stopping = False
         self._connections: set[Connection] = set()
         self._all_closed: asyncio.Event
         self._server: asyncio.Server | None = None
@@ -92,7 +94,9 @@ class PulsarServer:
         """Accept nobody, let what is under way end for up to ``drain`` seconds, then close all connections."""
         if self._server is None:
             return
-        self._server.close()
+        server, self._server = self._server, None
+        self._stopping = True
+        server.close()
         self._all_closed.clear()
         for connection in list(self._connections):
             connection.drain()
@@ -107,8 +111,9 @@ class PulsarServer:
                 connection.abort()
             self._all_closed.clear()
             await self._all_closed.wait()
-        await self._server.wait_closed()
-        self._server = None
+        if self.tasks:
+            await asyncio.wait(self.tasks)  # cancelled with their connections
+        await server.wait_closed()
 
     @property
     def connections(self) -> int:
@@ -117,6 +122,8 @@ class PulsarServer:
     def opened(self, connection: Connection) -> None:
         """For connections: one more."""
         self._connections.add(connection)
+        if self._stopping:  # it was accepted in the last moment
+            connection.abort()
 
     def closed(self, connection: Connection) -> None:
         """For connections: one less."""
@@ -124,9 +131,10 @@ class PulsarServer:
         if not self._connections:
             self._all_closed.set()
 
-    def buffered_too_much(self, connection: Connection) -> bool:
-        """Whether this connection has to go, since incomplete frames hold too much memory and its is a large one."""
-        return (
-            self.buffered_bytes > _MAX_BUFFERED
-            and connection.buffered * len(self._connections) >= self.buffered_bytes
-        )
+    def buffered(self, change: int) -> None:
+        """For connections: they hold so many bytes more (or less) of frames that are incomplete or wait."""
+        self.buffered_bytes += change
+
+    def buffered_too_much(self, size: int) -> bool:
+        """Whether a connection that holds ``size`` bytes has to go: all hold too much, and this one is a large part."""
+        return self.buffered_bytes > _MAX_BUFFERED and size * len(self._connections) >= self.buffered_bytes

@@ -1,0 +1,53 @@
+"""A default lister in memory, which a test can hold up, let fail or change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from broker_core.listing import Listing
+from broker_core.listing_request import ListingRequest
+from broker_core.listing_result import TopicListingResult
+from broker_core.names import DOMAINS, Mode, NamespaceName
+
+__all__ = ["MemoryLister"]
+
+
+class MemoryLister:
+    """Full names, listed by namespace and mode. ``at_once`` is whether they are in memory as far as the core knows.
+
+    ``asked`` are the requests that came to :meth:`list_topics`; it waits for ``gate`` and then raises ``error``, if any.
+    """
+
+    name = "catalog"
+
+    def __init__(self, names: Iterable[str] = (), *, at_once: bool = True) -> None:
+        self.names = list(names)
+        self.at_once = at_once
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.error: BaseException | None = None
+        self.asked: list[ListingRequest] = []
+        self._listings: dict[tuple[NamespaceName, Mode], Listing] = {}
+
+    def listing(self, namespace: NamespaceName, mode: Mode) -> Listing:
+        """The listing, the same object each time."""
+        key = (namespace, mode)
+        if key not in self._listings:
+            prefixes = tuple(f"{domain}://{namespace}/" for domain in DOMAINS if mode.lists(domain))
+            names = [name for name in self.names if name.startswith(prefixes)]
+            self._listings[key] = Listing.from_names(namespace, mode, names)
+        return self._listings[key]
+
+    def list_now(self, request: ListingRequest) -> TopicListingResult | None:
+        return self._result(request) if self.at_once else None
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        self.asked.append(request)
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return self._result(request)
+
+    def _result(self, request: ListingRequest) -> TopicListingResult:
+        return TopicListingResult.success(self.listing(request.namespace, request.mode), version="1")

@@ -1,0 +1,125 @@
+"""A server of Pulsar's protocol with all behind it but a catalogue, and the proof that it gave everything back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from broker_core.metrics import Metrics
+from broker_core.names import TopicName
+from broker_core.permits import PermitLimits, Permits
+from broker_core.pipeline import Pipeline, PipelineOptions
+from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.pulsar import PulsarOptions, PulsarServer
+from broker_core.pulsar.lookups import Lookups, StandaloneLookups
+from tests.support.eventually import eventually
+from tests.support.memory_lister import MemoryLister
+from tests.support.raw_client import RawClient
+
+__all__ = ["NoPartitions", "Serving", "serving"]
+
+
+class NoPartitions:
+    """No topic has partitions."""
+
+    async def partitions(self, topic: TopicName) -> int | None:
+        return 0
+
+
+@dataclass
+class Serving:
+    """The parts of a running server. ``logs`` are the events of structlog so far."""
+
+    server: PulsarServer
+    pipeline: Pipeline
+    permits: Permits
+    dispatcher: Dispatcher
+    metrics: Metrics
+    lister: Any
+    address: tuple[str, int]
+    logs: list[Any]
+
+    async def client(self, **options: Any) -> RawClient:
+        """A connected client."""
+        return await RawClient.open(self.address, **options)
+
+    def sample(self, name: str, **labels: str) -> float:
+        """The value of a metric."""
+        return self.metrics.registry.get_sample_value(f"broker_core_{name}", labels) or 0.0
+
+    def assert_nothing_held(self) -> None:
+        """No request holds anything: no permit, no slot, no place in a queue, no task, no buffer."""
+        permits, server = self.permits, self.server
+        held = {
+            "heap": permits.heap.acquired,
+            "heap queue": permits.heap.queue_size,
+            "direct": permits.direct.acquired,
+            "direct queue": permits.direct.queue_size,
+            "reserve": permits.reserve.acquired,
+            "reserve queue": permits.reserve.queue_size,
+            "slots": server.slots.taken,
+            "tasks": len(server.tasks),
+            "buffered": server.buffered_bytes,
+        }
+        assert not any(held.values()), held
+
+    async def nothing_held(self) -> None:
+        """Wait for that."""
+
+        def nothing() -> bool:
+            self.assert_nothing_held()
+            return True
+
+        await eventually(nothing)
+
+
+@asynccontextmanager
+async def serving(
+    lister: Any = None,
+    plugins: Mapping[str, object] | None = None,
+    *,
+    tables: Mapping[str, Mapping[str, object]] | None = None,
+    limits: PermitLimits | None = None,
+    options: PulsarOptions | None = None,
+    pipeline_options: PipelineOptions | None = None,
+    lookups: Lookups | None = None,
+    internal_errors: bool = False,
+) -> AsyncIterator[Serving]:
+    """Serve on a free port of the loopback; at the end everything must have been given back, and nothing gone wrong.
+
+    ``internal_errors`` says that the test means some.
+    """
+    loop = asyncio.get_running_loop()
+    unhandled: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: unhandled.append(context))
+    with capture_logs() as logs:
+        lister = MemoryLister() if lister is None else lister
+        metrics, permits = Metrics(), Permits(limits)
+        registry = PluginRegistry.load(tables=tables, given=plugins or {})
+        dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
+        pipeline = Pipeline(lister, dispatcher, permits, metrics, pipeline_options)
+        server = PulsarServer(
+            pipeline, lookups or StandaloneLookups(NoPartitions()), permits, metrics, options
+        )
+        await dispatcher.startup(None)
+        address = await server.start("127.0.0.1", 0)
+        held = Serving(server, pipeline, permits, dispatcher, metrics, lister, address, logs)
+        try:
+            yield held
+            await held.nothing_held()
+        finally:
+            await server.stop(0)
+            await dispatcher.shutdown()
+            pipeline.close()
+        held.assert_nothing_held()
+        assert server.connections == 0
+        permits.close()
+    assert not unhandled, unhandled
+    if not internal_errors:
+        errors = [event for event in logs if event["log_level"] in ("error", "critical")]
+        assert not errors, errors
