@@ -284,6 +284,8 @@ def _check_answer(answer: object, request: ListingRequest) -> tuple[TopicListing
         return None, AnswerKind.PASS_THROUGH.value
     if not isinstance(answer, TopicListingResult):
         raise TypeError(f"it returned a {type(answer).__name__}, not a TopicListingResult or None")
+    if answer.is_pass_through:
+        return None, AnswerKind.PASS_THROUGH.value
     if answer.kind is AnswerKind.UNCHANGED and answer.topics_hash != request.topics_hash:
         if request.topics_hash is None:
             raise ValueError("it returned unchanged(), but the request carries no topics hash")
