@@ -29,7 +29,7 @@ def settings(folder: Path, **tables: Any) -> Settings:
         "pulsar": {"listen": "127.0.0.1:0"},
         "catalog": {"path": folder / "topics.sqlite", "property_keys": ["region"]},
     }
-    return Settings(**(base | tables))
+    return Settings.model_validate(base | tables)
 
 
 def filled(folder: Path) -> None:

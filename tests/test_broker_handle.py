@@ -36,7 +36,8 @@ class Curious:
 
 
 def settings(folder: Path, **tables: Any) -> Settings:
-    return Settings(pulsar={"listen": "127.0.0.1:0"}, catalog={"path": folder / "topics.sqlite"}, **tables)
+    catalog = {"path": folder / "topics.sqlite"}
+    return Settings.model_validate({"pulsar": {"listen": "127.0.0.1:0"}, "catalog": catalog} | tables)
 
 
 async def test_version_and_changes_are_those_of_the_catalogue(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ async def test_kept_answers_are_forgotten_when_the_plugin_says_so(tmp_path: Path
 
 async def test_before_a_cluster_there_is_no_change_log(tmp_path: Path) -> None:
     plugin = Curious()
-    nobody = Settings(pulsar={"listen": "127.0.0.1:0"}, upstream={"service_url": "pulsar://127.0.0.1:1"})
-    async with Broker(nobody, plugins={"curious": plugin}):
+    upstream = {"service_url": "pulsar://127.0.0.1:1"}
+    async with Broker(settings(tmp_path, upstream=upstream), plugins={"curious": plugin}):
         with pytest.raises(ListingFailed, match="no change log"):
             plugin.broker.version("public/default")
