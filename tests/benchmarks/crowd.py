@@ -33,6 +33,7 @@ _SIZE = struct.Struct(">I")
 _CHUNK = 1 << 20
 _SLOW_CHUNK = 1 << 16  # each slow reader takes this much ...
 _SLOW_PAUSE = 0.025  # ... this often: 2.6 MB/s, half a minute for 65 MB
+_HEAD = 10  # of a frame: two sizes and the type of its command
 _KEPT = 1 << 12  # of each frame: enough for its type and for the whole of an error
 _CHECKED = 10  # every tenth reader sums up what it reads
 _GIVE_UP = 300.0
@@ -69,21 +70,24 @@ class _Reader:
     outcome: str | None = None
 
     def take(self, data: memoryview) -> None:
-        """Look at the next bytes of the one frame that is awaited (and at PINGs before it)."""
+        """Look at the next bytes: PINGs, the one frame that is awaited, and perhaps a PING behind it."""
+        if self.total:
+            data = data[: self.total - self.have]
+        self.have += len(data)
         if len(self.kept) < _KEPT:
             self.kept += data[: _KEPT - len(self.kept)]
-        self.have += len(data)
-        if self.total == 0 and len(self.kept) >= 10:
             self._skip_pings()
-            if len(self.kept) >= 10:
-                self.total = 4 + _SIZE.unpack_from(self.kept)[0]
+        if self.total == 0 and len(self.kept) >= _HEAD:
+            self.total = 4 + _SIZE.unpack_from(self.kept)[0]
+            data = data[: len(data) - max(0, self.have - self.total)]
+            self.have = min(self.have, self.total)
         if self.checked:
             self.crc = google_crc32c.extend(self.crc, bytes(data))
-        if self.total and self.have >= self.total:
+        if self.total and self.have == self.total:
             self.outcome = self._read_outcome()
 
     def _skip_pings(self) -> None:
-        while len(self.kept) >= 10 and command_type(memoryview(self.kept)) == PING:
+        while len(self.kept) >= _HEAD and command_type(memoryview(self.kept)) == PING:
             length = 4 + _SIZE.unpack_from(self.kept)[0]
             del self.kept[:length]
             self.have -= length
@@ -93,12 +97,12 @@ class _Reader:
     def _read_outcome(self) -> str:
         frame = memoryview(self.kept)
         kind = command_type(frame)
-        if kind == GET_TOPICS_RESPONSE and self.have == self.total:
+        if kind == GET_TOPICS_RESPONSE:
             return "listing"
         if kind == ERROR:
             answer = read_answer(frame[: self.total])
             return "TooManyRequests" if answer.error_code == 14 else str(answer.error)
-        return f"command {kind}, {self.have} bytes of {self.total}"
+        return f"command {kind}"
 
 
 def crowd(address: tuple[str, int], pid: int, namespace: str, clients: int = 200) -> CrowdResult:
