@@ -1,0 +1,22 @@
+"""How Sphinx builds these pages (`make docs`): MyST's Markdown, furo's theme, and nothing that needs the network."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as installed_version
+
+project = "broker-core"
+author = "the broker-core authors"
+copyright = "the broker-core authors, Apache-2.0"
+release = version = installed_version("broker-core")
+
+extensions = ["myst_parser"]
+exclude_patterns = ["_build"]
+nitpicky = True
+
+# Links to headings of other pages, as `settings.md#limits`.
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = f"broker-core {release}"
+html_show_sphinx = False
+html_copy_source = False
