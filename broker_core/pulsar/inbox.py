@@ -86,7 +86,7 @@ class Inbox:
             self._waiting.extend(received)
             self._waiting_bytes += sum(map(len, received))
             self._work()
-        if self._decoder.buffered or self.size:
+        if self._decoder.buffered or self._waiting or self.size:
             self._measure()
 
     def go_on(self) -> None:

@@ -16,7 +16,8 @@ __all__ = ["MemoryLister"]
 class MemoryLister:
     """Full names, listed by namespace and mode. ``at_once`` is whether they are in memory as far as the core knows.
 
-    ``asked`` are the requests that came to :meth:`list_topics`; it waits for ``gate`` and then raises ``error``, if any.
+    ``asked`` are the requests that came to :meth:`list_topics`, which waits for ``gate`` and then raises ``error``, if
+    there is one.
     """
 
     name = "catalog"
