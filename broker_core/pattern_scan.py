@@ -36,6 +36,11 @@ _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first 
 #: A required substring that one name in so many has is no help: the regex runs over every name instead.
 _DENSE: Final = 3
 _SAMPLE: Final = 256  # names
+#: The shortest substring that is searched, in bytes; of a longer one the part that is kept, and looked at, in characters.
+_SHORTEST: Final = 3
+_KEPT_CHARACTERS: Final = 5
+_LONGEST: Final = 24
+_FREQUENCY_SAMPLE: Final = 16 * 1024  # bytes
 
 # Work on the event loop. As a rule RE2 matches 200 bytes a microsecond, and finds a substring ten times quicker; at the
 # worst a byte takes 2.5 ns for each instruction of the program.
