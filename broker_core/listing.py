@@ -4,7 +4,7 @@ Three columns hold every name once in the form that each step needs, so that no 
 
 - ``fields``: the pre-encoded protobuf field of each name (tag 0x12, length, name). A slice of it is the body of a
   ``CommandGetTopicsOfNamespaceResponse``.
-- ``joined``: each name followed by a comma. CRC32C of a slice, less its last byte, is the topics hash.
+- ``joined``: a comma and each name. CRC32C of a slice, less its first byte, is the topics hash.
 - ``matched``: ``tenant/namespace/topic`` without partition suffix: what a pattern matches.
 
 Rows of ``fields`` and ``joined`` are in the order of the hash (UTF-16 code units of the full name). ``matched`` is in
@@ -14,8 +14,7 @@ beyond the BMP are about, and ``by_matched`` is then the permutation from one to
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,29 +22,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.name_columns import (
-    as_column,
-    check_local_names,
-    column_data,
-    contains,
-    hash_order_key,
-    is_ascending,
-    partitioned_local_names,
-    split_full_names,
-    system_topics,
-    with_ends,
-    without_ends,
-)
+from broker_core.listing_columns import Columns, build_columns, checked_local_names, row_type
+from broker_core.listing_memo import Memo
+from broker_core.name_columns import as_column, column_data, contains, split_full_names
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.topics_hash import EMPTY_HASH, crc_text, extend_crc
 
 if TYPE_CHECKING:
-    from broker_core.selection import Selection
+    from broker_core.patterns import TopicsPattern
+    from broker_core.selection import Part, Selection
 
-__all__ = ["Listing", "encode_fields"]
+__all__ = ["Listing"]
 
-_TAG = 0x12  # field 2, length-delimited: `repeated string topics = 2`
-_EMPTY = pa.array([], pa.large_string())
+#: Names that are looked up one by one; for more, a hash table over all of the listing is made.
+_FEW = 2048
 
 
 class Listing:
@@ -56,10 +46,9 @@ class Listing:
     """
 
     __slots__ = (
+        "__weakref__",  # who counts the memory of listings wants to know when one has gone
         "_hash",
-        "_lock",
-        "_memo",
-        "_memo_bytes",
+        "_places",
         "by_matched",
         "field_offsets",
         "fields",
@@ -68,32 +57,28 @@ class Listing:
         "joined_offsets",
         "matched",
         "matched_offsets",
+        "memo",
         "mode",
         "namespace",
     )
 
     def __init__(
-        self,
-        namespace: NamespaceName,
-        mode: Mode,
-        fields: pa.LargeBinaryArray,
-        joined: pa.LargeStringArray,
-        matched: pa.LargeStringArray,
-        by_matched: np.ndarray[Any, Any] | None,
+        self, namespace: NamespaceName, mode: Mode, columns: Columns, *, has_newline: bool | None = None
     ) -> None:
-        """For the builders of this package: columns as the module says, of equal length, already checked."""
+        """For the builders of this package: columns that are checked; ``has_newline`` where it is known."""
         self.namespace = namespace
         self.mode = mode
-        self.fields, self.field_offsets = column_data(fields)
-        self.joined, self.joined_offsets = column_data(joined)
-        self.matched = matched
-        self.by_matched = by_matched
-        self.matched_offsets: np.ndarray[Any, Any] = column_data(matched)[1]
-        self.has_newline = contains(matched, "\n")
+        self.fields, self.field_offsets = column_data(columns.fields)
+        self.joined, self.joined_offsets = column_data(columns.joined)
+        self.matched: pa.LargeStringArray = columns.matched
+        self.matched_offsets: np.ndarray[Any, Any] = column_data(columns.matched)[1]
+        self.by_matched = columns.by_matched
+        self.has_newline = contains(self.matched, "\n") if has_newline is None else has_newline
+        self._places: np.ndarray[Any, Any] | None = None
         self._hash: str | None = None
-        self._memo: OrderedDict[str, Selection] = OrderedDict()
-        self._memo_bytes = 0
-        self._lock = threading.Lock()
+        #: The parts of this listing that patterns match. They do not refer to the listing, which is freed at once when
+        #: nobody has it any more.
+        self.memo: Memo[Part] = Memo(8 * 1024 + self.joined.size // 16)
 
     @classmethod
     def from_names(
@@ -117,22 +102,19 @@ class Listing:
         *,
         check: bool = True,
     ) -> Listing:
-        """The listing of local names, one column a domain, in any order; ``check=False`` where they are checked."""
-        blocks: list[tuple[pa.LargeStringArray, pa.LargeStringArray, str]] = []
-        for domain, names in ((NON_PERSISTENT, non_persistent), (PERSISTENT, persistent)):
-            if names is None or not mode.lists(domain):
-                continue
-            if check:
-                check_local_names(names)
-            locals_, bases = _ordered(names, namespace, domain)
-            blocks.append((locals_, bases, f"{domain}://{namespace}/"))
-        joined = _concat([with_ends(locals_, prefix, ",") for locals_, _, prefix in blocks])
-        matched = _concat([with_ends(bases, f"{namespace}/", "") for _, bases, _ in blocks])
-        order: np.ndarray[Any, Any] | None = None
-        if not _not_descending(matched):
-            order = pc.sort_indices(matched).to_numpy().astype(np.int64)
-            matched = matched.take(pa.array(order))
-        return cls(namespace, mode, encode_fields(joined), joined, matched, order)
+        """The listing of local names, one column a domain, in any order; ``check=False`` where they are checked.
+
+        A domain that ``mode`` does not list is left out.
+        """
+        shown = [
+            None
+            if names is None or not mode.lists(domain)
+            else checked_local_names(names)
+            if check
+            else names
+            for domain, names in ((PERSISTENT, persistent), (NON_PERSISTENT, non_persistent))
+        ]
+        return cls(namespace, mode, build_columns(namespace, *shown))
 
     def __len__(self) -> int:
         return len(self.field_offsets) - 1
@@ -140,18 +122,14 @@ class Listing:
     @property
     def nbytes(self) -> int:
         """Bytes that this listing holds in memory, the room for remembered answers included."""
-        return self.column_bytes + self._memo_limit
+        return self.column_bytes + self.memo.limit
 
     @property
     def column_bytes(self) -> int:
         """Bytes of the columns alone."""
         own = self.fields.size + self.joined.size + self.matched.nbytes
         own += int(self.field_offsets.nbytes + self.joined_offsets.nbytes)
-        return own + (0 if self.by_matched is None else int(self.by_matched.nbytes))
-
-    @property
-    def _memo_limit(self) -> int:
-        return 8 * 1024 + self.joined.size // 16
+        return int(own) + (0 if self.by_matched is None else 2 * int(self.by_matched.nbytes))
 
     @property
     def topics_hash(self) -> str:
@@ -167,7 +145,7 @@ class Listing:
         """Names ``low`` to ``high`` with a comma between, as the hash is computed over them."""
         if low >= high:
             return memoryview(b"")
-        return memoryview(self.joined)[self.joined_offsets[low] : self.joined_offsets[high] - 1]
+        return memoryview(self.joined)[self.joined_offsets[low] + 1 : self.joined_offsets[high]]
 
     def range_hash(self, low: int, high: int) -> str:
         """The topics hash of rows ``low`` to ``high``; of the whole listing it is computed once."""
@@ -192,56 +170,55 @@ class Listing:
     def _bisect(self, key: bytes) -> int:
         offsets = self.matched_offsets
         data = memoryview(self.matched.buffers()[2] or b"")
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if bytes(data[offsets[middle] : offsets[middle + 1]]) < key:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+
+        def form(position: int) -> bytes:
+            return bytes(data[offsets[position] : offsets[position + 1]])
+
+        return bisect_left(range(len(self)), key, key=form)
 
     def all(self) -> Selection:
         """All topics of the listing."""
-        from broker_core.selection import Selection
+        from broker_core.selection import Part, Selection
 
-        return Selection(self, 0, len(self))
+        return Selection(self, Part(0, len(self)))
 
     def rows(self, rows: np.ndarray[Any, Any]) -> Selection:
         """The topics at these positions (ascending, each once)."""
-        from broker_core.selection import Selection
+        from broker_core.selection import Part, Selection
 
-        return Selection.of_rows(self, rows)
+        return Selection(self, Part.of_rows(rows, len(self)))
 
-    def remembered(self, key: str) -> Selection | None:
-        """What :meth:`remember` kept under ``key``, if it still does."""
-        found = self._memo.get(key)
-        if found is not None:
-            try:
-                self._memo.move_to_end(key)
-            except KeyError:  # another thread has just let go of it
-                pass
-        return found
+    def matching(self, pattern: TopicsPattern) -> Selection:
+        """The topics that match ``pattern``; the answer is remembered."""
+        return self.all().matching(pattern)
 
-    def remember(self, key: str, selection: Selection) -> None:
-        """Keep an answer for the life of this listing, which never changes; least used ones make room."""
-        size = selection.remembered_bytes + 2 * len(key) + 512
-        limit = self._memo_limit
-        if size > limit // 4:
-            return
-        with self._lock:
-            if key in self._memo:
-                return
-            self._memo[key] = selection
-            self._memo_bytes += size
-            while self._memo_bytes > limit:
-                old_key, old = self._memo.popitem(last=False)
-                self._memo_bytes -= old.remembered_bytes + 2 * len(old_key) + 512
+    def forget(self) -> None:
+        """Remember no answers any more, because nobody new will ask this listing."""
+        self.memo.close()
+
+    @property
+    def places(self) -> np.ndarray[Any, Any]:
+        """Where in ``matched`` each row is: the inverse of ``by_matched``."""
+        if self._places is None:
+            places = np.arange(len(self), dtype=row_type(len(self)))
+            if self.by_matched is None:
+                return places
+            inverse = np.empty_like(places)
+            inverse[self.by_matched] = places
+            self._places = inverse
+        return self._places
 
     def positions(self, names: pa.LargeStringArray) -> np.ndarray[Any, Any]:
         """The row of each full name, -1 where the listing does not have it (int64)."""
-        found = pc.index_in(names, self.names).fill_null(-1)
-        return found.to_numpy(zero_copy_only=False).astype(np.int64)
+        if len(names) <= _FEW:
+            from broker_core.listing_splice import locate
+
+            rows, present = locate(self, names)
+            return np.where(present, rows, -1)
+        found: np.ndarray[Any, Any] = (
+            pc.index_in(names, self.names).fill_null(-1).to_numpy(zero_copy_only=False)
+        )
+        return found.astype(np.int64)
 
     def with_changes(self, removed: Sequence[str], added: Sequence[str]) -> Listing:
         """This listing without some names and with others: the columns are spliced, not built anew.
@@ -256,54 +233,3 @@ class Listing:
 
     def __repr__(self) -> str:
         return f"<Listing of {self.namespace} {self.mode.name}: {len(self)} topics>"
-
-
-def encode_fields(joined: pa.LargeStringArray) -> pa.LargeBinaryArray:
-    """The protobuf field of each ``name,``: tag, length as a varint, and the name without its comma."""
-    _, offsets = column_data(joined)
-    sizes = np.diff(offsets) - 1
-    present, codes = np.unique(sizes, return_inverse=True)
-    heads = pa.array([bytes([_TAG]) + _varint(int(size)) for size in present], pa.large_binary())
-    names = without_ends(joined, 0, 1).cast(pa.large_binary())
-    if len(heads) == 1:
-        return pc.binary_replace_slice(names, 0, 0, heads[0].as_py())
-    return pc.binary_join_element_wise(heads.take(pa.array(codes)), names, pa.scalar(b"", pa.large_binary()))
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _ordered(
-    names: pa.LargeStringArray, namespace: NamespaceName, domain: str
-) -> tuple[pa.LargeStringArray, pa.LargeStringArray]:
-    """(local names, the same without partition suffix): in hash order, nothing twice, no system topics."""
-    key = hash_order_key(names)
-    if not is_ascending(key):
-        names = names.take(pc.sort_indices(key))
-        if len(names) > 1:
-            keep = pc.not_equal(names[:-1], names[1:]).to_numpy(zero_copy_only=False)
-            if not keep.all():
-                names = names.filter(pa.array(np.concatenate((keep, [True]))))
-    bases = partitioned_local_names(names)
-    hidden = system_topics(bases, namespace, domain)
-    if hidden is not None:
-        shown = pc.invert(hidden)
-        names, bases = names.filter(shown), bases.filter(shown)
-    return names, bases
-
-
-def _not_descending(column: pa.LargeStringArray) -> bool:
-    return len(column) < 2 or bool(pc.all(pc.less_equal(column[:-1], column[1:])).as_py())
-
-
-def _concat(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
-    filled = [column for column in columns if len(column)]
-    if not filled:
-        return _EMPTY
-    return filled[0] if len(filled) == 1 else pa.concat_arrays(filled)

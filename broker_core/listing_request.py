@@ -16,7 +16,7 @@ _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks, as the transport knows it. ``role`` is authenticated; client version and properties are only claimed."""
+    """Who asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed."""
 
     role: str | None = None
     original_principal: str | None = None

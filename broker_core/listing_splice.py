@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from bisect import bisect_left
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core.listing import Listing
-from broker_core.name_columns import hash_order_bytes, hash_order_key
+from broker_core.listing_columns import Columns, row_type
+from broker_core.name_columns import hash_order_bytes, hash_order_key, split_full_names
 
 __all__ = ["locate", "splice"]
+
+#: With more changed names than this, and more than this part of the listing, building anew is quicker.
+_MANY: Final = 2000
+_MANY_PART: Final = 50
 
 _Rows = np.ndarray[Any, Any]
 
@@ -21,104 +28,108 @@ def splice(listing: Listing, removed: pa.LargeStringArray, addition: Listing) ->
     A name in both stays. Costs one copy of the columns and a binary search for each changed name; nothing is sorted.
     """
     added = addition.names
+    changed = len(removed) + len(added)
+    if changed > _MANY and changed * _MANY_PART > len(listing):
+        return _rebuilt(listing, removed, added)
     at, present = locate(listing, added)
     fresh = np.flatnonzero(~present)
     gone_at, found = locate(listing, removed)
     gone = np.setdiff1d(gone_at[found], at[present])
     if not len(gone) and not len(fresh):
         return listing
-    insert_rows = at[fresh]
-    keep_rows = _kept(len(listing), gone)
-
+    put = at[fresh]  # each fresh name goes in front of this row
     joined = _spliced(
         _column(listing.joined, listing.joined_offsets),
         gone,
-        insert_rows,
+        put,
         _column(addition.joined, addition.joined_offsets).take(pa.array(fresh)),
     )
     fields = _spliced(
         _column(listing.fields, listing.field_offsets),
         gone,
-        insert_rows,
+        put,
         _column(addition.fields, addition.field_offsets).take(pa.array(fresh)),
     )
-
-    old_order = np.arange(len(listing)) if listing.by_matched is None else listing.by_matched
-    row_in_order = np.empty(len(listing), np.int64)
-    row_in_order[old_order] = np.arange(len(listing))
-    new_order = np.arange(len(addition)) if addition.by_matched is None else addition.by_matched
-    # Rows of `addition` that are new, in the order of their matched forms, and where these belong.
-    by_form = np.flatnonzero(np.isin(new_order, fresh))
-    forms = addition.matched.take(pa.array(by_form))
-    insert_forms = np.array([listing.matched_range(form, form)[0] for form in _each(forms)], np.int64)
-    gone_forms = np.sort(row_in_order[gone])
-    matched = _spliced(listing.matched, gone_forms, insert_forms, forms)
-
-    # Where each old and each new row went.
-    moved = np.cumsum(keep_rows) - 1 + np.searchsorted(insert_rows, np.arange(len(listing)), side="right")
-    kept_before = np.concatenate(([0], np.cumsum(keep_rows)))
-    placed = kept_before[insert_rows] + np.arange(len(fresh))
-    place_of = np.empty(len(addition), np.int64)
-    place_of[fresh] = placed
-    keep_forms = _kept(len(listing), gone_forms)
-    forms_before = np.concatenate(([0], np.cumsum(keep_forms)))
-    order = np.insert(moved[old_order[keep_forms]], forms_before[insert_forms], place_of[new_order[by_form]])
-    identity = bool((order == np.arange(len(order))).all())
-    return Listing(
-        listing.namespace,
-        listing.mode,
-        fields,
-        joined.cast(pa.large_string()),
-        matched,
-        None if identity else order,
-    )
+    matched, order = _spliced_forms(listing, gone, put, addition, fresh)
+    columns = Columns(fields, joined, matched, order)
+    # Where a newline was, the last may have gone; to go on saying that there is one only costs time.
+    has_newline = listing.has_newline or addition.has_newline
+    return Listing(listing.namespace, listing.mode, columns, has_newline=has_newline)
 
 
-def _kept(size: int, gone: _Rows) -> _Rows:
-    keep = np.ones(size, bool)
-    keep[gone] = False
-    return keep
+def _rebuilt(listing: Listing, removed: pa.LargeStringArray, added: pa.LargeStringArray) -> Listing:
+    gone = pc.and_(pc.is_in(listing.names, removed), pc.invert(pc.is_in(listing.names, added)))
+    names = pa.concat_arrays([listing.names.filter(pc.invert(gone)), added])
+    columns = split_full_names(names, listing.namespace, listing.mode)
+    return Listing.from_columns(listing.namespace, listing.mode, *columns, check=False)
+
+
+def _spliced_forms(
+    listing: Listing, gone: _Rows, put: _Rows, addition: Listing, fresh: _Rows
+) -> tuple[pa.LargeStringArray, _Rows | None]:
+    """The new column of matched forms and its order."""
+    # The fresh rows of `addition` in the order of their forms, and in front of which forms of `listing` they go.
+    places = np.sort(addition.places[fresh])
+    forms = addition.matched.take(pa.array(places))
+    rows = places if addition.by_matched is None else addition.by_matched[places]
+    bounds = [listing.matched_range(form, form + b"\0") for form in _each(forms)]
+    # `put` in the order of forms; `fresh` is ascending.
+    wanted = put[np.searchsorted(fresh, rows)]
+    if listing.by_matched is None and bool((np.diff(rows) > 0).all()):
+        # Equal forms may have any order, that of the rows above all.
+        if all(low <= row <= high for (low, high), row in zip(bounds, wanted.tolist(), strict=True)):
+            return _spliced(listing.matched, gone, wanted, forms), None
+    form_put = np.array([low for low, _ in bounds], np.int64)
+    form_gone = np.sort(listing.places[gone])
+    matched = _spliced(listing.matched, form_gone, form_put, forms)
+
+    # Where each old and each fresh row went.
+    kind = row_type(len(listing) + len(fresh))
+    shift = np.zeros(len(listing) + 1, kind)
+    np.add.at(shift, put, 1)
+    np.subtract.at(shift, gone + 1, 1)
+    moved = np.cumsum(shift, out=shift)[:-1] + np.arange(len(listing), dtype=kind)
+    old = moved if listing.by_matched is None else moved[listing.by_matched]
+    new = wanted - np.searchsorted(gone, wanted) + np.searchsorted(fresh, rows)
+    order = np.insert(np.delete(old, form_gone), form_put - np.searchsorted(form_gone, form_put), new)
+    is_identity = bool((order[1:] > order[:-1]).all())
+    return matched, None if is_identity else order
 
 
 def _column(data: pa.Buffer, offsets: _Rows) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(np.ascontiguousarray(offsets)), data]
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
     )
 
 
-def _each(column: pa.LargeStringArray) -> list[bytes]:
+def _each(column: pa.LargeStringArray | pa.LargeBinaryArray) -> list[bytes]:
     return [value.as_buffer().to_pybytes() for value in column]
 
 
 def locate(listing: Listing, names: pa.LargeStringArray) -> tuple[_Rows, _Rows]:
     """For each full name the row where it is or would be put, and whether it is there."""
     data, offsets = memoryview(listing.joined), listing.joined_offsets
+
+    def key_of(row: int) -> bytes:
+        return hash_order_bytes(bytes(data[offsets[row] + 1 : offsets[row + 1]]))
+
+    every = range(len(listing))
     rows, present = np.empty(len(names), np.int64), np.zeros(len(names), bool)
     for index, key in enumerate(_each(hash_order_key(names))):
-        low, high = 0, len(listing)
-        while low < high:
-            middle = (low + high) // 2
-            if _key(data, offsets, middle) < key:
-                low = middle + 1
-            else:
-                high = middle
-        rows[index] = low
-        present[index] = low < len(listing) and _key(data, offsets, low) == key
+        row = bisect_left(every, key, key=key_of)
+        rows[index] = row
+        present[index] = row < len(listing) and key_of(row) == key
     return rows, present
 
 
-def _key(data: memoryview, offsets: _Rows, row: int) -> bytes:
-    return hash_order_bytes(bytes(data[offsets[row] : offsets[row + 1] - 1]))
-
-
-def _spliced(column: Any, gone: _Rows, insert_at: _Rows, inserted: Any) -> Any:
-    """``column`` without the rows ``gone`` and with ``inserted`` put in front of the rows ``insert_at`` (ascending)."""
+def _spliced(column: Any, gone: _Rows, put: _Rows, inserted: Any) -> Any:
+    """``column`` without the rows ``gone`` and with ``inserted`` in front of the rows ``put`` (both ascending)."""
     pieces: list[Any] = []
-    cuts = sorted({0, len(column), *gone.tolist(), *(gone + 1).tolist(), *insert_at.tolist()})
     dropped = set(gone.tolist())
     groups: dict[int, list[int]] = {}
-    for index, row in enumerate(insert_at.tolist()):
+    for index, row in enumerate(put.tolist()):
         groups.setdefault(row, []).append(index)
+    cuts = sorted({0, len(column), *dropped, *(row + 1 for row in dropped), *groups})
     for start, stop in zip(cuts, [*cuts[1:], len(column)], strict=True):
         if start in groups:
             pieces.append(inserted.slice(groups[start][0], len(groups[start])))

@@ -18,7 +18,6 @@ from broker_core.errors import InvalidListing, InvalidName
 from broker_core.names import (
     MAX_NAME_BYTES,
     NON_PERSISTENT,
-    PARTITION_SUFFIX,
     PERSISTENT,
     SYSTEM_LOCAL_NAMES,
     SYSTEM_LOCAL_SUFFIX,
@@ -37,22 +36,18 @@ __all__ = [
     "hash_order_bytes",
     "hash_order_key",
     "is_ascending",
-    "occurrences",
-    "partitioned_local_names",
     "split_full_names",
     "system_topics",
     "with_ends",
     "without_ends",
 ]
 
-_INDEX_DIGITS: Final = 10
-_MAX_INDEX: Final = 2**31 - 1  # as names.partition_index has it
-
 _END: Final = 2**31 - 1  # behind the end of any name; Arrow's own default overflows its sizes
 
 # UTF-8 sorts characters beyond the BMP behind U+E000..U+FFFF, UTF-16 in front of them. Their lead bytes (F0..F4) stay,
 # those of U+E000..U+FFFF (EE, EF) move behind, to values that UTF-8 never uses: then bytes sort as UTF-16 does.
 _UTF16_ORDER: Final = bytes({0xEE: 0xFE, 0xEF: 0xFF}.get(byte, byte) for byte in range(256))
+_FIRST_MOVED: Final = 0xEE
 
 
 def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:
@@ -72,6 +67,9 @@ def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa
             column.validate(full=True)
         else:
             column = pa.array(names, pa.large_string())
+            # Arrow takes a string for its characters, and bytes for UTF-8.
+            if isinstance(names, str) or bytes in set(map(type, names)):
+                raise InvalidListing("topics must be a sequence of strings, not a string and not bytes")
     except UnicodeEncodeError:
         raise InvalidListing("a topic name is not valid Unicode (a lone surrogate)") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -86,12 +84,8 @@ def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa
 def _is_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return _is_text(type_.value_type)
-    return (
-        pa.types.is_string(type_)
-        or pa.types.is_large_string(type_)
-        or pa.types.is_string_view(type_)
-        or pa.types.is_null(type_)
-    )
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+    return any(kind(type_) for kind in kinds)
 
 
 def _first(mask: pa.BooleanArray) -> int:
@@ -178,59 +172,6 @@ def _refuse(name: str, namespace: NamespaceName, mode: Mode) -> None:
     raise InvalidListing(f"Topic {shown} does not belong into a listing of mode {mode.name}")
 
 
-def occurrences(column: pa.LargeStringArray, literal: str) -> np.ndarray[Any, Any]:
-    """Where in the column's data buffer ``literal`` ends, each time that it occurs.
-
-    ``literal`` must not overlap itself. The column is split at it as if it were one string: where the pieces end, it is.
-    """
-    data, offsets = column_data(column)
-    if not len(column):
-        return np.empty(0, np.int64)
-    whole = pa.LargeStringArray.from_buffers(1, pa.py_buffer(offsets[[0, -1]].copy()), data)
-    pieces = pc.split_pattern_regex(whole, re2.escape(literal)).flatten()
-    lengths = pc.binary_length(pieces).to_numpy(zero_copy_only=False).astype(np.int64)
-    return offsets[0] + np.cumsum(lengths[:-1] + len(literal.encode()))
-
-
-def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
-    """Each local name without its partition suffix (:func:`broker_core.names.partitioned_local_name`)."""
-    # Without the leading dash, so that it cannot overlap itself: "-partition-partition-5" has a suffix.
-    digits_at = occurrences(column, PARTITION_SUFFIX[1:])
-    if not len(digits_at):
-        return column
-    data, offsets = column_data(column)
-    buffer = np.frombuffer(data, np.uint8)
-    rows = np.searchsorted(offsets, digits_at, side="right") - 1
-    rows[digits_at == offsets[-1]] = len(column) - 1
-    last = np.append(rows[1:] != rows[:-1], True)
-    rows, digits_at = rows[last], digits_at[last]
-    suffix_at = digits_at - len(PARTITION_SUFFIX)
-    length = offsets[rows + 1] - digits_at
-    valid = (suffix_at > offsets[rows]) & (length >= 1) & (length <= _INDEX_DIGITS)
-    rows, digits_at, suffix_at, length = rows[valid], digits_at[valid], suffix_at[valid], length[valid]
-    canonical = (buffer[suffix_at] == ord("-")) & ((buffer[digits_at] != ord("0")) | (length == 1))
-    value = np.zeros(len(rows), np.int64)
-    for place in range(_INDEX_DIGITS):
-        there = place < length
-        digit = buffer[np.minimum(digits_at + place, len(buffer) - 1)].astype(np.int64) - ord("0")
-        canonical &= ~there | ((digit >= 0) & (digit <= 9))
-        value = np.where(there, value * 10 + digit, value)
-    canonical &= value <= _MAX_INDEX
-    rows, suffix_at = rows[canonical], suffix_at[canonical]
-    if not len(rows):
-        return column
-    # Everything but the suffixes, as one copy.
-    change = np.zeros(int(offsets[-1] - offsets[0]) + 1, np.int8)
-    change[suffix_at - offsets[0]] += 1
-    np.subtract.at(change, offsets[rows + 1] - offsets[0], 1)
-    keep = np.cumsum(change[:-1], dtype=np.int8) == 0
-    sizes = np.diff(offsets)
-    sizes[rows] = suffix_at - offsets[rows]
-    bounds = np.concatenate(([0], np.cumsum(sizes)))
-    kept = buffer[offsets[0] : offsets[-1]][keep]
-    return pa.LargeStringArray.from_buffers(len(column), pa.py_buffer(bounds), pa.py_buffer(kept))
-
-
 def system_topics(
     bases: pa.LargeStringArray, namespace: NamespaceName, domain: str
 ) -> pa.BooleanArray | None:
@@ -271,11 +212,12 @@ def without_ends(
 def hash_order_key(column: pa.LargeStringArray) -> pa.LargeBinaryArray:
     """A column of bytes that sorts as Java sorts the strings (UTF-16 code units; reference 2.5)."""
     data, offsets = column_data(column)
-    view = memoryview(data)
-    if view and np.frombuffer(view, np.uint8).max() >= 0xEE:
-        data = pa.py_buffer(bytes(view).translate(_UTF16_ORDER))
+    used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+    if not used or np.frombuffer(used, np.uint8).max() < _FIRST_MOVED:
+        return column.cast(pa.large_binary())
+    moved = pa.py_buffer(bytes(used).translate(_UTF16_ORDER))
     return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(column), [None, pa.py_buffer(np.ascontiguousarray(offsets)), data]
+        pa.large_binary(), len(column), [None, pa.py_buffer(offsets - offsets[0]), moved]
     )
 
 

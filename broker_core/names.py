@@ -19,6 +19,7 @@ from broker_core.errors import InvalidName
 __all__ = [
     "DOMAINS",
     "MAX_NAME_BYTES",
+    "MAX_PARTITION_INDEX",
     "NON_PERSISTENT",
     "PARTITION_SUFFIX",
     "PERSISTENT",
@@ -38,6 +39,7 @@ PERSISTENT: Final = "persistent"
 NON_PERSISTENT: Final = "non-persistent"
 DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 PARTITION_SUFFIX: Final = "-partition-"
+MAX_PARTITION_INDEX: Final = 2**31 - 1  # partitions are counted in a Java int
 
 #: A name longer than this (UTF-8 bytes) is refused: the metadata store of a real broker could not hold it, and the
 #: length of a pre-encoded name must stay small and known.
@@ -59,7 +61,6 @@ SYSTEM_NAME_PREFIXES: Final = (
 
 _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 _CANONICAL_INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
-_MAX_INDEX: Final = 2**31 - 1  # partitions are counted in a Java int
 
 
 class Mode(enum.IntEnum):
@@ -191,7 +192,7 @@ def partition_index(local: str) -> int:
         and base
         and len(index) <= 10
         and _CANONICAL_INDEX.fullmatch(index)
-        and int(index) <= _MAX_INDEX
+        and int(index) <= MAX_PARTITION_INDEX
     ):
         return int(index)
     return -1

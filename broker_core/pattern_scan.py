@@ -36,7 +36,7 @@ _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first 
 #: A required substring that one name in so many has is no help: the regex runs over every name instead.
 _DENSE: Final = 3
 _SAMPLE: Final = 256  # names
-#: The shortest substring that is searched, in bytes; of a longer one the part that is kept, and looked at, in characters.
+#: The shortest substring that is searched, in bytes; of a longer one, how much is kept and looked at, in characters.
 _SHORTEST: Final = 3
 _KEPT_CHARACTERS: Final = 5
 _LONGEST: Final = 24

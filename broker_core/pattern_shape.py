@@ -21,8 +21,8 @@ class Shape:
 
     ``literal``: the only string that matches. ``prefix``: every match starts with it; with ``any_tail``, exactly the
     strings that start with it and have no newline behind it match. ``alternatives``: patterns of which one must match
-    wherever the whole one does. ``required``: substrings of every match, longest first. ``asserts``: there are
-    empty-width assertions other than anchors at the ends.
+    wherever the whole one does. ``required``: substrings of every match, longest first. ``asserts``: there is a ``\\b``
+    or ``\\B``, which looks at the character before it.
     """
 
     literal: str | None = None
@@ -63,7 +63,7 @@ def read_shape(text: str) -> Shape:
     if plain is not None:
         return plain
     every = list(tokens(text))
-    asserts = any(_asserts_inside(token, index, len(every)) for index, token in enumerate(every))
+    asserts = any(token.kind is Kind.ESCAPE and token.text in "bB" for token in every)
     top = _top_level(every)
     if top is None:
         return Shape(asserts=asserts)
@@ -71,14 +71,6 @@ def read_shape(text: str) -> Shape:
     if bars:
         return Shape(alternatives=_bounded(_split(text, bars)), asserts=asserts)
     return replace(_concatenation(text, top), asserts=asserts)
-
-
-def _asserts_inside(token: Token, index: int, count: int) -> bool:
-    if token.kind is Kind.BEGIN:
-        return index > 0
-    if token.kind is Kind.END:
-        return index < count - 1
-    return token.kind is Kind.ESCAPE and token.text in "bB"
 
 
 def _split(text: str, bars: list[Token]) -> tuple[str, ...]:

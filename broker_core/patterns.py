@@ -180,7 +180,8 @@ def _planned(raw: str, text: str, shape: Shape, size: int) -> TopicsPattern:
         )
     prefix = (shape.prefix or "").encode()
     ranges: tuple[tuple[bytes, bytes], ...] = ((prefix, prefix + _BEHIND_ALL),) if prefix else ()
-    # RE2's own range does not hold where there are assertions: for `ab\B.` it leaves out all but `ab`.
+    # RE2 finds its range behind the literal start of a pattern, as if no character were before it: that does not hold
+    # for `ab\B.`, of which it leaves out all but `ab`. (Wrongly at the start of the text, `^` only gives more.)
     if not shape.any_tail and not shape.asserts:
         ranges = _ranges(anchored, shape, size) or ranges
     return TopicsPattern(

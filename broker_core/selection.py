@@ -9,187 +9,205 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.listing import Listing
-from broker_core.name_columns import without_ends
+from broker_core.listing_columns import row_type
+from broker_core.name_columns import column_data, without_ends
 from broker_core.pattern_scan import matching_rows, quick_to_match
 from broker_core.patterns import TopicsPattern
 from broker_core.topics_hash import crc_text, extend_crc
 
-__all__ = ["Selection"]
+__all__ = ["Part", "Selection"]
+
+_Rows = np.ndarray[Any, Any]
+
+
+class Part:
+    """Which rows of a listing: ``low`` to ``high``, of these only ``rows`` if given; and what is known of them.
+
+    It does not know its listing, so that a listing can remember parts of itself. ``text`` is the pattern (without its
+    scheme) that the core itself has applied.
+    """
+
+    __slots__ = ("fields_size", "hash", "high", "low", "rows", "text")
+
+    def __init__(self, low: int, high: int, rows: _Rows | None = None, text: str | None = None) -> None:
+        self.low = low
+        self.high = high
+        self.rows = rows
+        self.text = text
+        self.hash: str | None = None
+        self.fields_size: int | None = None
+
+    @classmethod
+    def of_rows(cls, rows: _Rows, size: int, text: str | None = None) -> Part:
+        """``rows`` (ascending, each once) of a listing of ``size``; neighbours make a slice."""
+        if not len(rows):
+            return cls(0, 0, text=text)
+        low, high = int(rows[0]), int(rows[-1]) + 1
+        if high - low == len(rows):
+            return cls(low, high, text=text)
+        return cls(low, high, rows.astype(row_type(size), copy=False), text)
 
 
 class Selection:
     """Rows of one listing, in its order: either ``low`` to ``high`` (nothing is copied) or an array of positions.
 
-    Immutable; the hash and the gathered bytes are made when they are first asked for. ``pattern`` is the pattern that the
-    core itself has applied, so that nobody checks it again.
+    Immutable; the hash and the gathered bytes are made when they are first asked for.
     """
 
-    __slots__ = ("_fields_size", "_hash", "_rows", "high", "listing", "low", "pattern")
+    __slots__ = ("listing", "part")
 
-    def __init__(
-        self,
-        listing: Listing,
-        low: int,
-        high: int,
-        rows: np.ndarray[Any, Any] | None = None,
-        pattern: str | None = None,
-    ) -> None:
+    def __init__(self, listing: Listing, part: Part) -> None:
         self.listing = listing
-        self.low = low
-        self.high = high
-        self._rows = rows
-        self.pattern = pattern
-        self._hash: str | None = None
-        self._fields_size: int | None = None
+        self.part = part
 
-    @classmethod
-    def of_rows(cls, listing: Listing, rows: np.ndarray[Any, Any], pattern: str | None = None) -> Selection:
-        """The topics at ``rows`` (ascending, each once); neighbours make a slice."""
-        if not len(rows):
-            return cls(listing, 0, 0, pattern=pattern)
-        low, high = int(rows[0]), int(rows[-1]) + 1
-        if high - low == len(rows):
-            return cls(listing, low, high, pattern=pattern)
-        narrow = np.uint32 if len(listing) < 2**32 else np.int64
-        return cls(listing, low, high, rows.astype(narrow, copy=False), pattern)
+    @property
+    def pattern(self) -> str | None:
+        """The pattern (without scheme) that the core itself has applied, so that nobody need check it again."""
+        return self.part.text
 
     def __len__(self) -> int:
-        return self.high - self.low if self._rows is None else len(self._rows)
+        part = self.part
+        return part.high - part.low if part.rows is None else len(part.rows)
 
     @property
     def is_slice(self) -> bool:
         """Whether this is a contiguous part of the shared listing, which sending does not copy."""
-        return self._rows is None
+        return self.part.rows is None
 
     @property
-    def row_array(self) -> np.ndarray[Any, Any]:
+    def is_whole(self) -> bool:
+        """Whether this is all of the listing."""
+        return self.part.rows is None and len(self) == len(self.listing)
+
+    @property
+    def row_array(self) -> _Rows:
         """The positions in the listing, ascending."""
-        return np.arange(self.low, self.high) if self._rows is None else self._rows
+        part = self.part
+        if part.rows is not None:
+            return part.rows
+        return np.arange(part.low, part.high, dtype=row_type(part.high))
 
     @property
     def fields_size(self) -> int:
         """Bytes of the encoded ``topics`` fields: the body of the response."""
-        if self._fields_size is None:
-            offsets = self.listing.field_offsets
-            if self._rows is None:
-                self._fields_size = int(offsets[self.high] - offsets[self.low])
-            else:
-                self._fields_size = int((offsets[1:][self._rows] - offsets[:-1][self._rows]).sum())
-        return self._fields_size
+        part, offsets = self.part, self.listing.field_offsets
+        if part.rows is None:
+            return int(offsets[part.high] - offsets[part.low])
+        if part.fields_size is None:
+            part.fields_size = int((offsets[1:][part.rows] - offsets[:-1][part.rows]).sum())
+        return part.fields_size
 
     @property
     def heap_bytes(self) -> int:
         """What answering with this allocates beyond the shared listing (PIP-442's heap permits)."""
-        return 0 if self._rows is None else 2 * self.fields_size + int(self._rows.nbytes)
+        return 0 if self.part.rows is None else 2 * self.fields_size + int(self.part.rows.nbytes)
 
     @property
     def remembered_bytes(self) -> int:
-        """What the listing holds on to when it remembers this selection: positions, never gathered bytes."""
-        return 0 if self._rows is None else int(self._rows.nbytes)
+        """What a listing holds on to when it remembers this selection: positions, never gathered bytes."""
+        return 0 if self.part.rows is None else int(self.part.rows.nbytes)
 
     @property
     def topics_hash(self) -> str:
         """The topics hash of exactly these names."""
-        if self._hash is None:
-            if self._rows is None:
-                self._hash = self.listing.range_hash(self.low, self.high)
+        part, listing = self.part, self.listing
+        if part.hash is None:
+            if part.rows is None:
+                part.hash = listing.range_hash(part.low, part.high)
             else:
-                joined = memoryview(_gather(self.listing.joined, self.listing.joined_offsets, self._rows))
-                self._hash = crc_text(extend_crc(0, joined[:-1]))
-        return self._hash
+                joined = memoryview(_gathered(listing.joined, listing.joined_offsets, part.rows)[0])
+                part.hash = crc_text(extend_crc(0, joined[1:]))
+        return part.hash
 
     @property
     def hash_known(self) -> bool:
         """Whether :attr:`topics_hash` is there already and costs nothing."""
-        if self._hash is not None:
+        part = self.part
+        if part.hash is not None:
             return True
-        return self._rows is None and self.listing.known_range_hash(self.low, self.high) is not None
+        return part.rows is None and self.listing.known_range_hash(part.low, part.high) is not None
 
     @property
     def names(self) -> pa.LargeStringArray:
         """The full names, in the order of the hash."""
-        fields, offsets = self.listing.joined, self.listing.joined_offsets
-        if self._rows is None:
-            own = offsets[self.low : self.high + 1]
+        part, data, offsets = self.part, self.listing.joined, self.listing.joined_offsets
+        if part.rows is None:
+            offsets = offsets[part.low : part.high + 1]
         else:
-            fields, own = _gather_with_offsets(fields, offsets, self._rows)
+            data, offsets = _gathered(data, offsets, part.rows)
         joined = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), len(self), [None, pa.py_buffer(np.ascontiguousarray(own)), fields]
+            pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
         )
-        return without_ends(joined, 0, 1)
-
-    def chunks(self, max_bytes: int) -> Iterator[memoryview]:
-        """The encoded fields in pieces of at most ``max_bytes``; of a slice, views into the shared listing."""
-        offsets = self.listing.field_offsets
-        if self._rows is None:
-            body = memoryview(self.listing.fields)[int(offsets[self.low]) : int(offsets[self.high])]
-        else:
-            body = self.body()
-        for start in range(0, len(body), max_bytes):
-            yield body[start : start + max_bytes]
+        return without_ends(joined, 1, 0)
 
     def body(self) -> memoryview:
         """The encoded fields as one buffer: a view of a slice, gathered otherwise (do not keep it)."""
-        offsets = self.listing.field_offsets
-        if self._rows is None:
-            return memoryview(self.listing.fields)[int(offsets[self.low]) : int(offsets[self.high])]
-        return memoryview(_gather(self.listing.fields, offsets, self._rows))
+        part, offsets = self.part, self.listing.field_offsets
+        if part.rows is None:
+            return memoryview(self.listing.fields)[int(offsets[part.low]) : int(offsets[part.high])]
+        return memoryview(_gathered(self.listing.fields, offsets, part.rows)[0])
+
+    def chunks(self, max_bytes: int) -> Iterator[memoryview]:
+        """The encoded fields in pieces of at most ``max_bytes``; of a slice, views into the shared listing."""
+        body = self.body()
+        for start in range(0, len(body), max_bytes):
+            yield body[start : start + max_bytes]
 
     def matching(self, pattern: TopicsPattern, check: Callable[[], None] | None = None) -> Selection:
         """The topics of this selection that match ``pattern``, which RE2 supports.
 
-        ``check`` is called now and then during long work and may raise to end it.
+        ``check`` is called now and then during long work and may raise to end it. Of all of a listing the answer is
+        remembered with it.
         """
-        whole = self._rows is None and self.low == 0 and self.high == len(self.listing)
+        listing, part, whole = self.listing, self.part, self.is_whole
         if pattern.match_all:
-            return Selection(self.listing, self.low, self.high, self._rows, pattern.raw)
+            every = Part(part.low, part.high, part.rows, pattern.text)
+            every.hash, every.fields_size = part.hash, part.fields_size
+            return Selection(listing, every)
         if whole:
-            found = self.listing.remembered(pattern.text)
-            if found is not None:
-                return found
-        rows = matching_rows(self.listing, pattern, None if whole else self, check)
-        result = (
-            Selection(self.listing, rows[0], rows[1], pattern=pattern.raw)
-            if isinstance(rows, tuple)
-            else Selection.of_rows(self.listing, rows, pattern.raw)
-        )
+            known = listing.memo.get(pattern.text)
+            if known is not None:
+                return Selection(listing, known)
+        rows = matching_rows(listing, pattern, None if whole else self, check)
+        if isinstance(rows, tuple):
+            found = Selection(listing, Part(*rows, text=pattern.text))
+        else:
+            found = Selection(listing, Part.of_rows(rows, len(listing), pattern.text))
         if whole:
-            self.listing.remember(pattern.text, result)
-        return result
+            listing.memo.put(pattern.text, found.part, found.remembered_bytes)
+        return found
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
-        """Whether :meth:`matching` takes well under a millisecond, so that it may run on the event loop."""
-        if pattern.match_all or self.listing.remembered(pattern.text) is not None:
+        """Whether :meth:`matching` takes about a millisecond at most, so that it may run on the event loop."""
+        if pattern.match_all:
             return True
-        return quick_to_match(self.listing, pattern)
+        if not self.is_whole:
+            return quick_to_match(self.listing, pattern, self)
+        return self.listing.memo.get(pattern.text) is not None or quick_to_match(self.listing, pattern, None)
 
-    def mask(self, keep: np.ndarray[Any, Any]) -> Selection:
+    def mask(self, keep: _Rows) -> Selection:
         """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true."""
-        if keep.all():
-            return self
-        return Selection.of_rows(self.listing, self.row_array[keep])
+        if keep.shape != (len(self),):
+            raise ValueError(f"a mask of shape {keep.shape} for {len(self)} topics")
+        return self if keep.all() else self._of_rows(self.row_array[keep])
 
-    def intersect(self, rows: np.ndarray[Any, Any]) -> Selection:
-        """The topics that are also at ``rows`` (ascending positions in the listing)."""
-        if self._rows is None:
-            low, high = np.searchsorted(rows, (self.low, self.high))
-            return Selection.of_rows(self.listing, rows[low:high])
-        return Selection.of_rows(self.listing, np.intersect1d(self._rows, rows, assume_unique=True))
+    def intersect(self, rows: _Rows) -> Selection:
+        """The topics that are also at ``rows`` (ascending positions in the listing, each once)."""
+        if self.part.rows is None:
+            low, high = np.searchsorted(rows, (self.part.low, self.part.high))
+            return self._of_rows(rows[low:high])
+        return self._of_rows(np.intersect1d(self.part.rows, rows, assume_unique=True))
+
+    def _of_rows(self, rows: _Rows) -> Selection:
+        return Selection(self.listing, Part.of_rows(rows, len(self.listing), self.part.text))
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)} of {self.listing!r}>"
 
 
-def _gather(data: pa.Buffer, offsets: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> pa.Buffer:
-    return _gather_with_offsets(data, offsets, rows)[0]
-
-
-def _gather_with_offsets(
-    data: pa.Buffer, offsets: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
-) -> tuple[pa.Buffer, np.ndarray[Any, Any]]:
+def _gathered(data: pa.Buffer, offsets: _Rows, rows: _Rows) -> tuple[pa.Buffer, _Rows]:
+    """The bytes of ``rows``, and their offsets."""
     column = pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
     )
-    gathered = column.take(pa.array(rows))
-    _, own, taken = gathered.buffers()
-    return taken if taken is not None else pa.py_buffer(b""), np.frombuffer(own, np.int64)[: len(rows) + 1]
+    return column_data(column.take(pa.array(rows)))

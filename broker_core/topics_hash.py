@@ -1,8 +1,8 @@
 """The hash of a listing, as ``TopicList.calculateHash`` of Pulsar computes it (reference 2.5, PIP-145).
 
 Names sorted by Java's ``String`` order (UTF-16 code units), joined by commas, CRC32C over the UTF-8 bytes, shown as
-the four bytes in little-endian order in lower-case hex: ``00000000`` for no names. Duplicates count; commas in names are
-not escaped.
+the four bytes in little-endian order in lower-case hex: ``00000000`` for no names. Duplicates count; commas in names
+are not escaped.
 """
 
 from __future__ import annotations

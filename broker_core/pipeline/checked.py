@@ -71,7 +71,7 @@ def own_hash(result: TopicListingResult, selection: Selection, returned: int) ->
 
 def claim_holds(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> bool:
     """Whether ``filtered=True`` is true of a selection, as far as the policy looks."""
-    if policy is VerifyFiltered.NEVER or selection.pattern == pattern.raw:
+    if policy is VerifyFiltered.NEVER or selection.pattern == pattern.text:
         return True
     if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
         return len(selection.matching(pattern)) == len(selection)

@@ -1,0 +1,69 @@
+"""Partition suffixes of a column of local names: :func:`broker_core.names.partition_index` for all of them at once."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.name_columns import column_data, contains
+from broker_core.names import MAX_PARTITION_INDEX, PARTITION_SUFFIX
+
+__all__ = ["partitioned_local_names"]
+
+_SUFFIX: Final = np.frombuffer(PARTITION_SUFFIX.encode(), np.uint8)
+_MOST_DIGITS: Final = len(str(MAX_PARTITION_INDEX))
+_Array = np.ndarray[Any, Any]
+
+
+def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
+    """Each local name without its partition suffix, if it has one; the column itself where none has."""
+    if not contains(column, PARTITION_SUFFIX):
+        return column
+    data, offsets = column_data(column)
+    rows, sizes = _suffixes(np.frombuffer(data, np.uint8), offsets)
+    if not len(rows):
+        return column
+    # As twice as many values over the same memory, names and suffixes by turns, of which the names are taken.
+    edges = np.repeat(offsets, 2)[:-1]
+    edges[2 * rows + 1] = offsets[rows + 1] - sizes
+    untouched = np.ones(len(column), bool)
+    untouched[rows] = False
+    edges[1::2][untouched] = offsets[1:][untouched]
+    halves = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), data)
+    return halves.take(pa.array(np.arange(0, len(edges) - 1, 2)))
+
+
+def _suffixes(data: _Array, offsets: _Array) -> tuple[_Array, _Array]:
+    """The rows that have a partition suffix, and the bytes that it takes in each."""
+    starts, ends = offsets[:-1], offsets[1:]
+    digits = np.zeros(len(starts), np.int8)
+    rows = np.flatnonzero(ends - starts > len(_SUFFIX) + 1)  # a name is left, and a digit
+    # From the end on, one digit a round, over those names that had only digits so far.
+    for place in range(1, _MOST_DIGITS + 2):
+        at = ends[rows] - place
+        rows = rows[_is_digit(data[at]) & (at > starts[rows] + len(_SUFFIX))]
+        digits[rows] += 1
+    rows = np.flatnonzero((digits > 0) & (digits <= _MOST_DIGITS))
+    index_at = ends[rows] - digits[rows]
+    for place in range(-1, -len(_SUFFIX) - 1, -1):
+        has = data[index_at + place] == _SUFFIX[place]
+        rows, index_at = rows[has], index_at[has]
+    canonical = (data[index_at] != ord("0")) | (digits[rows] == 1)
+    longest = digits[rows] == _MOST_DIGITS
+    canonical[longest] &= _numbers(data, index_at[longest]) <= MAX_PARTITION_INDEX
+    return rows[canonical], digits[rows[canonical]] + len(_SUFFIX)
+
+
+def _is_digit(byte: _Array) -> _Array:
+    result: _Array = (byte >= ord("0")) & (byte <= ord("9"))
+    return result
+
+
+def _numbers(data: _Array, at: _Array) -> _Array:
+    """The numbers of ten digits that begin at these places."""
+    value = np.zeros(len(at), np.int64)
+    for place in range(_MOST_DIGITS):
+        value = value * 10 + (data[at + place] - ord("0"))
+    return value
