@@ -18,6 +18,7 @@ from broker_core.errors import InvalidName
 
 __all__ = [
     "DOMAINS",
+    "MAX_NAMESPACE",
     "MAX_NAME_BYTES",
     "MAX_PARTITION_INDEX",
     "NON_PERSISTENT",
@@ -44,6 +45,8 @@ MAX_PARTITION_INDEX: Final = 2**31 - 1  # partitions are counted in a Java int
 #: A name longer than this (UTF-8 bytes) is refused: the metadata store of a real broker could not hold it, and the
 #: length of a pre-encoded name must stay small and known.
 MAX_NAME_BYTES: Final = 32_767
+#: The same for a namespace, in characters (which are ASCII): clients choose it, and it is kept in many places.
+MAX_NAMESPACE: Final = 1024
 
 SYSTEM_LOCAL_NAMES: Final = frozenset(
     {
@@ -93,6 +96,10 @@ class NamespaceName:
     namespace: str
 
     def __post_init__(self) -> None:
+        size = len(self.tenant) + 1 + len(self.namespace)
+        if size > MAX_NAMESPACE:
+            shown = _shown(f"{self.tenant}/{self.namespace}")
+            raise InvalidName(f"Invalid namespace name {shown}: {size} characters, at most {MAX_NAMESPACE}")
         for what, part in (("tenant", self.tenant), ("namespace", self.namespace)):
             if not _ENTITY.fullmatch(part):
                 raise InvalidName(

@@ -251,6 +251,10 @@ class Connection(asyncio.Protocol):
             await self._outbox.send_answer(b"", frame, b"", deadline)
         except TooManyRequests as failure:
             self._send(commands.refuse(command, ServerError.MetadataError, failure.message))
+        except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error, and the log the rest
+            _log.error("lookup failed", peer=self._address, client=self._client, exc_info=error)
+            message = f"Internal error: {type(error).__name__}"
+            self._send(commands.refuse(command, ServerError.MetadataError, message))
 
     # -- listings ---------------------------------------------------------------------------------------------
 
