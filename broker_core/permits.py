@@ -372,17 +372,16 @@ class Permits:
     """All budgets of a broker.
 
     ``heap`` is for what requests allocate, ``direct`` for what waits in write buffers, ``snapshots`` for shared
-    listings. ``reserve`` is beside ``direct``, for answers of up to ``limits.small_answer`` bytes, which so never queue
-    behind large ones; it is never larger than ``direct`` itself.
+    listings. ``reserve`` is a part of what the limits call direct, for answers of up to ``limits.small_answer`` bytes,
+    which so never queue behind large ones; it is never more than half of it. ``direct`` has the rest.
     """
 
     def __init__(self, limits: PermitLimits | None = None) -> None:
         self.limits = limits = limits or PermitLimits()
-        reserve = min(limits.direct_reserve, limits.direct) if limits.direct > 0 else 0
+        reserve = max(min(limits.direct_reserve, limits.direct // 2), 1) if limits.direct > 0 else 0
+        direct = max(limits.direct - reserve, 1) if limits.direct > 0 else 0  # 0 would be unlimited
         self.heap = PermitBudget(limits.heap, queue_limit=limits.queue, timeout=limits.timeout, name="heap")
-        self.direct = PermitBudget(
-            limits.direct, queue_limit=limits.queue, timeout=limits.timeout, name="direct"
-        )
+        self.direct = PermitBudget(direct, queue_limit=limits.queue, timeout=limits.timeout, name="direct")
         self.reserve = PermitBudget(reserve, queue_limit=limits.queue, timeout=limits.timeout, name="reserve")
         self.snapshots = PermitBudget(
             limits.snapshots, queue_limit=limits.queue, timeout=limits.timeout, name="snapshots"

@@ -457,13 +457,21 @@ def test_nothing_leaks_and_nothing_is_overdrawn(steps: list[tuple[str, int, int]
 
 async def test_small_answers_never_queue_behind_large_ones() -> None:
     permits = Permits(PermitLimits(direct=1 << 20))
+    assert (permits.reserve.maximum, permits.direct.maximum) == (1 << 19, 1 << 19)  # at most half of it
     large = await permits.direct_for(1 << 20).acquire(1 << 20)
     waiting = await started(permits.direct_for(1 << 20).acquire(1 << 20))
     small = permits.direct_for(64 * 1024).try_acquire(64 * 1024)
     assert small is not None
-    assert permits.reserve.maximum == 1 << 20  # never more than all the rest
     large.release()
     (await waiting).release()
+
+
+def test_the_limit_of_direct_memory_includes_the_reserve() -> None:
+    permits = Permits()
+    assert permits.reserve.maximum == 8 << 20
+    assert permits.direct.maximum + permits.reserve.maximum == 100 << 20
+    tiny = Permits(PermitLimits(direct=1))
+    assert (tiny.direct.maximum, tiny.reserve.maximum) == (1, 1)  # never 0, which is unlimited
 
 
 async def test_the_budgets_know_nothing_of_each_other() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -265,7 +266,19 @@ class HookCaller:
             error=failure.detail,
             breaker=self.breaker.state.name.lower(),
             not_logged=self._not_logged,
-            exc_info=failure.__cause__ if failure.reason == "plugin_error" else None,
+            **_traceback(failure),
         )
         self._next_log = now + _LOG_EVERY
         self._not_logged = 0
+
+
+def _traceback(failure: PluginFailed) -> dict[str, str]:
+    """What the author of a plugin needs to find what raised.
+
+    As text, since renderers that make more of an exception take a good part of a second on the event loop, and show the
+    values of local variables, which may be secrets.
+    """
+    cause = failure.__cause__
+    if failure.reason != "plugin_error" or cause is None:
+        return {}
+    return {"exception": "".join(traceback.format_exception(cause)).rstrip()}

@@ -254,6 +254,17 @@ class Dispatcher:
             for name, callers in self._callers.items()
         }
 
+    def passed_over(self) -> dict[str, int]:
+        """For metrics: failures of each plugin after which the next one was asked."""
+        return {
+            name: sum(caller.statistics.passed_over for caller in callers.values())
+            for name, callers in self._callers.items()
+        }
+
+    def dropped_outcomes(self) -> dict[str, int]:
+        """For metrics: outcomes that each observer was too slow to see."""
+        return {plugin.name: observer.dropped for plugin, observer in self._observers}
+
     def _chain(self, namespace: NamespaceName) -> _Chain:
         chain = self._chains.get(namespace)
         if chain is None:
