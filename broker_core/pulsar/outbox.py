@@ -1,7 +1,7 @@
 """What a connection sends: frames in order, bounded by permits and by the time that a peer may take to read them.
 
 An asyncio transport takes all that it is given and copies what the socket does not take at once. So it is given little:
-a large answer goes out in windows of a mebibyte, each only when the one before has left. What may wait in a transport
+a large answer goes out in pieces of 128 KiB, each only when the one before has left. What may wait in a transport
 is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
 
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
@@ -9,7 +9,7 @@ is covered by direct permits (PIP-442), held until the bytes have gone to the ke
 - A *large* answer takes permits for one window, for the whole time of its writing; one at a time on a connection.
 - Other frames (PONG, errors) are tiny; a peer that does not read them has its own requests handled no more.
 
-A window that does not leave within ``write_timeout`` closes the connection: the peer has stopped reading.
+A piece that does not leave within ``write_timeout`` closes the connection: the peer has stopped reading.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ from typing import Final
 from broker_core.errors import TooManyRequests
 from broker_core.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
 
-__all__ = ["CROWDED", "WINDOW", "Outbox"]
+__all__ = ["CROWDED", "PIECE", "WINDOW", "Outbox"]
 
-#: Bytes of an answer that are handed to the transport at a time.
+#: Bytes of an answer that permits are held for while it is written.
 WINDOW: Final = 1024 * 1024
+#: Bytes of it that are given to a transport at once. A hundred peers may be writable in one turn of the event loop, and
+#: the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred of these copies.
+PIECE: Final = 128 * 1024
 #: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
 CROWDED: Final = 128 * 1024
 
@@ -181,12 +184,12 @@ class Outbox:
     async def _write_windows(self, head: bytes, body: memoryview, tail: bytes) -> None:
         transport = self._transport
         pieces: deque[bytes | memoryview] = deque((head,))
-        pieces.extend(body[start : start + WINDOW] for start in range(0, len(body), WINDOW))
+        pieces.extend(body[start : start + PIECE] for start in range(0, len(body), PIECE))
         pieces.append(tail)
         while pieces and not transport.is_closing():
             piece = pieces.popleft()
             transport.write(piece)
-            if not self._paused and len(piece) == WINDOW:
+            if not self._paused and len(piece) == PIECE:
                 await asyncio.sleep(
                     0
                 )  # a peer that reads as fast as we write must not keep the others waiting
