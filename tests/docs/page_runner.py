@@ -1,0 +1,185 @@
+"""Runs a page: its files are written, its scripts run, and its commands typed, in order and in one folder.
+
+What is run, by the language of a block:
+
+- ``python`` with a first line ``# NAME.py`` is a file, which is imported at the end; without one it is a script.
+- ``toml`` with a first line ``# NAME.toml`` is a file.
+- ``console``: each line ``$ COMMAND`` is typed, and what follows is what it prints, ``...`` standing for anything.
+  ``broker-core serve`` runs on until the next one; the page's ports are replaced by free ones.
+
+``sh`` (which needs a cluster, a clone or rights), ``ini`` and the like are not run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.docs.pages import ROOT, Block
+from tests.support.lines import ProgramLines
+from tests.support.ports import free_ports
+
+__all__ = ["PageRunner", "environment_of_its_own", "matches", "typed"]
+
+#: The addresses that the pages use.
+_ADDRESSES = ("127.0.0.1:6650", "127.0.0.1:8080")
+_SECONDS = 60.0
+
+
+def environment_of_its_own(folder: Path) -> Path:
+    """A virtual environment with all of this one's packages, into which a page may install; its ``bin`` folder."""
+    venv = folder / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (packages,) = venv.glob("lib/python*/site-packages")
+    (packages / "behind.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n", encoding="utf-8")
+    python = venv / "bin" / "python"
+    for name, code in {
+        "broker-core": "from broker_core.cli import main; main()",
+        "pip": "import runpy; runpy.run_module('pip', run_name='__main__')",
+    }.items():
+        program = venv / "bin" / name
+        program.write_text(f"#!{python}\n{code}\n", encoding="utf-8")
+        program.chmod(0o755)
+    return venv / "bin"
+
+
+def typed(text: str) -> Iterator[tuple[str, str]]:
+    """The commands of a ``console`` block, each with what it prints."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, printed = part.partition("\n")
+        yield command, printed
+
+
+def matches(printed: str, expected: str) -> bool:
+    """Whether the output is the documented one: ``...`` is anything, spaces at the ends of lines do not count."""
+
+    def plain(text: str) -> str:
+        return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+
+    pattern = ".*".join(map(re.escape, plain(expected).split("...")))
+    return re.fullmatch(pattern, plain(printed), re.DOTALL) is not None
+
+
+class PageRunner:
+    """One page in one folder; a context manager, so that its server ends with it."""
+
+    def __init__(self, folder: Path, programs: Path) -> None:
+        self._folder = folder
+        self._ports = {
+            address: f"127.0.0.1:{port}"
+            for address, port in zip(_ADDRESSES, free_ports(len(_ADDRESSES)), strict=True)
+        }
+        self._environment = _environment(programs, folder)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._modules: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end_server()
+
+    def run(self, block: Block) -> None:
+        """Do what a block says; :exc:`AssertionError` where it is not so."""
+        text = self._with_own_ports(block.text)
+        if block.file is not None:
+            (self._folder / block.file).write_text(text, encoding="utf-8")
+            if block.file.endswith(".py"):
+                self._modules.add(block.file.removesuffix(".py"))
+        elif block.language == "python":
+            said, code = self._done(["python", "-W", "error", "-"], text)
+            assert code == 0, f"{block}: {said}"
+        elif block.language == "console":
+            for command, expected in typed(text):
+                self._type(block, command, expected)
+
+    def import_all(self) -> None:
+        """Import the Python files that are there now."""
+        for module in sorted(self._modules):
+            said, code = self._done(["python", "-W", "error", "-c", f"import {module}"])
+            assert code == 0, f"{module}: {said}"
+
+    def _type(self, block: Block, command: str, expected: str) -> None:
+        if command.startswith("curl ") and shutil.which("curl") is None:
+            return
+        if command.startswith("broker-core serve"):
+            said, code = self._serve(command), 0
+        else:
+            said, code = self._done(["bash", "-c", command])
+        assert matches(said, expected), f"{block}: $ {command}\nprinted:\n{said}\ndocumented:\n{expected}"
+        refused = expected.rstrip("\n").rpartition("\n")[2].startswith("broker-core: ")
+        assert code == 0 or refused, f"{block}: $ {command} ended with {code}"
+
+    def _done(self, command: list[str], given: str = "") -> tuple[str, int]:
+        """What a command prints on both of its outputs, and its exit code."""
+        done = subprocess.run(
+            command,
+            input=given.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self._folder,
+            env=self._environment,
+            timeout=_SECONDS,
+            check=False,
+        )
+        return done.stdout.decode(), done.returncode
+
+    def _serve(self, command: str) -> str:
+        """Start a server in place of the one that runs; the line that it prints."""
+        self._end_server()
+        with (self._folder / "server.log").open("ab") as log:
+            self._server = subprocess.Popen(
+                ["bash", "-c", f"exec {command}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self._folder,
+                env=self._environment,
+            )
+        return ProgramLines(self._server).wait_for(
+            lambda line: line.startswith("ready "), _SECONDS, what="the line `ready`"
+        )
+
+    def _end_server(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            server.terminate()
+            try:
+                assert server.wait(_SECONDS) == 0
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+                raise
+
+    def _with_own_ports(self, text: str) -> str:
+        for address, own in self._ports.items():
+            text = text.replace(address, own)
+        return text
+
+
+def _environment(programs: Path, home: Path) -> Mapping[str, str]:
+    """The developer's environment without what would change what commands do."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("BROKER_CORE_", "PYTEST", "PYTHON", "PIP_", "COV_"))
+    }
+    return kept | {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(home),
+        # Nothing is fetched: what a page needs to install itself is there.
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as "without isolation"
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "NO_COLOR": "1",
+    }

@@ -1,0 +1,104 @@
+"""The pages of docs/ as data: their blocks of code, their headings and their tables."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["DOCS", "ROOT", "Block", "Table", "all_pages", "blocks", "code_in", "headings", "read", "tables"]
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
+_FILE = re.compile(r"# (?P<name>[\w-]+\.(?:py|toml))\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block. ``file`` is the name of the file that it is, by its first line ``# NAME.py``."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def file(self) -> str | None:
+        named = _FILE.match(self.text)
+        return None if named is None else named["name"]
+
+    def __str__(self) -> str:
+        return f"docs/{self.page}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: the headings that it stands under, its columns, and its rows of raw cells."""
+
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def all_pages() -> list[str]:
+    """The pages by their path in docs/, sorted."""
+    return sorted(
+        str(path.relative_to(DOCS))
+        for path in DOCS.rglob("*.md")
+        if "_build" not in path.relative_to(DOCS).parts
+    )
+
+
+def read(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page, in order; an indented one (in a list) without its indentation."""
+    text = read(page)
+    return [
+        Block(page, text.count("\n", 0, match.start()) + 1, match["language"], textwrap.dedent(match["text"]))
+        for match in _FENCE.finditer(text)
+    ]
+
+
+def _prose(page: str) -> str:
+    return _FENCE.sub("", read(page))
+
+
+def headings(page: str) -> list[str]:
+    """The texts of all headings, without their marks."""
+    return re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+
+
+def tables(page: str) -> list[Table]:
+    """The tables of a page, in order."""
+    found: list[Table] = []
+    heading = ""
+    rows: list[tuple[str, ...]] = []
+
+    def close() -> None:
+        if rows:
+            columns, _, *body = rows
+            found.append(Table(heading, columns, tuple(body)))
+            rows.clear()
+
+    for line in [*_prose(page).splitlines(), ""]:
+        if line.startswith("|"):
+            cells = re.split(r"(?<!\\)\|", line.strip())[1:-1]
+            rows.append(tuple(cell.strip().replace("\\|", "|") for cell in cells))
+            continue
+        close()
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+    return found
+
+
+def code_in(cell: str) -> list[str]:
+    """The texts in backticks."""
+    return re.findall(r"`([^`]+)`", cell)

@@ -1,0 +1,83 @@
+"""docs/reference/cli.md has every command with its arguments, its options and their defaults, and no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import typer
+
+from broker_core.cli.app import app
+from tests.docs.pages import code_in, headings, tables
+
+PAGE = "reference/cli.md"
+COMMON = {"--config", "--debug", "--help", "-h"}
+
+
+def walk(command: Any, name: str = "broker-core") -> dict[str, Any]:
+    """Every command that is no mere group by what is typed; the root too, for its options."""
+    found = {} if getattr(command, "commands", None) and name != "broker-core" else {name: command}
+    for word, below in getattr(command, "commands", {}).items():
+        found |= walk(below, f"{name} {word}")
+    return found
+
+
+COMMANDS = walk(typer.main.get_command(app))
+
+
+def rows(command: str, first_column: str) -> list[dict[str, str]]:
+    return [
+        dict(zip(table.columns, row, strict=True))
+        for table in tables(PAGE)
+        if table.heading == f"`{command}`" and table.columns[0] == first_column
+        for row in table.rows
+    ]
+
+
+def options(cell: str) -> set[str]:
+    return set(re.findall(r"`(--?[a-z-]+)", cell))
+
+
+def test_every_command_has_a_section() -> None:
+    assert {code_in(text)[0] for text in headings(PAGE) if text.startswith("`")} == set(COMMANDS)
+
+
+def test_the_common_options_are_described_once() -> None:
+    (common,) = [
+        table for table in tables(PAGE) if table.heading == "Command line" and table.columns[0] == "option"
+    ]
+    assert set().union(*(options(row[0]) for row in common.rows)) == COMMON
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_options_of_a_command_are_all_there(command: str) -> None:
+    real = {
+        option
+        for parameter in COMMANDS[command].params
+        if parameter.param_type_name == "option"
+        for option in parameter.opts
+    }
+    shown: set[str] = set().union(*(options(row["option"]) for row in rows(command, "option")))
+    assert shown == real - COMMON
+    if command != "broker-core":
+        assert {"--config", "--debug"} <= real
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_default_is_the_default(command: str) -> None:
+    by_option = {option: parameter for parameter in COMMANDS[command].params for option in parameter.opts}
+    for row in rows(command, "option"):
+        (option,) = options(row["option"])
+        default = by_option[option].default
+        if default is not None and default is not False:
+            assert code_in(row["default"]) == [str(default)], f"{command} {option}"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_arguments_of_a_command_are_all_there(command: str) -> None:
+    real = [
+        parameter.metavar for parameter in COMMANDS[command].params if parameter.param_type_name == "argument"
+    ]
+    shown = ["|".join(code_in(row["argument"])) for row in rows(command, "argument")]
+    assert shown == [name.strip("[]") if name.startswith("[FILE") else name for name in real]

@@ -1,0 +1,110 @@
+"""docs/reference/settings.md has every setting, with the default that it has."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from broker_core.plugins.options import CommonOptions
+from broker_core.settings import Settings, load_settings
+from broker_core.settings.layers import CONFIG_VARIABLE, variable_name
+from tests.docs.pages import blocks, code_in, read, tables
+
+PAGE = "reference/settings.md"
+
+
+def documented() -> dict[str, dict[str, tuple[str, ...]]]:
+    """Heading (``pulsar``) to key to its row."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for table in tables(PAGE):
+        if table.columns == ("key", "type", "default", "meaning"):
+            name = table.heading.strip("`[]")
+            found[name] = {code_in(row[0])[0]: row for row in table.rows}
+    return found
+
+
+def table_models() -> dict[str, type[BaseModel]]:
+    """Every table of a settings file with its model, and the keys that each plugin's table has."""
+    models: dict[str, type[BaseModel]] = {}
+    for name, field in Settings.model_fields.items():
+        parts = getattr(field.annotation, "__args__", (field.annotation,))
+        models[name] = next(part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
+    return models | {"plugins.NAME": CommonOptions}
+
+
+def test_the_tables_are_all_there() -> None:
+    assert set(documented()) == set(table_models())
+
+
+@pytest.mark.parametrize("table", sorted(table_models()))
+def test_the_keys_of_a_table_are_all_there(table: str) -> None:
+    assert set(documented()[table]) == set(table_models()[table].model_fields)
+
+
+def settings_with_defaults() -> list[tuple[str, str, FieldInfo]]:
+    return [
+        (table, key, field)
+        for table, model in sorted(table_models().items())
+        for key, field in model.model_fields.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "field"),
+    settings_with_defaults(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_default_is_the_default(table: str, key: str, field: FieldInfo) -> None:
+    _, kind, default, meaning = documented()[table][key]
+    assert meaning.endswith((".", "`)."))
+    assert kind
+    if field.is_required():
+        assert default == "required"
+        return
+    (text,) = code_in(default)
+    written = tomllib.loads(f"value = {text}")["value"]
+    model = table_models()[table]
+    assert printed(model, key, written) == printed(model, key, field.default)
+
+
+def printed(model: type[BaseModel], key: str, value: object) -> Any:
+    """A value as the model understands and prints it."""
+    return model.model_validate({key: value}).model_dump(mode="json")[key]
+
+
+def test_the_whole_file_has_every_setting_at_its_default(tmp_path: Any) -> None:
+    (text,) = [block.text for block in blocks(PAGE) if block.file == "broker-core.toml"]
+    file = tmp_path / "broker-core.toml"
+    file.write_text(text, encoding="utf-8")
+    loaded = load_settings(file, environment={}).settings
+    plain = Settings()
+    given = tomllib.loads(text)
+    for name, model in table_models().items():
+        if name in ("plugins.NAME", "upstream"):
+            continue
+        assert given[name].keys() == model.model_fields.keys(), name
+        if name not in ("catalog", "http"):
+            assert getattr(loaded, name) == getattr(plain, name), name
+
+
+def test_choices_are_all_there() -> None:
+    for table, key, field in settings_with_defaults():
+        choices = re.findall(r"Literal\[(.*?)\]", str(field.annotation))
+        if choices:
+            names = re.findall(r"'([^']+)'", choices[0])
+            assert code_in(documented()[table][key][1]) == [json.dumps(name) for name in names] or set(
+                code_in(documented()[table][key][1])
+            ) == {json.dumps(name) for name in names}, f"{table}.{key}"
+
+
+def test_the_variables_are_named_as_documented() -> None:
+    text = read(PAGE)
+    for path in (("pulsar", "listen"), ("plugins", "enabled"), ("plugins", "tenant-filter", "deadline")):
+        assert f"`{variable_name(path)}`" in text
+    assert f"`{CONFIG_VARIABLE}`" in text

@@ -1,0 +1,99 @@
+"""What the pages show is so: files load, scripts run, commands print what is printed here."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+import yaml  # type: ignore[import-untyped]  # ships none, and comes with myst-parser
+
+from broker_core.cli.app import app
+from broker_core.settings import load_settings
+from tests.docs.page_runner import PageRunner, environment_of_its_own, matches, typed
+from tests.docs.pages import ROOT, Block, all_pages, blocks
+
+ALL = [block for page in all_pages() for block in blocks(page)]
+RUN = {"python", "toml", "console"}
+SHOWN = {"", "sh", "ini", "yaml", "properties", "{toctree}", "{include}"}  # not run
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_of_its_own(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.mark.parametrize("page", [page for page in all_pages() if {b.language for b in blocks(page)} & RUN])
+def test_a_page_does_what_it_says(page: str, programs: Path, tmp_path: Path) -> None:
+    with PageRunner(tmp_path, programs) as runner:
+        for block in blocks(page):
+            runner.run(block)
+        runner.import_all()
+
+
+def test_every_block_has_a_language_that_is_known_here() -> None:
+    assert {block.language.partition(" ")[0] for block in ALL} <= RUN | SHOWN
+
+
+def of(language: str) -> list[Block]:
+    return [block for block in ALL if block.language == language]
+
+
+@pytest.mark.parametrize("block", of("toml"), ids=str)
+def test_toml_is_settings_or_a_project(block: Block, tmp_path: Path) -> None:
+    tables = tomllib.loads(block.text)
+    if "project" in tables:
+        assert tables["project"]["entry-points"]["broker_core"]
+        return
+    file = tmp_path / "broker-core.toml"
+    file.write_text(block.text, encoding="utf-8")
+    load_settings(file, environment={})
+
+
+@pytest.mark.parametrize("block", of("yaml"), ids=str)
+def test_yaml_is_yaml(block: Block) -> None:
+    (group,) = yaml.safe_load(block.text)["groups"]
+    assert all({"alert", "expr"} <= set(rule) for rule in group["rules"])
+
+
+@pytest.mark.parametrize("block", of("python"), ids=str)
+def test_python_names_only_what_it_has(block: Block) -> None:
+    ast.parse(block.text)
+    assert all(len(line) <= 110 for line in block.text.splitlines())
+
+
+def shown_commands() -> list[tuple[Block, str]]:
+    lines = [(block, line) for block in [*of("sh"), *of("ini")] for line in block.text.splitlines()]
+    lines += [(block, command) for block in of("console") for command, _ in typed(block.text)]
+    return [(block, line) for block, line in lines if re.search(r"\bbroker-core [a-z]", line)]
+
+
+@pytest.mark.parametrize(("block", "line"), shown_commands(), ids=lambda value: str(value)[:60])
+def test_the_options_of_shown_commands_exist(block: Block, line: str) -> None:
+    for words in re.findall(r"(?:^|[ /])broker-core ((?:[^|;&]|'[^']*')+)", line):
+        command = typer.main.get_command(app)
+        rest = words.split()
+        while rest and rest[0] in getattr(command, "commands", {}):
+            command = command.commands[rest.pop(0)]  # type: ignore[attr-defined]
+        known = {option for parameter in command.params for option in parameter.opts}
+        options = [word for word in rest if word.startswith("--")]
+        assert set(options) <= known, f"{block}: {line}"
+
+
+def test_the_targets_of_make_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for block in of("sh"):
+        for target in re.findall(r"\bmake ([a-z-]+)", block.text):
+            assert target in targets, f"{block}: make {target}"
+
+
+def test_what_counts_as_the_documented_output() -> None:
+    assert matches("a  \nb\n", "a\nb\n")
+    assert matches("took 12 ms\n", "took ... ms\n")
+    assert matches("", "")
+    assert not matches("a\nb\n", "a\n")
+    assert not matches("b\n", "")
+    assert list(typed("$ one\n1\n$ two\n")) == [("one", "1\n"), ("two", "")]
