@@ -76,7 +76,7 @@ def claim_holds(selection: Selection, pattern: TopicsPattern, policy: VerifyFilt
     if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
         return len(selection.matching(pattern)) == len(selection)
     rows = selection.row_array[np.linspace(0, len(selection) - 1, SAMPLE_OF_MORE).astype(np.int64)]
-    sample = Selection.of_rows(selection.listing, np.unique(rows))
+    sample = selection.listing.rows(np.unique(rows))
     return len(sample.matching(pattern)) == len(sample)
 
 
