@@ -20,6 +20,7 @@ from broker_core.names import DOMAINS, NamespaceName, TopicName
 __all__ = [
     "LogBounds",
     "NamespaceChange",
+    "read_catalog_id",
     "read_changes",
     "read_version",
     "when",
@@ -131,6 +132,12 @@ class NamespaceChange:
             self._log_rows -= gone
 
 
+def read_catalog_id(connection: sqlite3.Connection) -> str:
+    """The id of the file that this connection reads, whatever is in its place by now."""
+    (catalog_id,) = connection.execute("SELECT catalog_id FROM meta").fetchone()
+    return str(catalog_id)
+
+
 def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> int:
     """The number of the namespace's version; 0 where nobody ever put a topic into it."""
     row = connection.execute("SELECT version FROM namespaces WHERE name = ?", (str(namespace),)).fetchone()
@@ -138,9 +145,10 @@ def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> in
 
 
 def read_changes(
-    connection: sqlite3.Connection, catalog_id: str, namespace: NamespaceName, since: CatalogVersion
+    connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion
 ) -> Changes | Gap:
     """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version."""
+    catalog_id = read_catalog_id(connection)
     row = connection.execute(
         "SELECT id, version, log_from FROM namespaces WHERE name = ?", (str(namespace),)
     ).fetchone()

@@ -1,8 +1,9 @@
 """Reading a whole namespace as columns: SQLite joins the texts, so that no Python object is made for a topic.
 
-``group_concat`` gives all base names as one string and their lengths as another; numpy turns the lengths into offsets,
-and the two are an Arrow column. Names of partitions are made from the few distinct forms of ``listed`` by repeating and
-joining columns.
+``group_concat`` gives the names of many topics as one string with a NUL between (no name has one), and the places of
+the NULs are the offsets of an Arrow column. Topics that are listed by their plain name are the usual case; where there
+are partitions, the compact forms of :mod:`~broker_core.catalog.listed` come the same way and are expanded by repeating
+and joining columns. Properties come as JSON texts, of which Arrow's own reader takes the different ones apart.
 """
 
 from __future__ import annotations
@@ -15,15 +16,29 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json
 
-from broker_core.catalog.listed import Listed
 from broker_core.names import PARTITION_SUFFIX
 
-__all__ = ["LoadedNames", "load_names"]
+__all__ = ["LoadedNames", "expand_listed", "load_names"]
 
-#: Topics read at a time: SQLite's strings end at a gigabyte.
-_CHUNK: Final = 500_000
+#: Topics read at a time, so that no step holds the interpreter for long; SQLite's own strings end at a gigabyte.
+_CHUNK: Final = 200_000
 _TEXT: Final = pa.large_string()
+
+_LAST: Final = (
+    "SELECT base FROM topics WHERE namespace = ? AND domain = ? AND base > ? ORDER BY base LIMIT 1 OFFSET ?"
+)
+# All aggregates of one query see the rows in the same order, so their columns belong together, whatever the order is.
+_NAMES: Final = (
+    "SELECT CAST(group_concat(base, char(0)) AS BLOB), total(listed <> '*')"
+    " FROM topics WHERE namespace = ? AND domain = ? AND base > ? AND base <= ?"
+)
+_ALL: Final = (
+    "SELECT CAST(group_concat(base, char(0)) AS BLOB), CAST(group_concat(listed, char(0)) AS BLOB),"
+    " CAST(group_concat(ifnull(properties, '{}'), char(0)) AS BLOB)"
+    " FROM topics WHERE namespace = ? AND domain = ? AND base > ? AND base <= ?"
+)
 
 _Array = np.ndarray[Any, Any]
 
@@ -39,93 +54,121 @@ class LoadedNames:
 def load_names(
     connection: sqlite3.Connection, namespace: int, domain: int, property_keys: Sequence[str] = ()
 ) -> LoadedNames:
-    """All topics of one domain of a namespace (both by their numbers in the file)."""
-    columns = "".join(f", {_property(key)} AS p{index}" for index, key in enumerate(property_keys))
-    joined = "".join(
-        f", CAST(group_concat(ifnull(p{index}, ''), '') AS BLOB)"
-        f", CAST(group_concat(ifnull(length(CAST(p{index} AS BLOB)), -1), ',') AS BLOB)"
-        for index in range(len(property_keys))
-    )
-    sql = (
-        "SELECT count(*), CAST(group_concat(base, '') AS BLOB),"  # noqa: S608  # our own names and numbers
-        " CAST(group_concat(length(CAST(base AS BLOB)), ',') AS BLOB),"
-        f" CAST(group_concat(CASE listed WHEN '*' THEN '' ELSE listed END, ';') AS BLOB){joined}"
-        f" FROM (SELECT base, listed{columns} FROM topics WHERE namespace = ? AND domain = ? AND base > ?"
-        f" ORDER BY base LIMIT {_CHUNK})"
-    )
-    paths = [_argument(key) for key in property_keys]
+    """All topics of one domain of a namespace (both by their numbers in the file), within the caller's transaction."""
     names: list[pa.LargeStringArray] = []
-    properties: list[list[pa.LargeStringArray]] = [[] for _ in property_keys]
+    properties: dict[str, list[pa.LargeStringArray]] = {key: [] for key in property_keys}
     after = ""
     while True:
-        row = connection.execute(sql, (*paths, namespace, domain, after)).fetchone()
-        if not row[0]:
+        # The last name of this chunk; of the last chunk, a text behind all names.
+        row = connection.execute(_LAST, (namespace, domain, after, _CHUNK - 1)).fetchone()
+        last = row[0] if row else "\U0010ffff" * 8192
+        part = (namespace, domain, after, last)
+        joined, others = connection.execute(_NAMES, part).fetchone()
+        if joined is not None:
+            if not others and not property_keys:
+                names.append(_split(joined))
+            else:
+                del joined
+                expanded, values = _expanded(connection.execute(_ALL, part).fetchone(), property_keys)
+                names.append(expanded)
+                for key, column in values.items():
+                    properties[key].append(column)
+        if row is None:
             break
-        bases = _column(row[1], _numbers(row[2]))
-        after = bases[-1].as_py()
-        values = [_column(row[4 + 2 * i], _numbers(row[5 + 2 * i])) for i in range(len(property_keys))]
-        expanded, topic_of = _expanded(bases, row[3])
-        names.append(expanded)
-        for index, column in enumerate(values):
-            properties[index].append(column if topic_of is None else column.take(pa.array(topic_of)))
-        if row[0] < _CHUNK:
-            break
-    return LoadedNames(
-        _concat(names), {key: _concat(parts) for key, parts in zip(property_keys, properties, strict=True)}
+        after = last
+    return LoadedNames(_concat(names), {key: _concat(parts) for key, parts in properties.items()})
+
+
+def _expanded(
+    row: tuple[bytes, bytes, bytes], property_keys: Sequence[str]
+) -> tuple[pa.LargeStringArray, dict[str, pa.LargeStringArray]]:
+    """The names that a chunk of topics is listed by, and the properties of each name."""
+    names, topic_of = expand_listed(_split(row[0]), _split(row[1]))
+    if not property_keys:
+        return names, {}
+    texts = _split(row[2]).dictionary_encode()
+    text_of = texts.indices if topic_of is None else texts.indices.take(pa.array(topic_of))
+    return names, {
+        key: column.take(text_of) for key, column in _values(texts.dictionary, property_keys).items()
+    }
+
+
+def expand_listed(
+    bases: pa.LargeStringArray, listed: pa.LargeStringArray
+) -> tuple[pa.LargeStringArray, _Array | None]:
+    """The names of topics (by base name and compact form), and the row of the topic that each name is of.
+
+    ``None`` for the rows where each topic has its plain name alone.
+    """
+    forms = listed.dictionary_encode()
+    if forms.dictionary.to_pylist() == ["*"]:
+        return bases, None
+    # What each different form stands for: the indices of all forms one behind the other, -1 for the plain name.
+    indices, form_starts = _parsed(forms.dictionary)
+    form_of: _Array = forms.indices.to_numpy()
+    counts = np.diff(form_starts)[form_of]
+    topic_of = np.repeat(np.arange(len(bases)), counts)
+    within = np.arange(len(topic_of)) - np.repeat(np.cumsum(counts) - counts, counts)
+    index = indices[np.repeat(form_starts[form_of], counts) + within]
+    distinct, suffix_of = np.unique(index, return_inverse=True)
+    suffixes = pc.binary_join_element_wise(
+        pa.scalar(PARTITION_SUFFIX, _TEXT), pa.array(distinct).cast(_TEXT), pa.scalar("", _TEXT)
     )
+    suffixes = pc.if_else(pa.array(distinct < 0), pa.scalar("", _TEXT), suffixes)
+    names = pc.binary_join_element_wise(
+        bases.take(pa.array(topic_of)), suffixes.take(pa.array(suffix_of)), pa.scalar("", _TEXT)
+    )
+    return names, topic_of
 
 
-def _property(key: str) -> str:
-    if '"' in key:  # a path cannot name it
-        return "(SELECT value FROM json_each(properties) WHERE key = ?)"
-    return "json_extract(properties, ?)"
+def _parsed(forms: pa.LargeStringArray) -> tuple[_Array, _Array]:
+    """(indices of all forms, where those of each form begin and end), parsed as columns: the forms may be many."""
+    parts = pc.split_pattern(forms, ",")
+    pieces = parts.flatten()
+    plain = pc.equal(pieces, "*").to_numpy(zero_copy_only=False)
+    bounds = pc.split_pattern(
+        pc.if_else(pa.array(plain), pa.scalar("-1", _TEXT), pieces), "-", max_splits=1, reverse=True
+    )
+    offsets = bounds.offsets.to_numpy()
+    texts = bounds.flatten()
+    first_text = texts.take(pa.array(offsets[:-1]))
+    last = texts.take(pa.array(offsets[1:] - 1)).cast(pa.int64()).to_numpy().copy()
+    # "-1" stands for the plain name, and was split in front of its digit as well: "", "1".
+    first = pc.if_else(pa.array(plain), pa.scalar("0", _TEXT), first_text).cast(pa.int64()).to_numpy().copy()
+    first[plain] = last[plain] = -1
+    counts = last - first + 1
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    ends = np.concatenate(([0], np.cumsum(counts)))
+    return np.repeat(first, counts) + within, ends[parts.offsets.to_numpy()]
 
 
-def _argument(key: str) -> str:
-    return key if '"' in key else f'$."{key}"'
+def _values(texts: pa.LargeStringArray, property_keys: Sequence[str]) -> dict[str, pa.LargeStringArray]:
+    """The value of each key in each JSON text, null where it has none."""
+    whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts.cast(pa.string()))
+    source = pa.BufferReader(pc.binary_join(whole, "\n")[0].as_buffer())  # JSON leaves no line feed unescaped
+    table = pyarrow.json.read_json(
+        source,
+        parse_options=pyarrow.json.ParseOptions(
+            explicit_schema=pa.schema([(key, pa.string()) for key in property_keys]),
+            unexpected_field_behavior="ignore",
+        ),
+    )
+    return {key: _concat([chunk.cast(_TEXT) for chunk in table[key].chunks]) for key in property_keys}
 
 
-def _numbers(text: bytes) -> _Array:
-    return np.fromstring(text.decode("ascii"), dtype=np.int64, sep=",")
-
-
-def _column(data: bytes, sizes: _Array) -> pa.LargeStringArray:
-    """Texts of these sizes one behind the other; a size of -1 is a null."""
-    missing = sizes < 0
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(np.where(missing, 0, sizes), out=offsets[1:])
-    column = pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(data))
-    if not missing.any():
-        return column
-    return pc.if_else(pa.array(missing), pa.scalar(None, _TEXT), column)
+def _split(joined: bytes) -> pa.LargeStringArray:
+    """Texts with a NUL between as a column."""
+    data = np.frombuffer(joined, np.uint8)
+    ends = np.flatnonzero(data == 0)
+    offsets = np.empty(len(ends) + 2, np.int64)
+    offsets[0] = 0
+    offsets[1:-1] = ends - np.arange(len(ends))
+    offsets[-1] = len(data) - len(ends)
+    texts = data[data != 0] if len(ends) else data
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(texts))
 
 
 def _concat(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     if not columns:
         return pa.array([], _TEXT)
     return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
-
-
-def _expanded(bases: pa.LargeStringArray, listed: bytes) -> tuple[pa.LargeStringArray, _Array | None]:
-    """The names that the topics are listed by, and the topic of each name (``None``: each topic has its own name)."""
-    if not listed.strip(b";"):
-        return bases, None
-    forms = pc.split_pattern(pa.array([listed.decode("ascii")], _TEXT), ";").flatten().dictionary_encode()
-    codes = forms.indices.to_numpy()
-    indices_of = [
-        np.array([-1, *parsed.indices()] if parsed.plain else list(parsed.indices()), np.int64)
-        for parsed in (Listed.parse(form or "*") for form in forms.dictionary.to_pylist())
-    ]
-    counts = np.array([len(indices) for indices in indices_of])
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    per_topic = counts[codes]
-    topic_of = np.repeat(np.arange(len(bases)), per_topic)
-    first_name = np.cumsum(per_topic) - per_topic
-    within = np.arange(len(topic_of)) - np.repeat(first_name, per_topic)
-    index = np.concatenate(indices_of)[np.repeat(starts[codes], per_topic) + within]
-    numbered = pc.binary_join_element_wise(
-        pa.scalar(PARTITION_SUFFIX, _TEXT), pa.array(index).cast(_TEXT), pa.scalar("", _TEXT)
-    )
-    suffix = pc.if_else(pa.array(index < 0), pa.scalar("", _TEXT), numbered)
-    names = pc.binary_join_element_wise(bases.take(pa.array(topic_of)), suffix, pa.scalar("", _TEXT))
-    return names, topic_of

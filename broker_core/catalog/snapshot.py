@@ -3,102 +3,165 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from broker_core.catalog.change_log import read_catalog_id
 from broker_core.catalog.loading import load_names
-from broker_core.catalog.records import Change
+from broker_core.catalog.properties import properties_text
+from broker_core.catalog.records import CatalogVersion, Change, Changes
 from broker_core.listing import Listing
+from broker_core.listing_memo import Memo
 from broker_core.listing_splice import locate
 from broker_core.name_columns import with_ends
 from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.selection import Selection
 
-__all__ = ["Snapshot", "empty_snapshot", "load_snapshot"]
+__all__ = ["Snapshot", "load_snapshot", "only_mode"]
 
 _NO_VALUE: Final = -1
-#: Selections by properties that one snapshot remembers, and the bytes of each that are worth it.
-_REMEMBERED: Final = 256
-_MOST_REMEMBERED_BYTES: Final = 4 * 1024 * 1024
+#: Of this many topics or fewer, a selection by properties takes well under a millisecond.
+_QUICK_TOPICS: Final = 50_000
+#: So many values that came by changes are looked up besides the columns; with more it is time to read anew.
+_MOST_NEW_VALUES: Final = 50_000
+#: Room for remembered selections; a larger namespace has as much as its columns of codes take.
+_LEAST_REMEMBERED_BYTES: Final = 64 * 1024
+_TEXT: Final = pa.large_string()
 
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _PropertyColumn:
-    """The value of one property for each row of the listing, as a code; ``codes[row]`` is -1 where there is none."""
+    """The value of one property of each row of the listing, as a code; -1 where it has none.
 
-    values: dict[str, int]
+    Codes below ``len(values)`` are positions in ``values``, those above are in ``new_values``.
+    """
+
     codes: _Array
+    values: pa.LargeStringArray
+    new_values: Mapping[str, int]
 
-    def rows_with(self, value: str) -> _Array:
-        code = self.values.get(value)
-        if code is None:
-            return np.zeros(len(self.codes), bool)
-        rows: _Array = self.codes == code
-        return rows
+    def code(self, value: str) -> int:
+        """The code of a value, -1 where no topic ever had it."""
+        new = self.new_values.get(value)
+        if new is not None:
+            return new
+        found: int = pc.index(self.values, pa.scalar(value, _TEXT)).as_py()
+        return found
+
+    def rows_with(self, value: str) -> _Array | None:
+        """Which rows have this value; ``None``: none has."""
+        code = self.code(value)
+        return None if code == _NO_VALUE else self.codes == np.int32(code)
+
+    def moved(
+        self, gone: _Array, put_before: _Array, values_at: Sequence[tuple[int, str | None]]
+    ) -> _PropertyColumn:
+        """Without the rows ``gone``, with a row put in front of each of ``put_before``, then ``values_at`` rows set."""
+        codes = np.insert(np.delete(self.codes, gone), put_before, _NO_VALUE)
+        new_values = dict(self.new_values)
+        for row, value in values_at:
+            code = _NO_VALUE
+            if value is not None:
+                code = new_values.get(value, _NO_VALUE)
+                if code == _NO_VALUE:
+                    code = self.code(value)
+                if code == _NO_VALUE:
+                    code = new_values[value] = len(self.values) + len(new_values)
+            codes[row] = code
+        return _PropertyColumn(codes, self.values, new_values)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.codes.nbytes + self.values.nbytes) + 150 * len(self.new_values)
 
 
 class Snapshot:
     """The topics of a namespace in one mode at one version; immutable, but for what it remembers."""
 
-    def __init__(self, version: int, listing: Listing, properties: Mapping[str, _PropertyColumn]) -> None:
+    def __init__(
+        self, version: CatalogVersion, listing: Listing, columns: Mapping[str, _PropertyColumn] | None = None
+    ) -> None:
         self.version = version
         self.listing = listing
-        self._properties = dict(properties)
-        self._selections: OrderedDict[tuple[tuple[str, str], ...], Selection] = OrderedDict()
+        self._columns = dict(columns or {})
+        codes = sum(int(column.codes.nbytes) for column in self._columns.values())
+        self._selections: Memo[Selection] = Memo(max(codes, _LEAST_REMEMBERED_BYTES) if self._columns else 0)
+
+    @classmethod
+    def of_nothing(
+        cls, catalog_id: str, namespace: NamespaceName, mode: Mode, property_keys: Sequence[str] = ()
+    ) -> Snapshot:
+        """The snapshot of a namespace that never had a topic."""
+        none = _PropertyColumn(np.empty(0, np.int32), pa.array([], _TEXT), {})
+        listing = Listing.from_columns(namespace, mode)
+        return cls(CatalogVersion(catalog_id, 0), listing, dict.fromkeys(property_keys, none))
 
     @property
     def nbytes(self) -> int:
         """Bytes that this holds, the room for what it remembers included."""
-        codes = sum(
-            int(column.codes.nbytes) + 100 * len(column.values) for column in self._properties.values()
+        return (
+            self.listing.nbytes
+            + sum(column.nbytes for column in self._columns.values())
+            + self._selections.limit
         )
-        return self.listing.nbytes + codes + (codes and min(codes, _MOST_REMEMBERED_BYTES))
+
+    @property
+    def worn(self) -> bool:
+        """Whether so much was changed that reading anew is better than moving it once more."""
+        return any(len(column.new_values) > _MOST_NEW_VALUES for column in self._columns.values())
+
+    def worth_moving(self, changes: Changes) -> bool:
+        """Whether :meth:`moved` is less work than reading anew: each changed name costs as much as a hundred topics."""
+        changed = sum(len(change.listed_before) + len(change.listed_after) for change in changes)
+        return changed <= 50 + len(self.listing) // 100
+
+    def selected_now(self, pairs: Mapping[str, str]) -> Selection | None:
+        """The topics that have all of these properties, if that takes no time; else ``None``: see :meth:`select`."""
+        found = self._selections.get(properties_text(pairs))
+        return self.select(pairs) if found is None and len(self.listing) <= _QUICK_TOPICS else found
 
     def select(self, pairs: Mapping[str, str]) -> Selection:
-        """The topics that have all of these properties; ``pairs`` are of selecting keys only, at least one."""
-        key = tuple(sorted(pairs.items()))
-        found = self._selections.get(key)
-        if found is not None:
-            return found
-        keep: _Array | None = None
-        for name, value in key:
-            rows = self._properties[name].rows_with(value)
-            keep = rows if keep is None else keep & rows
-        assert keep is not None
-        selection = self.listing.rows(np.flatnonzero(keep))
-        if selection.remembered_bytes * _REMEMBERED <= _MOST_REMEMBERED_BYTES or not self._selections:
-            self._selections[key] = selection
-            if len(self._selections) > _REMEMBERED:
-                self._selections.popitem(last=False)
+        """The topics that have all of these properties (of selecting keys); any thread may ask."""
+        selection = self._selected(pairs)
+        self._selections.put(properties_text(pairs), selection, selection.remembered_bytes)
         return selection
 
-    def moved(self, version: int, changes: Iterable[Change]) -> Snapshot:
-        """The same after these changes, by splicing columns."""
+    def _selected(self, pairs: Mapping[str, str]) -> Selection:
+        keep: _Array | None = None
+        for key, value in pairs.items():
+            rows = self._columns[key].rows_with(value) if key in self._columns else None
+            if rows is None:
+                return self.listing.rows(np.empty(0, np.int64))
+            keep = rows if keep is None else keep & rows
+        return self.listing.all() if keep is None else self.listing.rows(np.flatnonzero(keep))
+
+    def moved(self, version: CatalogVersion, changes: Iterable[Change]) -> Snapshot:
+        """The same after these changes, oldest first, by splicing columns."""
         mode = self.listing.mode
-        before: dict[
-            str, bool
-        ] = {}  # each name that a change touched, and whether it is listed after all of them
+        listed: dict[str, bool] = {}  # each name that a change touched: is it listed after all of them?
         properties: dict[str, Mapping[str, str]] = {}
         for change in changes:
             if not mode.lists(change.name.domain):
                 continue
+            if not self._columns and change.listed_before == change.listed_after:
+                continue  # other properties, of which none selects
             for name in change.removed:
-                before[name] = False
+                listed[name] = False
             for name in change.listed_after.names(str(change.name)):
-                before[name] = True
+                listed[name] = True
                 properties[name] = change.properties_after
-        removed = [name for name, listed in before.items() if not listed]
-        added = [name for name, listed in before.items() if listed]
-        listing = self.listing.with_changes(removed, added)
-        if not self._properties:
-            return Snapshot(version, listing, {})
+        removed = [name for name, stays in listed.items() if not stays]
+        added = [name for name, stays in listed.items() if stays]
+        listing = self.listing.with_changes(removed, added) if listed else self.listing
+        if not self._columns:
+            return Snapshot(version, listing)
         return Snapshot(version, listing, self._moved_columns(listing, removed, added, properties))
 
     def _moved_columns(
@@ -108,42 +171,48 @@ class Snapshot:
         added: Sequence[str],
         properties: Mapping[str, Mapping[str, str]],
     ) -> dict[str, _PropertyColumn]:
-        gone_rows, found = locate(self.listing, _names(removed))
-        _, present_before = locate(self.listing, _names(added))
-        new_rows, listed = locate(listing, _names(added))  # not listed: a system topic
-        fresh = np.sort(new_rows[listed & ~present_before])
-        moved: dict[str, _PropertyColumn] = {}
-        for key, column in self._properties.items():
-            codes = np.delete(column.codes, gone_rows[found])
-            codes = np.insert(codes, fresh - np.arange(len(fresh)), _NO_VALUE)
-            values = dict(column.values)
-            for name, row, is_listed in zip(added, new_rows.tolist(), listed.tolist(), strict=True):
-                if is_listed:
-                    value = properties[name].get(key)
-                    codes[row] = _NO_VALUE if value is None else values.setdefault(value, len(values))
-            moved[key] = _PropertyColumn(values, codes)
-        return moved
+        gone, was_there = locate(self.listing, pa.array(removed, _TEXT))
+        _, known = locate(self.listing, pa.array(added, _TEXT))
+        rows, shown = locate(listing, pa.array(added, _TEXT))  # not shown: a system topic
+        new_rows = np.sort(rows[shown & ~known])
+        put_before = new_rows - np.arange(len(new_rows))
+        placed = [
+            (name, row)
+            for name, row, is_shown in zip(added, rows.tolist(), shown.tolist(), strict=True)
+            if is_shown
+        ]
+        return {
+            key: column.moved(
+                gone[was_there], put_before, [(row, properties[name].get(key)) for name, row in placed]
+            )
+            for key, column in self._columns.items()
+        }
 
 
-def _names(names: Sequence[str]) -> pa.LargeStringArray:
-    return pa.array(names, pa.large_string())
-
-
-def empty_snapshot(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str]) -> Snapshot:
-    """The snapshot of a namespace that never had a topic."""
-    columns = {key: _PropertyColumn({}, np.empty(0, np.int32)) for key in property_keys}
-    return Snapshot(0, Listing.from_columns(namespace, mode), columns)
+def only_mode(connection: sqlite3.Connection, namespace: NamespaceName) -> Mode | None:
+    """The mode that lists all topics of a namespace, where they are of one domain (or there are none)."""
+    has = "SELECT 1 FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? LIMIT 1"
+    domains = [
+        code for code in range(len(DOMAINS)) if connection.execute(has, (str(namespace), code)).fetchone()
+    ]
+    if len(domains) > 1:
+        return None
+    return Mode.NON_PERSISTENT if domains == [1] else Mode.PERSISTENT
 
 
 def load_snapshot(
-    connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode, property_keys: Sequence[str]
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    mode: Mode,
+    property_keys: Sequence[str] = (),
 ) -> Snapshot:
     """Read a namespace; ``connection`` is within a transaction, so that version and topics are of one state."""
+    catalog_id = read_catalog_id(connection)
     row = connection.execute(
         "SELECT id, version FROM namespaces WHERE name = ?", (str(namespace),)
     ).fetchone()
     if row is None:
-        return empty_snapshot(namespace, mode, property_keys)
+        return Snapshot.of_nothing(catalog_id, namespace, mode, property_keys)
     number, version = row
     loaded = {
         domain: load_names(connection, number, code, property_keys)
@@ -159,17 +228,32 @@ def load_snapshot(
     )
     columns: dict[str, _PropertyColumn] = {}
     if property_keys:
-        full = [with_ends(part.names, f"{domain}://{namespace}/", "") for domain, part in loaded.items()]
-        rows = listing.positions(pa.concat_arrays(full))
-        listed = rows >= 0  # system topics are not
+        names = pa.concat_arrays(
+            [with_ends(part.names, f"{domain}://{namespace}/", "") for domain, part in loaded.items()]
+        )
+        rows = _rows_of(listing, names)
+        del names
         for key in property_keys:
-            values = pa.concat_arrays([part.properties[key] for part in loaded.values()]).dictionary_encode()
-            codes = np.full(len(listing), _NO_VALUE, np.int32)
-            found = values.indices.fill_null(_NO_VALUE).to_numpy(zero_copy_only=False)
-            codes[rows[listed]] = found[listed]
-            columns[key] = _PropertyColumn(
-                {value: code for code, value in enumerate(values.dictionary.to_pylist())}, codes
-            )
+            values = pa.concat_arrays([part.properties.pop(key) for part in loaded.values()])
+            columns[key] = _encoded(values, rows, len(listing))
     # Building needs more than twice what stays: give it back to the system, not to the next build.
     pa.default_memory_pool().release_unused()
-    return Snapshot(int(version), listing, columns)
+    return Snapshot(CatalogVersion(catalog_id, int(version)), listing, columns)
+
+
+def _rows_of(listing: Listing, names: pa.LargeStringArray) -> _Array | None:
+    """The row of each loaded name, -1 for one that is not listed (a system topic); ``None``: each is its own."""
+    if len(listing) == len(names) and listing.names.equals(names):
+        return None
+    return listing.positions(names)
+
+
+def _encoded(values: pa.LargeStringArray, rows: _Array | None, size: int) -> _PropertyColumn:
+    encoded = values.dictionary_encode()
+    found = encoded.indices.fill_null(_NO_VALUE).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    if rows is None:
+        return _PropertyColumn(found, encoded.dictionary, {})
+    codes = np.full(size, _NO_VALUE, np.int32)
+    shown = rows >= 0
+    codes[rows[shown]] = found[shown]
+    return _PropertyColumn(codes, encoded.dictionary, {})

@@ -1,0 +1,84 @@
+"""Noticing changes of the catalogue's file, in microseconds, so that every listing can look.
+
+``PRAGMA data_version`` changes with every commit of another connection, of this process or of another one; the watch
+has a connection of its own that never writes. A file that was put into the place of the one that is open is noticed
+by its inode: SQLite would go on reading the old one.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+
+from broker_core.catalog.change_log import read_version
+from broker_core.catalog.errors import sqlite_errors
+from broker_core.catalog.store import SqliteCatalog
+from broker_core.names import NamespaceName
+
+__all__ = ["FileWatch"]
+
+
+class FileWatch:
+    """Looks at a catalogue's file; on one thread only, and never waiting for anybody."""
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+        self._path = os.fspath(catalog.path)
+        self._data_version = -1
+        #: Counts the states of the file that were noticed: the same number, the same content.
+        self.state = 0
+        self._connection, self._file = self._opened()
+
+    def close(self) -> None:
+        """Close the file; every look fails from then on."""
+        self._connection.close()
+
+    def look(self) -> bool:
+        """Notice what was committed (:attr:`state`); false where the file cannot be looked at, or is another one."""
+        try:
+            if self._identity() != self._file:
+                return False
+            (data_version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        except (OSError, sqlite3.Error):
+            return False
+        if data_version != self._data_version:
+            self._data_version = data_version
+            self.state += 1
+        return True
+
+    def version(self, namespace: NamespaceName) -> int | None:
+        """The number of a namespace's version now, ``None`` where that cannot be read at once."""
+        try:
+            return read_version(self._connection, namespace)
+        except sqlite3.Error:
+            return None
+
+    @property
+    def replaced(self) -> bool:
+        """Whether there is another file in the place of the one that is open, or none."""
+        try:
+            return self._identity() != self._file
+        except OSError:
+            return True
+
+    def reopen(self) -> None:
+        """Look at the file that is there now, after :meth:`SqliteCatalog.reopen`."""
+        connection, file = self._opened()
+        self._connection.close()
+        self._connection, self._file = connection, file
+        self._data_version = -1
+        self.state += 1
+
+    def _identity(self) -> tuple[int, int]:
+        status = os.stat(self._path)  # noqa: PTH116 - a Path would double the time
+        return status.st_dev, status.st_ino
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
+        with sqlite_errors(self._catalog.path):
+            connection = self._catalog.connect(busy_timeout=0.0)
+            try:
+                connection.execute("PRAGMA query_only = ON")
+                return connection, self._identity()
+            except OSError:
+                connection.close()
+                raise sqlite3.OperationalError("the file has gone") from None

@@ -1,0 +1,458 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import io
+import json
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_core.catalog import lister as lister_module
+from broker_core.catalog.change_log import LogBounds
+from broker_core.catalog.import_file import import_topics
+from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.snapshot import Snapshot, load_snapshot
+from broker_core.catalog.store import SqliteCatalog
+from broker_core.errors import ListingFailed, ServerError, TooManyRequests
+from broker_core.listing import Listing
+from broker_core.listing_request import ListingRequest
+from broker_core.listing_result import DefaultLister, TopicListingResult
+from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.permits import PermitBudget
+from broker_core.selection import Selection
+from tests.support.eventually import eventually
+
+NAMESPACE = NamespaceName("a", "b")
+QUESTION = ListingRequest(NAMESPACE)
+MB = 1024 * 1024
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def budget() -> PermitBudget:
+    return PermitBudget(100 * MB, timeout=5)
+
+
+@pytest.fixture
+async def lister(catalog: SqliteCatalog, budget: PermitBudget) -> AsyncIterator[CatalogLister]:
+    made = CatalogLister(catalog, budget, property_keys=("region", "team"))
+    yield made
+    made.close()
+
+
+class Reads:
+    """Counts the snapshots that are read anew or moved, and may hold them up."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.loaded: list[Mode] = []
+        self.moved = 0
+        self.held: threading.Event | None = None
+        self.fail: Exception | None = None
+        load, move = load_snapshot, Snapshot.moved
+
+        def loading(
+            connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode, keys: Any
+        ) -> Snapshot:
+            if self.fail is not None:
+                raise self.fail
+            self.loaded.append(mode)
+            snapshot = load(connection, namespace, mode, keys)
+            if self.held is not None:
+                assert self.held.wait(10)
+            return snapshot
+
+        def moving(snapshot: Snapshot, *arguments: Any) -> Snapshot:
+            self.moved += 1
+            return move(snapshot, *arguments)
+
+        monkeypatch.setattr(lister_module, "load_snapshot", loading)
+        monkeypatch.setattr(Snapshot, "moved", moving)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    return Reads(monkeypatch)
+
+
+def topic(local: str, domain: str = "persistent") -> TopicName:
+    return TopicName(domain, NAMESPACE, local)
+
+
+def bring(catalog: SqliteCatalog, *lines: object, namespace: NamespaceName = NAMESPACE) -> None:
+    import_topics(catalog, namespace, io.BytesIO("\n".join(json.dumps(line) for line in lines).encode()))
+
+
+def names_of(result: TopicListingResult) -> list[str]:
+    topics = result.topics
+    assert isinstance(topics, Listing | Selection)
+    return [str(name).rpartition("/")[2] for name in topics.names.to_pylist()]
+
+
+async def test_it_is_a_default_lister(lister: CatalogLister) -> None:
+    default: DefaultLister = lister
+    assert default.name == "catalog"
+
+
+async def test_the_first_listing_reads_and_the_next_takes_no_waiting(
+    catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
+) -> None:
+    bring(catalog, {"name": "b"}, {"name": "a", "partitions": 2}, {"name": "__change_events"})
+    assert lister.list_now(QUESTION) is None
+    first = await lister.list_topics(QUESTION)
+    assert names_of(first) == ["a-partition-0", "a-partition-1", "b"]
+    assert not first.filtered
+    assert first.version == str(catalog.version(NAMESPACE))
+    again = lister.list_now(QUESTION)
+    assert again is not None
+    assert again.topics is first.topics
+    assert reads.loaded == [Mode.PERSISTENT]
+
+
+async def test_a_namespace_that_never_was_lists_as_empty_at_once(
+    catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
+) -> None:
+    question = ListingRequest(NamespaceName("no", "where"), properties={"region": "eu"})
+    for result in (lister.list_now(question), await lister.list_topics(question)):
+        assert result is not None
+        assert names_of(result) == []
+        assert result.version == f"{catalog.catalog_id}:0"
+    assert reads.loaded == []
+
+
+async def test_the_next_listing_sees_every_change_without_reading_anew(
+    catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
+) -> None:
+    bring(catalog, {"name": "a"})
+    old = await lister.list_topics(QUESTION)
+    with SqliteCatalog(catalog.path) as other_process:
+        other_process.create(topic("b"))
+    assert lister.list_now(QUESTION) is None
+    new = await lister.list_topics(QUESTION)
+    assert names_of(new) == ["a", "b"]
+    assert names_of(old) == ["a"], "who has the old listing keeps it"
+    catalog.delete(topic("a"))
+    assert names_of(await lister.list_topics(QUESTION)) == ["b"]
+    assert (reads.loaded, reads.moved) == ([Mode.PERSISTENT], 2)
+
+
+async def test_a_change_of_another_namespace_costs_one_look(
+    catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
+) -> None:
+    bring(catalog, {"name": "a"})
+    await lister.list_topics(QUESTION)
+    bring(catalog, {"name": "x"}, namespace=NamespaceName("other", "space"))
+    assert lister.list_now(QUESTION) is not None
+    assert len(reads.loaded) == 1
+
+
+async def test_where_the_log_does_not_reach_it_reads_anew(
+    tmp_path: Path, budget: PermitBudget, reads: Reads
+) -> None:
+    with SqliteCatalog(tmp_path / "c.sqlite", log=LogBounds(rows=2)) as catalog:
+        lister = CatalogLister(catalog, budget)
+        bring(catalog, {"name": "a"})
+        await lister.list_topics(QUESTION)
+        bring(catalog, *({"name": f"t{number}"} for number in range(5)))
+        assert len(names_of(await lister.list_topics(QUESTION))) == 6
+        assert (len(reads.loaded), reads.moved) == (2, 0)
+        lister.close()
+
+
+async def test_properties_select_and_others_are_ignored_and_counted(
+    catalog: SqliteCatalog, budget: PermitBudget
+) -> None:
+    bring(
+        catalog,
+        {"name": "a", "partitions": 2, "properties": {"region": "eu", "team": "x"}},
+        {"name": "b", "properties": {"region": "eu", "java": "8"}},
+        {"name": "c"},
+    )
+    ignored: list[int] = []
+    lister = CatalogLister(catalog, budget, property_keys=("region", "team"), on_ignored=ignored.append)
+
+    async def ask(properties: dict[str, str]) -> list[str]:
+        question = ListingRequest(NAMESPACE, properties=properties)
+        answer = lister.list_now(question) or await lister.list_topics(question)
+        return names_of(answer)
+
+    assert await ask({"region": "eu"}) == ["a-partition-0", "a-partition-1", "b"]
+    assert await ask({"region": "eu", "team": "x"}) == ["a-partition-0", "a-partition-1"]
+    assert await ask({"region": "us"}) == []
+    assert ignored == []
+    assert await ask({"region": "eu", "java": "17", "os": "linux"}) == ["a-partition-0", "a-partition-1", "b"]
+    assert await ask({"java": "8"}) == ["a-partition-0", "a-partition-1", "b", "c"]
+    assert ignored == [2, 1]
+    lister.close()
+
+
+async def test_a_large_selection_is_made_in_a_thread_and_remembered(
+    catalog: SqliteCatalog, lister: CatalogLister, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker_core.catalog.snapshot._QUICK_TOPICS", 0)
+    bring(catalog, {"name": "a", "properties": {"region": "eu"}}, {"name": "b"})
+    question = ListingRequest(NAMESPACE, properties={"region": "eu"})
+    await lister.list_topics(QUESTION)
+    assert lister.list_now(question) is None
+    answer = await lister.list_topics(question)
+    assert names_of(answer) == ["a"]
+    again = lister.list_now(question)
+    assert again is not None
+    assert again.topics is answer.topics
+
+
+async def test_topics_of_one_domain_are_listed_once_for_both_modes(
+    catalog: SqliteCatalog, lister: CatalogLister, budget: PermitBudget, reads: Reads
+) -> None:
+    bring(catalog, {"name": "a"})
+    everything = ListingRequest(NAMESPACE, Mode.ALL)
+    one = await lister.list_topics(QUESTION)
+    used = budget.acquired
+    other = await lister.list_topics(everything)
+    assert other.topics is one.topics
+    assert budget.acquired == used
+    assert reads.loaded == [Mode.PERSISTENT]
+
+    catalog.create(topic("n", "non-persistent"))
+    assert names_of(await lister.list_topics(everything)) == ["n", "a"]
+    assert names_of(await lister.list_topics(QUESTION)) == ["a"]
+    assert names_of(await lister.list_topics(ListingRequest(NAMESPACE, Mode.NON_PERSISTENT))) == ["n"]
+
+
+async def test_many_that_ask_at_once_wait_for_one_read(
+    catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
+) -> None:
+    bring(catalog, {"name": "a"})
+    reads.held = threading.Event()
+    asking = [asyncio.create_task(lister.list_topics(QUESTION)) for _ in range(50)]
+    await eventually(lambda: reads.loaded)
+    asking[0].cancel()
+    reads.held.set()
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+    assert isinstance(answers[0], asyncio.CancelledError), "who goes away ends nothing for the others"
+    assert [names_of(answer) for answer in answers[1:] if not isinstance(answer, BaseException)] == [
+        ["a"]
+    ] * 49
+    assert len(reads.loaded) == 1
+
+
+async def test_who_asks_after_a_change_does_not_get_what_was_read_before_it(
+    catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
+) -> None:
+    bring(catalog, {"name": "a"})
+    reads.held = threading.Event()
+    early = asyncio.create_task(lister.list_topics(QUESTION))
+    await eventually(lambda: reads.loaded)  # it has read version 1 and is held up
+    catalog.create(topic("b"))
+    late = asyncio.create_task(lister.list_topics(QUESTION))
+    await asyncio.sleep(0)
+    reads.held.set()
+    assert names_of(await late) == ["a", "b"]
+    assert names_of(await early) in (["a"], ["a", "b"])
+
+
+async def test_a_failure_is_told_to_all_who_wait_and_forgotten(
+    catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
+) -> None:
+    bring(catalog, {"name": "a"})
+    reads.fail = sqlite3.DatabaseError("database disk image is malformed")
+    for answer in await asyncio.gather(
+        *(lister.list_topics(QUESTION) for _ in range(3)), return_exceptions=True
+    ):
+        assert isinstance(answer, ListingFailed)
+        assert answer.code is ServerError.MetadataError
+        assert "Cannot read the catalogue: The catalogue" in answer.message
+    reads.fail = None
+    assert names_of(await lister.list_topics(QUESTION)) == ["a"]
+
+
+async def test_another_file_in_its_place_is_seen_by_the_next_listing(
+    catalog: SqliteCatalog, lister: CatalogLister, budget: PermitBudget
+) -> None:
+    bring(catalog, {"name": "ours"})
+    old = await lister.list_topics(QUESTION)
+    other = catalog.path.with_name("other.sqlite")
+    with SqliteCatalog(other) as made:
+        made.create(topic("theirs"))
+        connection = made.connect()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+    for leftover in catalog.path.parent.glob("c.sqlite-*"):
+        leftover.unlink()
+    other.rename(catalog.path)
+
+    assert lister.list_now(QUESTION) is None
+    new = await lister.list_topics(QUESTION)
+    assert names_of(new) == ["theirs"]
+    assert new.version != old.version, "the same number, of another catalogue"
+
+
+async def test_a_catalogue_that_went_is_a_failure_not_an_empty_listing(
+    catalog: SqliteCatalog, lister: CatalogLister
+) -> None:
+    bring(catalog, {"name": "a"})
+    await lister.list_topics(QUESTION)
+    catalog.path.unlink()
+    assert lister.list_now(QUESTION) is None
+    with pytest.raises(ListingFailed, match=r"There is no catalogue .*c\.sqlite"):
+        await lister.list_topics(QUESTION)
+    with pytest.raises(ListingFailed):
+        await lister.list_topics(ListingRequest(NamespaceName("no", "where")))
+
+
+# -- memory
+
+
+async def settled(budget: PermitBudget, expected: Callable[[int], bool]) -> None:
+    def at_last() -> bool:
+        gc.collect()
+        return expected(budget.acquired)
+
+    await eventually(at_last)
+
+
+def spaces(catalog: SqliteCatalog, count: int, topics: int = 10) -> list[ListingRequest]:
+    questions = []
+    for number in range(count):
+        namespace = NamespaceName("many", f"n{number}")
+        bring(catalog, *({"name": f"topic-{index}"} for index in range(topics)), namespace=namespace)
+        questions.append(ListingRequest(namespace))
+    return questions
+
+
+async def test_least_used_snapshots_make_room(catalog: SqliteCatalog, reads: Reads) -> None:
+    questions = spaces(catalog, 4)
+    probe = CatalogLister(catalog, budget := PermitBudget(0))
+    await probe.list_topics(questions[0])
+    size = next(iter(probe._kept.values())).snapshot.nbytes
+    probe.close()
+    assert budget.acquired == 0
+
+    budget = PermitBudget(size * 3 + size // 2)
+    lister = CatalogLister(catalog, budget)
+    for question in questions[:3]:
+        await lister.list_topics(question)
+    assert lister.list_now(questions[0]) is not None
+    await lister.list_topics(questions[3])
+    assert [lister.list_now(question) is not None for question in questions] == [True, False, True, True]
+    assert budget.acquired <= budget.maximum
+    lister.close()
+    await settled(budget, lambda acquired: acquired == 0)
+
+
+async def test_what_a_request_still_has_is_counted_until_it_lets_go(
+    catalog: SqliteCatalog, lister: CatalogLister, budget: PermitBudget
+) -> None:
+    bring(catalog, *({"name": f"topic-{number}"} for number in range(100)))
+    pinned: TopicListingResult | None = await lister.list_topics(QUESTION)
+    one = budget.acquired
+    assert one > 0
+    catalog.create(topic("new"))
+    await lister.list_topics(QUESTION)
+    assert budget.acquired >= 2 * one, "the old listing and the new one"
+    assert pinned is not None
+    del pinned
+    await settled(budget, lambda acquired: acquired < 2 * one)
+
+
+async def test_an_old_listing_goes_by_itself(
+    catalog: SqliteCatalog, lister: CatalogLister, budget: PermitBudget
+) -> None:
+    bring(catalog, *({"name": f"topic-{number}", "properties": {"region": "eu"}} for number in range(100)))
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(20):
+            for properties in ({}, {"region": "eu"}):
+                question = ListingRequest(NAMESPACE, properties=properties)
+                answer = lister.list_now(question) or await lister.list_topics(question)
+                assert len(answer.topics) == 100 + number * (not properties)
+                del answer
+            catalog.create(topic(f"new-{number}"))
+        first = next(iter(lister._kept.values())).snapshot.nbytes
+        await eventually(lambda: budget.acquired <= first + 100_000, what="only one listing in memory")
+    finally:
+        gc.enable()
+
+
+async def test_memory_that_clients_hold_is_waited_for_and_then_an_error(
+    catalog: SqliteCatalog, reads: Reads
+) -> None:
+    questions = spaces(catalog, 2, topics=100)
+    budget = PermitBudget(0)
+    probe = CatalogLister(catalog, budget)
+    await probe.list_topics(questions[0])
+    size = next(iter(probe._kept.values())).snapshot.nbytes
+    probe.close()
+
+    budget = PermitBudget(size * 3 // 2, timeout=0.05)
+    lister = CatalogLister(catalog, budget)
+    pinned: TopicListingResult | None = await lister.list_topics(questions[0])
+    with pytest.raises(TooManyRequests, match="snapshot memory"):
+        await lister.list_topics(questions[1])
+    budget.timeout = 10
+    waiting = asyncio.create_task(lister.list_topics(questions[1]))
+    await eventually(lambda: budget.queue_size)
+    assert pinned is not None
+    del pinned
+    assert len((await waiting).topics) == 100
+    lister.close()
+
+
+async def test_a_namespace_that_does_not_fit_still_lists_one_at_a_time(
+    catalog: SqliteCatalog, reads: Reads
+) -> None:
+    small, large = spaces(catalog, 1)[0], QUESTION
+    bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(5000)))
+    budget = PermitBudget(400_000, timeout=10)
+    lister = CatalogLister(catalog, budget)
+    await lister.list_topics(small)
+    first: TopicListingResult | None = await lister.list_topics(large)
+    assert first is not None
+    assert len(first.topics) == 5000
+    assert lister.list_now(large) is None, "it is not kept"
+    assert lister.list_now(small) is not None, "and throws nobody out"
+    loaded = len(reads.loaded)
+    waiting = [asyncio.create_task(lister.list_topics(large)) for _ in range(5)]
+    await eventually(lambda: lister._large_lane.queue_size)
+    assert len(reads.loaded) == loaded, "the last one is still in memory"
+    del first
+    answers = await asyncio.gather(*waiting)
+    assert {len(answer.topics) for answer in answers} == {5000}
+    assert len({id(answer.topics) for answer in answers}) == 1
+    assert len(reads.loaded) == loaded + 1
+    del answers, waiting
+    catalog.create(topic("one-more"))
+    assert len((await lister.list_topics(large)).topics) == 5001
+    lister.close()
+
+
+async def test_a_namespace_that_shrank_is_kept_again(catalog: SqliteCatalog, reads: Reads) -> None:
+    bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(3000)))
+    lister = CatalogLister(catalog, PermitBudget(400_000, timeout=10))
+    assert len((await lister.list_topics(QUESTION)).topics) == 3000
+    with catalog.changing(NAMESPACE) as (connection, change):
+        connection.execute("DELETE FROM topics WHERE base > 'topic-000009'")
+        change.leave_gap()
+    assert len((await lister.list_topics(QUESTION)).topics) == 10
+    assert lister.list_now(QUESTION) is not None
+    lister.close()
+
+
+async def test_closing_twice_is_once(catalog: SqliteCatalog, budget: PermitBudget) -> None:
+    lister = CatalogLister(catalog, budget)
+    bring(catalog, {"name": "a"})
+    await lister.list_topics(QUESTION)
+    lister.close()
+    lister.close()
+    assert lister.list_now(QUESTION) is None
+    await settled(budget, lambda acquired: acquired == 0)
