@@ -2,8 +2,8 @@
 
 Theory of operation. A call is work of its own: a task for an ``async`` hook, a thread of the plugin's for a plain one.
 The caller waits for it, up to the deadline; then it cancels the work and goes on, whether or not the work ends. Work
-that goes on after its deadline is *abandoned*: it is kept in a set, so that it is not collected while it runs, and
-counted; beyond a limit the plugin is not called any more until some of it has ended. Everything that the work raises
+that goes on after its deadline is *abandoned*: it is kept and counted; beyond a limit the plugin is not called any
+more until some of it has ended. Everything that the work raises
 becomes a :class:`PluginFailed`, but what it got from ``request.reserve()``: that is the broker's own answer.
 """
 
@@ -20,6 +20,7 @@ import structlog
 
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing_request import ListingRequest
+from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.breaker import Admission, BreakerState, CircuitBreaker
 from broker_core.plugins.deadline import Deadline
 from broker_core.plugins.failures import PluginFailed
@@ -31,7 +32,7 @@ __all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller", "contained", "plain"
 
 log = structlog.get_logger(__name__)
 
-#: Tasks past their deadline that one hook may leave behind; more, and it is not called.
+#: Tasks past their deadline that one plugin may leave behind; more, and it is not called.
 ABANDONED_TASKS: Final = 100
 #: At most one line of the log for each hook in so many seconds.
 _LOG_EVERY: Final = 1.0
@@ -80,6 +81,7 @@ class HookCaller:
         plugin: LoadedPlugin,
         hook: str,
         threads: PluginThreads,
+        abandoned: Abandoned,
         *,
         on_call: CallObserver | None = None,
         breaker: CircuitBreaker | None = None,
@@ -97,14 +99,9 @@ class HookCaller:
         self._deadline = plugin.options.deadline
         self._threads = threads
         self._on_call = on_call
-        self._tasks: set[asyncio.Future[Any]] = set()
+        self._left = abandoned
         self._next_log = 0.0
         self._not_logged = 0
-
-    @property
-    def abandoned(self) -> int:
-        """Calls that still run, though their deadline has passed or their request is gone."""
-        return len(self._tasks)
 
     async def call(
         self, request: ListingRequest, check: Check, accept: Accept | None = None, **extra: object
@@ -153,7 +150,6 @@ class HookCaller:
         return {
             "breaker": self.breaker.state.name.lower(),
             "breaker_opened": self.breaker.opened,
-            "abandoned": self.abandoned,
             **self.statistics.describe(),
         }
 
@@ -165,10 +161,10 @@ class HookCaller:
         extra: Mapping[str, object],
     ) -> Any:
         """The result of the work, within the deadline."""
-        if len(self._tasks) >= ABANDONED_TASKS:
+        if len(self._left) >= ABANDONED_TASKS:
             raise PluginFailed(
                 self.name,
-                f"is not asked for now: {len(self._tasks)} of its calls are past their deadline and still run",
+                f"is not asked for now: {len(self._left)} of its calls are past their deadline and still run",
                 reason="plugin_threads",
             )
         asked = deadline.request(request)
@@ -201,10 +197,10 @@ class HookCaller:
         try:
             in_time = await deadline.wait(work)
         except asyncio.CancelledError:
-            self._abandon(work)
+            self._left.leave(work)
             raise
         if not in_time:
-            self._abandon(work)
+            self._left.leave(work)
             raise PluginFailed(
                 self.name, f"did not answer within {self._deadline:g} s", reason="plugin_deadline"
             )
@@ -233,16 +229,6 @@ class HookCaller:
             reason="plugin_error",
             detail=f"plugin {self.name!r} failed: {kind}: {error}",
         )
-
-    def _abandon(self, work: asyncio.Future[Any]) -> None:
-        self._tasks.add(work)
-        work.add_done_callback(self._ended_late)
-        work.cancel()
-
-    def _ended_late(self, work: asyncio.Future[Any]) -> None:
-        self._tasks.discard(work)
-        if not work.cancelled():
-            work.exception()  # nobody waits for it; asyncio must not report it as forgotten
 
     def _not_called(self, reason: str, message: str) -> PluginFailed:
         failure = PluginFailed(self.name, message, reason=reason)

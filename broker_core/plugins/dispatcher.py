@@ -21,6 +21,7 @@ from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind, TopicListingResult
 from broker_core.names import NamespaceName
+from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import CallObserver, HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed
 from broker_core.plugins.lifecycle import shut_down, start_up
@@ -81,12 +82,18 @@ class Dispatcher:
     def __init__(self, registry: PluginRegistry, *, on_call: CallObserver | None = None) -> None:
         self.registry = registry
         self._threads = {plugin.name: PluginThreads(plugin.name) for plugin in registry}
+        self._abandoned = {plugin.name: Abandoned(plugin.name) for plugin in registry}
         self._callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
         for plugin in registry:
             for hook in (_LIST, _VISIBLE, _SERVED):
                 if hook in plugin.implementations:
-                    caller = HookCaller(plugin, hook, self._threads[plugin.name], on_call=on_call)
-                    self._callers[plugin.name][hook] = caller
+                    self._callers[plugin.name][hook] = HookCaller(
+                        plugin,
+                        hook,
+                        self._threads[plugin.name],
+                        self._abandoned[plugin.name],
+                        on_call=on_call,
+                    )
         self._observers = [
             (plugin, Observer(self._callers[plugin.name][_SERVED]))
             for plugin in registry
@@ -206,7 +213,7 @@ class Dispatcher:
             log.warning(warning)
         for plugin in self.registry:
             try:
-                await start_up(plugin, broker, self._threads[plugin.name])
+                await start_up(plugin, broker, self._threads[plugin.name], self._abandoned[plugin.name])
             except BaseException:
                 await self.shutdown()
                 raise
@@ -218,7 +225,8 @@ class Dispatcher:
             await asyncio.gather(*(observer.close(timeout=1.0) for _, observer in self._observers))
         while self._started:
             plugin = self._started.pop()
-            await shut_down(plugin, self._threads[plugin.name])
+            await shut_down(plugin, self._threads[plugin.name], self._abandoned[plugin.name])
+        await asyncio.gather(*(abandoned.end() for abandoned in self._abandoned.values()))
         for threads in self._threads.values():
             threads.close()
 
@@ -232,11 +240,8 @@ class Dispatcher:
             if worst:
                 entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
             entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
-            entry["threads"] = {
-                "busy": threads.busy,
-                "waiting": threads.waiting,
-                "abandoned": threads.abandoned,
-            }
+            entry["threads"] = {"busy": threads.busy, "waiting": threads.waiting}
+            entry["abandoned_calls"] = threads.abandoned + len(self._abandoned[entry["name"]])
             entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
         return described
 
@@ -250,8 +255,7 @@ class Dispatcher:
     def abandoned_calls(self) -> dict[str, int]:
         """For metrics: calls of each plugin that still run though nobody waits for them any more."""
         return {
-            name: self._threads[name].abandoned + sum(caller.abandoned for caller in callers.values())
-            for name, callers in self._callers.items()
+            name: threads.abandoned + len(self._abandoned[name]) for name, threads in self._threads.items()
         }
 
     def passed_over(self) -> dict[str, int]:

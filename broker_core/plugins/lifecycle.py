@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import structlog
 
+from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import contained, plain
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.registry import LoadedPlugin
@@ -29,26 +30,37 @@ class _HookFailed(Exception):
 
 
 async def start_up(
-    plugin: LoadedPlugin, broker: object, threads: PluginThreads, timeout: float = STARTUP_TIMEOUT
+    plugin: LoadedPlugin,
+    broker: object,
+    threads: PluginThreads,
+    abandoned: Abandoned,
+    timeout: float = STARTUP_TIMEOUT,
 ) -> None:
     """Call ``broker_core_startup``. Raises :exc:`PluginLoadError` for whatever goes wrong."""
     values = {"broker": broker, "settings": plugin.options.settings}
     try:
-        await _call(plugin, "broker_core_startup", values, threads, timeout)
+        await _call(plugin, "broker_core_startup", values, threads, abandoned, timeout)
     except _HookFailed as error:
         raise PluginLoadError(plugin.name, plugin.origin, f"did not start: {error}") from error.__cause__
 
 
-async def shut_down(plugin: LoadedPlugin, threads: PluginThreads, timeout: float = SHUTDOWN_TIMEOUT) -> None:
+async def shut_down(
+    plugin: LoadedPlugin, threads: PluginThreads, abandoned: Abandoned, timeout: float = SHUTDOWN_TIMEOUT
+) -> None:
     """Call ``broker_core_shutdown``; a failure is logged, since the broker stops anyway."""
     try:
-        await _call(plugin, "broker_core_shutdown", {}, threads, timeout)
+        await _call(plugin, "broker_core_shutdown", {}, threads, abandoned, timeout)
     except _HookFailed as error:
         log.warning("plugin did not shut down", plugin=plugin.name, error=str(error))
 
 
 async def _call(
-    plugin: LoadedPlugin, hook: str, values: dict[str, Any], threads: PluginThreads, timeout: float
+    plugin: LoadedPlugin,
+    hook: str,
+    values: dict[str, Any],
+    threads: PluginThreads,
+    abandoned: Abandoned,
+    timeout: float,
 ) -> None:
     implementation = plugin.implementations.get(hook)
     if implementation is None:
@@ -64,19 +76,20 @@ async def _call(
         except ThreadsFull as full:
             raise _HookFailed(f"no free thread: {full}") from full
     ends = loop.time() + timeout
-    answer = await _within(work, ends - loop.time(), timeout)
+    answer = await _within(work, ends, abandoned, timeout)
     if inspect.isawaitable(answer):
-        await _within(loop.create_task(contained(lambda: answer, {})), ends - loop.time(), timeout)
+        await _within(loop.create_task(contained(lambda: answer, {})), ends, abandoned, timeout)
 
 
-async def _within(work: asyncio.Future[Any], seconds: float, timeout: float) -> Any:
+async def _within(work: asyncio.Future[Any], ends: float, abandoned: Abandoned, timeout: float) -> Any:
+    left = max(ends - asyncio.get_running_loop().time(), 0.0)
     try:
-        done, _ = await asyncio.wait([work], timeout=max(seconds, 0.0))
+        done, _ = await asyncio.wait([work], timeout=left)
     except asyncio.CancelledError:
-        _give_up(work)
+        abandoned.leave(work)
         raise
     if not done:
-        _give_up(work)
+        abandoned.leave(work)
         raise _HookFailed(f"not within {timeout:g} s")
     if work.cancelled():
         raise _HookFailed("CancelledError")
@@ -84,18 +97,3 @@ async def _within(work: asyncio.Future[Any], seconds: float, timeout: float) -> 
     if error is not None:
         raise _HookFailed(f"{type(plain(error)).__name__}: {plain(error)}") from plain(error)
     return work.result()
-
-
-#: Work that was given up and may still run, kept so that it is not collected meanwhile.
-_given_up: set[asyncio.Future[Any]] = set()
-
-
-def _give_up(work: asyncio.Future[Any]) -> None:
-    def ended(work: asyncio.Future[Any]) -> None:
-        _given_up.discard(work)
-        if not work.cancelled():
-            work.exception()
-
-    _given_up.add(work)
-    work.add_done_callback(ended)
-    work.cancel()

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing_request import ListingRequest
+from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.breaker import BreakerState, CircuitBreaker
 from broker_core.plugins.caller import ABANDONED_TASKS, HookCaller, contained, plain
 from broker_core.plugins.failures import PluginFailed
@@ -25,7 +26,9 @@ HOOK = "broker_core_list_topics"
 
 def caller(function: Callable[..., Any], *, cooldown: float = 5.0, **table: object) -> HookCaller:
     plugin = loaded(PluginOf(list_topics=function), **table)
-    return HookCaller(plugin, HOOK, PluginThreads("p"), breaker=CircuitBreaker(cooldown=cooldown))
+    return HookCaller(
+        plugin, HOOK, PluginThreads("p"), Abandoned("p"), breaker=CircuitBreaker(cooldown=cooldown)
+    )
 
 
 def anything(answer: object, request: ListingRequest) -> tuple[object, str]:
@@ -67,7 +70,11 @@ async def test_the_observer_is_told_of_each_call() -> None:
 
     plugin = loaded(PluginOf(list_topics=function))
     ask = HookCaller(
-        plugin, HOOK, PluginThreads("p"), on_call=lambda p, h, a, s: calls.append((p, h, a, s is not None))
+        plugin,
+        HOOK,
+        PluginThreads("p"),
+        Abandoned("p"),
+        on_call=lambda p, h, a, s: calls.append((p, h, a, s is not None)),
     )
     for _ in range(6):
         await fails(ask)
@@ -158,7 +165,7 @@ async def test_a_hanging_function_meets_its_deadline() -> None:
     failure = await fails(ask)
     assert (str(failure), failure.reason) == ("plugin 'p' did not answer within 0.02 s", "plugin_deadline")
     await asyncio.wait_for(cancelled.wait(), 5)
-    await eventually(lambda: ask.abandoned == 0)
+    await eventually(lambda: not len(ask._left))
 
 
 async def test_a_function_that_swallows_its_cancellation_holds_nobody() -> None:
@@ -176,9 +183,9 @@ async def test_a_function_that_swallows_its_cancellation_holds_nobody() -> None:
     for _ in range(3):
         assert (await fails(ask)).reason == "plugin_deadline"
     gc.collect()  # the tasks are kept, though nobody waits for them
-    assert ask.abandoned == ask.describe()["abandoned"] == 3
+    assert len(ask._left) == 3
     end.set()
-    await eventually(lambda: ask.abandoned == 0)
+    await eventually(lambda: not len(ask._left))
 
 
 async def test_a_plugin_that_leaves_too_much_behind_is_not_called() -> None:
@@ -198,6 +205,7 @@ async def test_a_plugin_that_leaves_too_much_behind_is_not_called() -> None:
         loaded(PluginOf(list_topics=function), deadline=0.001),
         HOOK,
         PluginThreads("p"),
+        Abandoned("p"),
         breaker=CircuitBreaker(threshold=10_000),
     )
     for _ in range(ABANDONED_TASKS):
@@ -206,13 +214,15 @@ async def test_a_plugin_that_leaves_too_much_behind_is_not_called() -> None:
     assert (failure.reason, calls) == ("plugin_threads", ABANDONED_TASKS)
     assert "100 of its calls are past their deadline" in str(failure)
     end.set()
-    await eventually(lambda: ask.abandoned == 0)
+    await eventually(lambda: not len(ask._left))
 
 
 async def test_threads_that_hang_are_a_failure_at_once() -> None:
     gate = threading.Event()
     threads = PluginThreads("p", size=2)
-    ask = HookCaller(loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline="20ms"), HOOK, threads)
+    ask = HookCaller(
+        loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline="20ms"), HOOK, threads, Abandoned("p")
+    )
     assert [(await fails(ask)).reason for _ in range(3)] == [
         "plugin_deadline",
         "plugin_deadline",
@@ -227,7 +237,10 @@ async def test_calls_that_wait_for_hanging_threads_fail_with_them() -> None:
     gate = threading.Event()
     threads = PluginThreads("p", size=1)
     plugin = loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline="50ms")
-    slow, quick = HookCaller(plugin, HOOK, threads), HookCaller(plugin, HOOK, threads)
+    slow, quick = (
+        HookCaller(plugin, HOOK, threads, Abandoned("p")),
+        HookCaller(plugin, HOOK, threads, Abandoned("p")),
+    )
     quick._deadline = 30.0
     reasons = [failure.reason for failure in await asyncio.gather(fails(slow), fails(quick))]
     assert reasons == ["plugin_deadline", "plugin_threads"]

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
+from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.lifecycle import shut_down, start_up
 from broker_core.plugins.threads import PluginThreads
@@ -35,10 +36,15 @@ async def test_startup_gets_the_broker_and_the_settings() -> None:
 
     broker = object()
     for function in (later, plain, passes_on):
-        await start_up(loaded(PluginOf(startup=function, settings=lambda: Own)), broker, PluginThreads("p"))
+        await start_up(
+            loaded(PluginOf(startup=function, settings=lambda: Own)),
+            broker,
+            PluginThreads("p"),
+            Abandoned("p"),
+        )
     assert seen == [broker, Own(), Own(), broker, Own()]
-    await start_up(loaded(PluginOf()), broker, PluginThreads("p"))
-    await shut_down(loaded(PluginOf()), PluginThreads("p"))
+    await start_up(loaded(PluginOf()), broker, PluginThreads("p"), Abandoned("p"))
+    await shut_down(loaded(PluginOf()), PluginThreads("p"), Abandoned("p"))
 
 
 def failing(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -57,7 +63,7 @@ def failing(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any
 async def test_a_failed_start_names_the_plugin_and_why(error: BaseException) -> None:
     for function in failing(error):
         with pytest.raises(PluginLoadError) as caught:
-            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"))
+            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"), Abandoned("p"))
         assert str(caught.value) == f"plugin 'p' did not start: {type(error).__name__}: no database"
         assert caught.value.__cause__ is error
 
@@ -73,10 +79,10 @@ async def test_a_start_that_hangs_is_given_up() -> None:
 
     for function in (later, lambda: gate.wait(30)):
         with pytest.raises(PluginLoadError, match=r"did not start: not within 0\.02 s"):
-            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"), 0.02)
+            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"), Abandoned("p"), 0.02)
     gate.set()
     with pytest.raises(PluginLoadError, match="did not start: CancelledError"):
-        await start_up(loaded(PluginOf(startup=cancels_itself)), None, PluginThreads("p"))
+        await start_up(loaded(PluginOf(startup=cancels_itself)), None, PluginThreads("p"), Abandoned("p"))
 
 
 async def test_a_start_can_be_cancelled() -> None:
@@ -88,7 +94,9 @@ async def test_a_start_can_be_cancelled() -> None:
         finally:
             ended.set()
 
-    starting = asyncio.create_task(start_up(loaded(PluginOf(startup=later)), None, PluginThreads("p")))
+    starting = asyncio.create_task(
+        start_up(loaded(PluginOf(startup=later)), None, PluginThreads("p"), Abandoned("p"))
+    )
     for _ in range(3):
         await asyncio.sleep(0)
     starting.cancel()
@@ -103,10 +111,10 @@ async def test_a_failed_end_is_only_logged() -> None:
 
     with capture_logs() as logs:
         for function in (*failing(ValueError("x")), later):
-            await shut_down(loaded(PluginOf(shutdown=function)), PluginThreads("p"), 0.02)
+            await shut_down(loaded(PluginOf(shutdown=function)), PluginThreads("p"), Abandoned("p"), 0.02)
         closed = PluginThreads("p")
         closed.close()
-        await shut_down(loaded(PluginOf(shutdown=lambda: None)), closed)
+        await shut_down(loaded(PluginOf(shutdown=lambda: None)), closed, Abandoned("p"))
     assert [entry["error"] for entry in logs] == [
         "ValueError: x",
         "ValueError: x",
