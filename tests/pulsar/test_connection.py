@@ -250,7 +250,7 @@ async def test_too_many_or_too_large_properties(properties: dict[str, str]) -> N
 
 
 def _of_broker(name: str, request_id: int) -> BaseCommand:
-    command = BaseCommand(type=BaseCommand.DESCRIPTOR.fields_by_name[name].number)
+    command = BaseCommand(type=BaseCommand.Type.ValueType(BaseCommand.DESCRIPTOR.fields_by_name[name].number))
     body = getattr(command, name)
     for field in body.DESCRIPTOR.fields:
         if field.is_required:
