@@ -1,6 +1,7 @@
 """`make bench`: ask broker-core, and with BENCH_PEER=1 a real Pulsar broker, the same questions with the same client.
 
-Each option has an environment variable, for `make bench`: BENCH_SIZES=10000,100000 BENCH_RUNS=3 BENCH_PEER=1.
+Each option has an environment variable, for `make bench`: BENCH_SIZES=10000,100000 BENCH_RUNS=3 BENCH_PEER=1
+BENCH_SECONDS=1 BENCH_CROWD=1 BENCH_OUTPUT=bench-results.json.
 """
 
 from __future__ import annotations
@@ -28,8 +29,6 @@ from tests.benchmarks.subject import Effort, Figures, capacity, check_answers, r
 from tests.benchmarks.wire_client import RawClient, get_topics_frame
 from tests.interop.pulsar_peer import PeerUnavailable, PulsarBroker
 
-_OURS = Effort(seconds=1.0, at_least=5, warm=5)
-
 
 def main() -> None:
     """Measure and report."""
@@ -52,12 +51,12 @@ def main() -> None:
                 catalogue = make_catalogue(work / str(size), size)
                 subjects["import_seconds"] = catalogue.import_seconds
                 subjects["broker-core"] = summarize(
-                    [_run_ours(catalogue, run) for run in range(options.runs)]
+                    [_run_ours(catalogue, options.seconds, run) for run in range(options.runs)]
                 )
                 if options.crowd and size == max(options.sizes):
                     results["crowd"] = _crowd(catalogue)
             if broker is not None:
-                subjects["pulsar"] = summarize(_run_broker(broker, size, options.runs))
+                subjects["pulsar"] = summarize(_run_broker(broker, size, options.seconds, options.runs))
             elif recorded is not None and str(size) in recorded["sizes"]:
                 subjects["pulsar"] = recorded["sizes"][str(size)]["pulsar"]
             results["sizes"][str(size)] = subjects
@@ -67,7 +66,7 @@ def main() -> None:
     print(f"\n{options.output}")
 
 
-def _run_ours(catalogue: Catalogue, run: int) -> dict[str, Any]:
+def _run_ours(catalogue: Catalogue, seconds: float, run: int) -> dict[str, Any]:
     size = catalogue.size
     _say(f"{size:,} topics: broker-core, run {run + 1}")
     about = Questions(size)
@@ -80,7 +79,9 @@ def _run_ours(catalogue: Catalogue, run: int) -> dict[str, Any]:
             "first request after the start (prefix)": _seconds(client, prefix),
         }
         expected = check_answers(served.address, size)
-        figures: Figures = run_questions(served.address, served.pid, size, expected, _OURS)
+        figures: Figures = run_questions(
+            served.address, served.pid, size, expected, Effort(seconds=seconds, at_least=5, warm=5)
+        )
         catalogue.create_topic("one-more")
         cold["first request after a topic was created (prefix)"] = _seconds(client, prefix)
         catalogue.delete_topic("one-more")
@@ -90,16 +91,17 @@ def _run_ours(catalogue: Catalogue, run: int) -> dict[str, Any]:
     return asdict(figures)
 
 
-def _run_broker(broker: PulsarBroker, size: int, runs: int) -> list[dict[str, Any]]:
+def _run_broker(broker: PulsarBroker, size: int, seconds: float, runs: int) -> list[dict[str, Any]]:
     address = ("127.0.0.1", broker.binary_port)
-    # Seconds a question at a million topics; a JVM wants many more rounds than that before it is at its best.
-    at_least = 5 if size >= 1_000_000 else 20
+    # It takes seconds for one answer about a million topics, and a JVM wants many before it is at its best: the rounds
+    # with fewer topics, which come first, have warmed it up.
+    rounds = max(1, 1_000_000 // size)
     effort = Effort(
-        seconds=1.0,
-        at_least=at_least,
-        warm=max(3, 1_000_000 // size),
+        seconds=seconds,
+        at_least=min(20, 2 + rounds),
+        warm=rounds,
         most=200,
-        throughput_answers=max(16, 1_000_000 // size),
+        throughput_answers=max(16, rounds),
     )
     expected = check_answers(address, size)
     measured = []
@@ -165,6 +167,8 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=switch("BENCH_CROWD", "1"),
         help="200 clients at once",
     )
+    seconds = float(os.environ.get("BENCH_SECONDS", "1"))
+    parser.add_argument("--seconds", type=float, default=seconds, help="for each question, in each run")
     parser.add_argument(
         "--output", type=Path, default=Path(os.environ.get("BENCH_OUTPUT", "bench-results.json"))
     )

@@ -1,0 +1,105 @@
+"""The benchmark itself: its names and its client are right, and it runs from end to end."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from broker_core.wire import pulsar_api_pb2 as pb
+from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
+from tests.benchmarks.wire_client import connect_frame, get_topics_frame, ping_frame, read_answer
+
+SIZE = 10_000
+
+
+def test_names_give_the_matches_that_questions_promise() -> None:
+    names = list(local_names(SIZE))
+    assert len(set(names)) == SIZE
+    assert {len(name) for name in names} == {LOCAL_LENGTH}
+    about = Questions(SIZE)
+    base = f"persistent://{about.namespace}/"
+    for turn in (0, 1, SIZE // 10 - 1):
+        pattern = re.compile(about.prefix(turn))
+        assert sum(pattern.fullmatch(base + name) is not None for name in names) == 10
+    infixes = {about.infix(turn) for turn in range(about.infixes)}
+    assert len(infixes) == about.infixes
+    tags = Counter(tag for name in names for tag in name.split("-")[2:])
+    assert len(tags) == about.infixes
+    assert set(tags.values()) == {1_000}
+
+
+def _command(frame: bytes) -> pb.BaseCommand:
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert int.from_bytes(frame[4:8], "big") == len(frame) - 8
+    return pb.BaseCommand.FromString(frame[8:])
+
+
+def test_its_frames_say_what_they_should() -> None:
+    assert _command(connect_frame()).connect.protocol_version == 21
+    assert _command(ping_frame()).HasField("ping")
+    asked = _command(get_topics_frame(300, "a/b", "a/b/.*", "cafe")).getTopicsOfNamespace
+    assert (asked.request_id, asked.namespace, asked.topics_pattern, asked.topics_hash) == (
+        300,
+        "a/b",
+        "a/b/.*",
+        "cafe",
+    )
+    assert not _command(get_topics_frame(1, "a/b")).getTopicsOfNamespace.HasField("topics_pattern")
+
+
+@pytest.mark.parametrize("topics", [0, 1, 300])
+def test_it_counts_what_it_is_answered(topics: int) -> None:
+    listing = pb.CommandGetTopicsOfNamespaceResponse(
+        request_id=300, filtered=True, topics_hash="cafe", changed=False
+    )
+    listing.topics.extend(f"persistent://a/b/{number}" for number in range(topics))
+    command = pb.BaseCommand(
+        type=pb.BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE, getTopicsOfNamespaceResponse=listing
+    )
+    body = command.SerializeToString()
+    frame = (len(body) + 4).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body
+    answer = read_answer(memoryview(frame))
+    assert (answer.topics, answer.filtered, answer.topics_hash, answer.changed) == (
+        topics,
+        True,
+        "cafe",
+        False,
+    )
+    assert answer.size == len(frame)
+
+
+def test_it_reports_a_short_run(tmp_path: Path) -> None:
+    output = tmp_path / "results.json"
+    command = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks",
+        "--sizes",
+        str(SIZE),
+        "--runs",
+        "1",
+        "--seconds",
+        "0.05",
+    ]
+    done = subprocess.run(
+        [*command, "--no-peer", "--output", str(output)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(output.read_text())
+    figures = results["sizes"][str(SIZE)]["broker-core"]
+    assert set(figures["questions"]) == {"prefix", "infix", ".*", "none", "unchanged"}
+    assert set(figures["questions"]["prefix"]) == {"rotating", "repeating"}
+    assert results["crowd"]["outcomes"] == {"listing": 200}
+    assert results["crowd"]["different_answers"] == 1
+    for word in ("prefix", "unchanged", "listings a second", "resident", "PINGs"):
+        assert word in done.stdout
