@@ -97,7 +97,9 @@ async def main():
     await abandoned.end()
 
 asyncio.run(main())
-print("done")
+print("done", flush=True)
+import os
+os._exit(0)  # without a loop, the second of these would spin for ever in its own handler
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
