@@ -138,7 +138,9 @@ def _within(
             return _gathered(listing, pattern, wanted[start:stop])
 
         size = int(listing.matched_offsets[-1]) // len(listing) + 1 if len(listing) else 1
-        found.append(_in_blocks(gather, np.arange(len(wanted) + 1) * size, 0, len(wanted), check))
+        found.append(
+            _in_blocks(gather, np.arange(len(wanted) + 1) * size, (0, len(wanted)), _FIRST_BLOCK, check)
+        )
     return _in_order(listing, found)
 
 
@@ -195,13 +197,21 @@ def _search(
             return np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + first
         return _gathered(listing, pattern, _rows_with(listing, literal, first, last))
 
-    return _in_blocks(search, offsets, low, high, check)
+    # Looking for a substring takes no more than memory does, whatever the pattern.
+    block = _FIRST_BLOCK if literal is None else _AT_ONCE
+    return _in_blocks(search, offsets, (low, high), block, check)
 
 
-def _in_blocks(search: _Search, offsets: Rows, low: int, high: int, check: Callable[[], None] | None) -> Rows:
-    """What ``search`` finds in ``[low, high)``, asked block by block; ``offsets`` says how many bytes each row has."""
+def _in_blocks(
+    search: _Search, offsets: Rows, bounds: tuple[int, int], block: int, check: Callable[[], None] | None
+) -> Rows:
+    """What ``search`` finds within the bounds, asked block by block, the first of ``block`` bytes.
+
+    ``offsets`` says how many bytes each row has.
+    """
+    low, high = bounds
     size = offsets[high] - offsets[low]
-    if size <= _FIRST_BLOCK:
+    if size <= block:
         return search(low, high)
 
     def timed(first: int, last: int) -> tuple[int, Rows, float]:
@@ -209,7 +219,7 @@ def _in_blocks(search: _Search, offsets: Rows, low: int, high: int, check: Calla
         return first, search(first, last), time.perf_counter() - started
 
     found: list[tuple[int, Rows]] = []
-    block, position = _FIRST_BLOCK, low
+    position = low
     threads = 1 if size <= _AT_ONCE else _THREADS
     running: set[Future[tuple[int, Rows, float]]] = set()
     try:
