@@ -146,9 +146,16 @@ class PageRunner:
                 cwd=self._folder,
                 env=self._environment,
             )
-        return ProgramLines(self._server).wait_for(
-            lambda line: line.startswith("ready "), _SECONDS, what="the line `ready`"
-        )
+        try:
+            return ProgramLines(self._server).wait_for(
+                lambda line: line.startswith("ready "), _SECONDS, what="the line `ready`"
+            )
+        except AssertionError as error:
+            error.add_note((self._folder / "server.log").read_text(errors="replace")[-4000:])
+            self._server.kill()
+            self._server.wait()
+            self._server = None
+            raise
 
     def _end_server(self) -> None:
         server, self._server = self._server, None

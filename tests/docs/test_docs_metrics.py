@@ -178,7 +178,7 @@ def test_every_reason_of_a_refused_listing_is_documented() -> None:
 def test_every_reason_of_a_closed_connection_is_documented() -> None:
     closed = set()
     for source in (ROOT / "broker_core").rglob("*.py"):
-        closed |= set(re.findall(r"connection_closed\(\"(\w+)\"\)", source.read_text(encoding="utf-8")))
+        closed |= set(re.findall(r"_close_for\(\"(\w+)\"", source.read_text(encoding="utf-8")))
     shown = reasons("Reasons of a closed connection")
     assert closed <= shown
     assert shown <= words()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
 import pytest
 
@@ -12,7 +13,7 @@ from broker_core.names import MAX_NAME_BYTES
 from broker_core.settings import Settings
 from broker_core.topics_hash import crc_text, extend_crc, topics_hash
 from broker_core.wire.frames import frame_limit
-from tests.docs.pages import ROOT, Table, code_in, read, tables
+from tests.docs.pages import ROOT, Table, blocks, code_in, read, tables
 
 PAGE = "reference/protocol.md"
 
@@ -31,6 +32,7 @@ def test_the_hash_of_raw_text() -> None:
     assert f"`{crc_text(extend_crc(0, memoryview(b'123456789')))}`" in read(PAGE)
 
 
+@cache
 def said() -> list[str]:
     """The texts in the sources; of a formatted one, the parts around what is put in."""
     return [
@@ -39,6 +41,11 @@ def said() -> list[str]:
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
+
+
+def test_the_warning_about_watchers_is_the_one_that_is_logged() -> None:
+    (shown,) = [block for block in blocks("how-to/gateway.md") if block.text.startswith("the brokers offer")]
+    assert " ".join(shown.text.split()) in said()
 
 
 @pytest.mark.parametrize("row", table("code", "number", "when", "text").rows, ids=lambda row: row[2])
