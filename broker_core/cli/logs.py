@@ -36,7 +36,11 @@ def configure_logs(
         structlog.processors.StackInfoRenderer(),
     ]
     shown: list[Any] = (
-        [structlog.dev.ConsoleRenderer(colors=stream.isatty())]
+        [
+            structlog.dev.ConsoleRenderer(
+                colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
         if human
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
     )

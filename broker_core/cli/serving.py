@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,9 @@ __all__ = ["ready_line", "serve"]
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
+#: Seconds that threads have to end when everything else has.
+_LAST_WAIT: Final = 3.0
+
 _log = structlog.get_logger(__name__)
 
 
@@ -30,8 +34,20 @@ def serve(settings: Settings, *, when_ready: Callable[[Broker], Awaitable[None]]
 
     ``when_ready`` is awaited after the line `ready`. What goes wrong at the start is raised.
     """
-    with asyncio.Runner() as runner:
-        runner.run(_serve(settings, when_ready))
+    leave = threading.Timer(_LAST_WAIT, _leave)
+    leave.daemon = True
+    try:
+        with asyncio.Runner() as runner:
+            runner.run(_serve(settings, when_ready))
+            leave.start()  # closing the loop waits for threads, and a plugin's may be stuck for good
+    finally:
+        leave.cancel()
+
+
+def _leave() -> None:
+    _log.warning("leaving threads behind that do not end")
+    sys.stderr.flush()
+    os._exit(0)
 
 
 async def _serve(settings: Settings, when_ready: Callable[[Broker], Awaitable[None]] | None) -> None:

@@ -153,3 +153,24 @@ def test_a_signal_during_the_start_ends_it(
     server.lines.wait_for(lambda said: said == "ready starting", 60, what="the plugin starting")
     os.kill(server.process.pid, signal.SIGTERM)
     assert server.end() == 0
+
+
+PLUGIN_THAT_IS_STUCK = """
+import asyncio, threading
+from broker_core import hookimpl
+
+@hookimpl
+async def broker_core_startup(broker, settings):
+    asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
+"""
+
+
+def test_a_thread_that_never_ends_does_not_hold_the_process(
+    servers: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = _with_plugin(tmp_path, monkeypatch, PLUGIN_THAT_IS_STUCK)
+    server = _started(servers, tmp_path, "--config", config)
+    server.ready()
+    server.process.terminate()
+    assert server.end() == 0
+    assert "leaving threads behind" in server.log.read_text()
