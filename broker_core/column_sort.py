@@ -35,13 +35,14 @@ def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
         rows, word = rows[by_word], word[by_word]
         order[tied] = rows
         start += _WORD
-        more = words.sizes[rows] > start
         # Within their runs the rows were moved, the runs themselves keep their places.
-        equal = (word[1:] == word[:-1]) & (run[1:] == run[:-1]) & (more[1:] | more[:-1])
-        within = np.concatenate(([False], equal)) | np.concatenate((equal, [False]))
-        begins = np.concatenate(([True], ~equal))
-        run = np.cumsum(begins)[within]
-        tied = tied[within]
+        begins = np.concatenate(([True], (word[1:] != word[:-1]) | (run[1:] != run[:-1])))
+        run = np.cumsum(begins) - 1
+        # A run goes on if there are two in it at least, and one of them has more bytes.
+        lengths = np.bincount(run)
+        unread = np.bincount(run, weights=words.sizes[rows] > start)
+        goes_on = ((lengths > 1) & (unread > 0))[run]
+        tied, run = tied[goes_on], run[goes_on]
     return order
 
 

@@ -1,0 +1,91 @@
+"""Topic names that are hard on a listing, and what a listing of them must be, one name at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hypothesis import strategies as st
+
+from broker_core.listing import Listing
+from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
+from broker_core.selection import Selection
+from broker_core.topics_hash import topics_hash, utf16_key
+from broker_core.wire import pulsar_api_pb2
+
+__all__ = [
+    "NAMESPACE",
+    "assert_listing",
+    "assert_selection",
+    "decoded_topics",
+    "full_names",
+    "local_names",
+    "matched_form",
+    "visible",
+]
+
+NAMESPACE = NamespaceName.parse("t/n")
+
+# Partitions and what only looks like them, both sides of the surrogates, system topics, lengths around a varint's.
+_PIECES = [
+    *("a", "b", "k", "K", "\u212a", "é", ".", ",", "\n", "1", "٣", "\ue000", "\uffee", "😀", "𐀀"),
+    *("-partition-", "-partition-0", "-partition-10", "-partition-007", "-partition-2147483648"),
+    *("x" * 100, "x" * 101, "__change_events", "__transaction_pending_ack"),
+]
+
+
+def local_names() -> st.SearchStrategy[str]:
+    """Valid local names of topics."""
+    hostile = st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4).map("".join)
+    any_text = st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=12
+    )
+    return st.one_of(hostile, hostile, any_text)
+
+
+def full_names(mode: Mode = Mode.ALL) -> st.SearchStrategy[str]:
+    """Full names of topics in :data:`NAMESPACE` that a listing of ``mode`` takes."""
+    domains = [domain for domain in DOMAINS if mode.lists(domain)]
+    return st.builds("{}://{}/{}".format, st.sampled_from(domains), st.just(NAMESPACE), local_names())
+
+
+def visible(names: Iterable[str]) -> list[str]:
+    """What a listing of these names has, in its order."""
+    return sorted({name for name in names if not TopicName.parse(name).is_system}, key=utf16_key)
+
+
+def matched_form(name: str) -> str:
+    """What a pattern has to match of this full name."""
+    topic = TopicName.parse(name).partitioned_name
+    return f"{topic.namespace}/{topic.local}"
+
+
+def decoded_topics(body: bytes | memoryview) -> list[str]:
+    """The topics of a response with these encoded fields, by the protobuf library."""
+    response = pulsar_api_pb2.CommandGetTopicsOfNamespaceResponse()
+    response.MergeFromString(b"\x08\x01" + bytes(body))
+    return list(response.topics)
+
+
+def assert_selection(selection: Selection, names: list[str]) -> None:
+    """All that a selection says of itself is said of exactly these full names."""
+    body = selection.body()
+    assert decoded_topics(body) == names
+    assert len(body) == selection.fields_size
+    assert b"".join(bytes(chunk) for chunk in selection.chunks(7)) == bytes(body)
+    assert len(selection) == len(names)
+    assert selection.names.to_pylist() == names
+    assert selection.topics_hash == topics_hash(names)
+    assert selection.hash_known
+
+
+def assert_listing(listing: Listing, names: list[str]) -> None:
+    """The columns of a listing are those of exactly these full names, which are in its order."""
+    assert len(listing) == len(names)
+    assert_selection(listing.all(), names)
+    assert listing.topics_hash == topics_hash(names)
+    rows = list(range(len(names))) if listing.by_matched is None else listing.by_matched.tolist()
+    forms = listing.matched.to_pylist()
+    assert forms == [matched_form(names[row]) for row in rows]
+    assert forms == sorted(forms, key=str.encode)
+    assert [rows[place] for place in listing.places.tolist()] == list(range(len(names)))
+    assert listing.has_newline or not any("\n" in form for form in forms)

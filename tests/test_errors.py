@@ -1,0 +1,66 @@
+"""The tree of errors: who may be caught as what, and what a client is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core import errors
+from broker_core.errors import (
+    BrokerCoreError,
+    InvalidListing,
+    InvalidName,
+    InvalidPattern,
+    ListingFailed,
+    ResponseTooLarge,
+    ServerError,
+    TooManyRequests,
+)
+
+
+@pytest.mark.parametrize("name", [name for name in errors.__all__ if name != "ServerError"])
+def test_all_are_errors_of_this_package(name: str) -> None:
+    assert issubclass(getattr(errors, name), BrokerCoreError)
+
+
+@pytest.mark.parametrize("kind", [InvalidName, InvalidListing, InvalidPattern])
+def test_bad_input_is_a_value_error(kind: type[Exception]) -> None:
+    assert issubclass(kind, ValueError)
+
+
+def test_the_codes_are_those_of_the_protocol() -> None:
+    assert [code.value for code in ServerError] == list(range(26))
+    numbers = {code.name: code.value for code in ServerError}
+    assert (numbers["MetadataError"], numbers["TooManyRequests"]) == (1, 14)
+    assert (numbers["InvalidTopicName"], numbers["NotAllowedError"]) == (17, 22)
+
+
+def test_a_failed_listing_has_a_code_a_reason_and_perhaps_a_plugin() -> None:
+    plain = ListingFailed("no catalogue")
+    assert (str(plain), plain.code, plain.reason, plain.plugin) == (
+        "no catalogue",
+        ServerError.MetadataError,
+        "failed",
+        None,
+    )
+    told = ListingFailed("x", code=ServerError.NotAllowedError, reason="frame_limit", plugin="mine")
+    assert (told.code, told.reason, told.plugin) == (ServerError.NotAllowedError, "frame_limit", "mine")
+
+
+def test_limits_ask_to_come_again() -> None:
+    failed = TooManyRequests("no permits", reason="heap")
+    assert isinstance(failed, ListingFailed)
+    assert (failed.code, failed.reason) == (ServerError.TooManyRequests, "heap")
+
+
+def test_an_answer_too_large_says_what_to_do() -> None:
+    failed = ResponseTooLarge(6_000_000, 5_253_120, 90_000)
+    assert failed.code is ServerError.NotAllowedError
+    assert (failed.size, failed.limit) == (6_000_000, 5_253_120)
+    for part in (
+        "90000 topics",
+        "6000000 bytes",
+        "5253120 bytes",
+        "narrower topics pattern",
+        "max_message_size",
+    ):
+        assert part in failed.message
