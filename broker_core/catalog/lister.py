@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
+import pyarrow as pa
 import structlog
 
 from broker_core.catalog.change_log import read_changes
@@ -42,6 +43,9 @@ _log = structlog.get_logger(__name__)
 _LOADS: Final = 2
 #: Namespaces that do not fit into the budget, whose size is remembered.
 _MOST_LARGE: Final = 1000
+
+#: Bytes of a listing whose memory goes back to the system with it.
+_WORTH_RELEASING: Final = 16 * 1024 * 1024
 
 _Key = tuple[NamespaceName, Mode]
 
@@ -288,6 +292,8 @@ class CatalogLister:
 
     def _unpin(self, number: int, permit: Permit) -> None:
         self._pins.pop(number, None)
+        if permit.count > _WORTH_RELEASING or permit.budget is self._large_lane:
+            pa.default_memory_pool().release_unused()  # some 2 ms; the pool would keep it
         permit.release()
 
     def _let_go(self, key: _Key) -> None:
