@@ -43,7 +43,9 @@ def environment_of_its_own(folder: Path) -> Path:
     python = venv / "bin" / "python"
     for name, code in {
         "broker-core": "from broker_core.cli import main; main()",
-        "pip": "import runpy; runpy.run_module('pip', run_name='__main__')",
+        # Nothing is fetched: what a page needs to install itself is there.
+        "pip": "import runpy, sys; sys.argv[2:2] = ['--no-index', '--no-build-isolation']; "
+        "runpy.run_module('pip', run_name='__main__')",
     }.items():
         program = venv / "bin" / name
         program.write_text(f"#!{python}\n{code}\n", encoding="utf-8")
@@ -184,9 +186,6 @@ def _environment(programs: Path, home: Path) -> Mapping[str, str]:
     return kept | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(home),
-        # Nothing is fetched: what a page needs to install itself is there.
-        "PIP_NO_INDEX": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as "without isolation"
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "NO_COLOR": "1",
     }

@@ -13,7 +13,11 @@ PAGE = "reference/python-api.md"
 MODULES = ("broker_core", "broker_core.testing", "broker_core.client", "broker_core.errors")
 #: Not for those who call from outside.
 HIDDEN = ("self", "cls", "check")
-PLACES = (*MODULES, "broker_core.selection")
+PLACES = (
+    *MODULES,
+    *(f"broker_core.{name}" for name in ("selection", "topics_hash", "patterns", "cli.call", "broker")),
+    *("broker_core.settings", "broker_core.quantities"),
+)
 
 
 def exports(module: str) -> list[str]:

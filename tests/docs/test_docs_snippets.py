@@ -60,7 +60,7 @@ def test_yaml_is_yaml(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", of("python"), ids=str)
-def test_python_names_only_what_it_has(block: Block) -> None:
+def test_python_is_formatted_like_the_sources(block: Block) -> None:
     ast.parse(block.text)
     assert all(len(line) <= 110 for line in block.text.splitlines())
 
