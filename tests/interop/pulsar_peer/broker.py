@@ -34,19 +34,25 @@ _OPENS = (
 class PulsarBroker:
     """A real standalone broker in ``folder`` (its data, its log, its configuration). A context manager.
 
-    ``heap`` is Java's notation and bounds heap and direct memory, each; ``settings`` override ``standalone.conf``.
+    ``heap`` is Java's notation and bounds heap and direct memory, each; ``settings`` override ``standalone.conf``;
+    ``ports`` are those of the binary protocol and of HTTP, where free ones will not do.
     Raises :exc:`~tests.interop.pulsar_peer.jars.PeerUnavailable` where this machine cannot run it.
     """
 
     def __init__(
-        self, folder: Path, *, heap: str = "512m", settings: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        heap: str = "512m",
+        settings: Mapping[str, str] | None = None,
+        ports: tuple[int, int] | None = None,
     ) -> None:
         self.folder = folder
         self.heap = heap
         self.settings = dict(settings or {})
         self.jars = peer_jars()
-        self.binary_port = 0
-        self.http_port = 0
+        self._ports = ports
+        self.binary_port, self.http_port = ports or (0, 0)
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -117,7 +123,8 @@ class PulsarBroker:
         return self.folder / "broker.log"
 
     def _start_once(self) -> bool:
-        self.binary_port, self.http_port = free_ports(2)
+        if self._ports is None:
+            self.binary_port, self.http_port = free_ports(2)
         data = self.folder / "data"
         data.mkdir(exist_ok=True)
         config = self.folder / "standalone.conf"
