@@ -48,7 +48,7 @@ _REPEAT: Final = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})[?+]?", re.ASCII)
 _FLAGS: Final = re.compile(r"\(\?(?!R\))[a-zA-Z]*(?:-[a-zA-Z]*)?\)", re.ASCII)
 _GROUP: Final = re.compile(r"\((?:\?(?:P?<[^>=!][^>]*>|P=|<[=!]|[a-zA-Z]*(?:-[a-zA-Z]*)?:|[=!>|])?)?")
 # PCRE's (*ACCEPT) and its like.
-_VERB: Final = re.compile(r"\(\*[A-Za-z_]+(?:[:=][^)]*)?\)", re.ASCII)
+_VERB: Final = re.compile(r"\(\*[A-Za-z][A-Za-z0-9_]*(?:[:=][^)]*)?\)", re.ASCII)
 _ESCAPE: Final = re.compile(
     r"\\(?:[pPxgNo]\{[^}]*\}|b\{[a-z_]+\}|[pP].|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[kg]<[^>]*>|c.|[0-7]{1,3}|.)",
     re.DOTALL | re.ASCII,

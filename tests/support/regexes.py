@@ -9,7 +9,7 @@ from random import Random
 import re2
 from hypothesis import strategies as st
 
-__all__ = ["Regex", "full_match", "is_valid", "noise", "regexes"]
+__all__ = ["HOSTILE", "NOISE", "Regex", "full_match", "is_valid", "noise", "regexes"]
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,44 @@ def noise(draw: st.DrawFn) -> Regex:
     return Regex(
         text, tuple(sorted({text.translate(dict.fromkeys(map(ord, chars))) for chars in removed} | {"a"}))
     )
+
+
+LONGEST = 1024  # characters, as many as a pattern may have
+
+#: Texts of that length which are hard to read: what opens and never closes, again and again.
+HOSTILE = [
+    *(
+        "(" * LONGEST,
+        "[" * LONGEST,
+        "[[:" * 341,
+        "[[" * 512,
+        "\\Q" * 512,
+        "\\Q\\E" * 256,
+        "a*" * 512,
+        "(?<" * 341,
+    ),
+    *(
+        "(?P<" * 256,
+        "\\p{" * 341,
+        "\\x{" * 341,
+        "(?#" * 341,
+        "{1," * 341,
+        "(*A:" * 256,
+        "(?i" * 341,
+        "\\k<" * 341,
+    ),
+    *("[\\Q" * 341, "[^" * 512, "[]" * 512, "[^]" * 341, "\\" * LONGEST, "\\" * (LONGEST - 1), "(?i-" * 256),
+    *(
+        "[a-" * 341,
+        "\\Qa" * 341,
+        "|" * LONGEST,
+        "(?:" * 341,
+        ")" * LONGEST,
+        "(?-" * 341,
+        "\\b{a" * 256,
+        "((?i)" * 204,
+    ),
+]
 
 
 def _options() -> re2.Options:
