@@ -46,6 +46,7 @@ _MOST_LARGE: Final = 1000
 
 #: Bytes of a listing whose memory goes back to the system with it.
 _WORTH_RELEASING: Final = 16 * 1024 * 1024
+_RELEASE_DELAY: Final = 0.1  # seconds
 
 _Key = tuple[NamespaceName, Mode]
 
@@ -293,7 +294,8 @@ class CatalogLister:
     def _unpin(self, number: int, permit: Permit) -> None:
         self._pins.pop(number, None)
         if permit.count > _WORTH_RELEASING or permit.budget is self._large_lane:
-            pa.default_memory_pool().release_unused()  # some 2 ms; the pool would keep it
+            # The pool would keep it. Some 2 ms; later, since another thread may be freeing it just now.
+            self._loop.call_later(_RELEASE_DELAY, pa.default_memory_pool().release_unused)
         permit.release()
 
     def _let_go(self, key: _Key) -> None:
