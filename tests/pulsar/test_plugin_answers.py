@@ -301,7 +301,7 @@ async def test_a_hanging_plugin_meets_its_deadline() -> None:
 
     hanging = {
         "async": PluginOf(list_topics=broker_core_list_topics),
-        "sync": PluginOf(list_topics=lambda: released.wait()),
+        "sync": PluginOf(list_topics=lambda: released.wait()),  # noqa: PLW0108  # a method cannot be marked
     }
     try:
         for name, plugin in hanging.items():

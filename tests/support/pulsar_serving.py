@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from structlog.testing import capture_logs
@@ -43,10 +44,13 @@ class Serving:
     lister: Any
     address: tuple[str, int]
     logs: list[Any]
+    clients: list[RawClient] = field(default_factory=list)
 
     async def client(self, **options: Any) -> RawClient:
-        """A connected client."""
-        return await RawClient.open(self.address, **options)
+        """A connected client; it is closed at the end, if not earlier."""
+        client = await RawClient.open(self.address, **options)
+        self.clients.append(client)
+        return client
 
     def sample(self, name: str, **labels: str) -> float:
         """The value of a metric."""
@@ -89,10 +93,12 @@ async def serving(
     pipeline_options: PipelineOptions | None = None,
     lookups: Lookups | None = None,
     internal_errors: bool = False,
+    send_buffer: int | None = None,
 ) -> AsyncIterator[Serving]:
     """Serve on a free port of the loopback; at the end everything must have been given back, and nothing gone wrong.
 
-    ``internal_errors`` says that the test means some.
+    ``internal_errors`` says that the test means some. ``send_buffer`` is how many bytes the kernel takes for a client
+    that does not read; by itself it may take megabytes.
     """
     loop = asyncio.get_running_loop()
     unhandled: list[dict[str, Any]] = []
@@ -108,11 +114,17 @@ async def serving(
         )
         await dispatcher.startup(None)
         address = await server.start("127.0.0.1", 0)
+        if send_buffer is not None:
+            assert server._server is not None
+            for listening in server._server.sockets:  # what it accepts has the same
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         held = Serving(server, pipeline, permits, dispatcher, metrics, lister, address, logs)
         try:
             yield held
             await held.nothing_held()
         finally:
+            for client in held.clients:
+                client.close()
             await server.stop(0)
             await dispatcher.shutdown()
             pipeline.close()
