@@ -35,6 +35,8 @@ _MAX_MEMORY: Final = 2 * 1024 * 1024
 _MAX_PROGRAM: Final = 12_000
 _RANGE_LENGTH: Final = 512
 _BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
+_BEFORE_ALL: Final = b"\x01"  # and this before every name, which has no NUL
+_LAST_CHARACTER: Final = "\U0010ffff".encode()
 _ONE_NAME: Final = pa.array([""], pa.large_string())  # over no name at all, Arrow compiles nothing
 
 
@@ -211,6 +213,8 @@ def _range(anchored: str) -> tuple[bytes, bytes] | None:
     try:
         low, high = engine.possiblematchrange(_RANGE_LENGTH)
     except re2.error:
+        return None
+    if low <= _BEFORE_ALL and high >= _LAST_CHARACTER:
         return None
     return bytes(low), bytes(high) + b"\0"
 
