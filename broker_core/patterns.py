@@ -120,7 +120,8 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH) -> TopicsPattern:
     except UnicodeEncodeError:
         raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: it is not valid Unicode") from None
     if length > max_length:
-        return TopicsPattern(raw, strip_scheme(raw), reason=f"longer than the maximum of {max_length}")
+        # Not looked at, whatever its scheme: the length counts first, as at the broker (reference 2.1).
+        return TopicsPattern(raw, raw, reason=f"longer than the maximum of {max_length}")
     return _compile(raw)
 
 
