@@ -36,7 +36,9 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     try:
         answer = await pipeline.answer(request, trace)
     except ListingFailed as failure:
-        chain = failure.steps if isinstance(failure, PluginFailed) and failure.steps else trace.chain
+        chain: Iterable[ChainStep] = trace.chain
+        if isinstance(failure, PluginFailed) and not any(step.answer == "error" for step in trace.masks):
+            chain = failure.steps  # as far as it went
         return report | {
             "chain": _steps(chain),
             "masks": _steps(trace.masks),

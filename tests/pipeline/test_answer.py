@@ -1,0 +1,42 @@
+"""An answer counts what it sends, and gives its permits back once."""
+
+from __future__ import annotations
+
+from broker_core.listing import Listing
+from broker_core.names import Mode, NamespaceName
+from broker_core.permits import PermitBudget
+from broker_core.pipeline import Answer, Trace
+
+NAMES = ["persistent://t/n/a", "persistent://t/n/bb"]
+
+
+def test_topics_and_bytes_of_an_answer() -> None:
+    selection = Listing.from_names(NamespaceName("t", "n"), Mode.PERSISTENT, NAMES).all()
+    answer = Answer(selection, selection.topics_hash, True, "catalog", "all")
+    assert (answer.changed, answer.topics) == (True, 2)
+    assert answer.fields_size == sum(2 + len(name) for name in NAMES) == len(selection.body())
+    answer.release()  # without permits too
+
+
+def test_unchanged_is_an_answer_without_topics() -> None:
+    answer = Answer(None, "01234567", False, "catalog", "none")
+    assert (answer.changed, answer.topics, answer.fields_size) == (False, 0, 0)
+
+
+def test_permits_go_back_once() -> None:
+    budget = PermitBudget(100)
+    permit = budget.try_acquire(60)
+    answer = Answer(None, "01234567", False, "catalog", "none", permit)
+    answer.release()
+    assert budget.acquired == 0
+    other = budget.try_acquire(60)
+    answer.release()
+    assert other is not None
+    assert budget.acquired == 60
+
+
+def test_traces_are_their_own() -> None:
+    one, other = Trace(), Trace()
+    one.permits["held"] = 5
+    assert other.permits == {}
+    assert other.chain == other.masks == []

@@ -1,0 +1,164 @@
+"""How a listing came about, in plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from broker_core import ListingRequest, TopicListingResult
+from broker_core.errors import ListingFailed, ServerError
+from broker_core.metrics import Metrics
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+from broker_core.permits import Permits
+from broker_core.pipeline import Pipeline, explain
+from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.topics_hash import topics_hash
+from tests.support.memory_lister import MemoryLister
+from tests.support.plugins import PluginOf
+
+NAMES = [f"persistent://t/n/{number % 3}-{number}" for number in range(9)]
+
+
+async def explained(
+    plugins: Mapping[str, object] | None = None,
+    *,
+    tables: Mapping[str, Mapping[str, object]] | None = None,
+    error: Exception | None = None,
+    pattern: str | None = None,
+    **fields: Any,
+) -> dict[str, Any]:
+    permits, lister = Permits(), MemoryLister(NAMES)
+    lister.error = error
+    dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
+    pipeline = Pipeline(lister, dispatcher, permits, Metrics())
+    compiled = None if pattern is None else compile_pattern(pattern)
+    try:
+        report = await explain(pipeline, ListingRequest(NamespaceName("t", "n"), pattern=compiled, **fields))
+    finally:
+        await dispatcher.shutdown()
+        pipeline.close()
+    assert permits.heap.acquired == 0
+    json.dumps(report)  # plain values only
+    return report
+
+
+def chain(report: dict[str, Any]) -> list[tuple[str, str]]:
+    assert all(step["ms"] >= 0 for step in report["chain"])
+    return [(step["plugin"], step["answer"]) for step in report["chain"]]
+
+
+async def test_without_plugins() -> None:
+    report = await explained(pattern="persistent://t/n/1-.*", properties={"k": "v"}, mode=Mode.PERSISTENT)
+    assert {key: report[key] for key in ("namespace", "mode", "topics_pattern", "properties")} == {
+        "namespace": "t/n",
+        "mode": "PERSISTENT",
+        "topics_pattern": "persistent://t/n/1-.*",
+        "properties": {"k": "v"},
+    }
+    assert report["pattern"] == {
+        "text": "t/n/1-.*",
+        "supported": True,
+        "reason": None,
+        "literal": None,
+        "ranges": [["t/n/1-", "t/n/1-\\xff"]],
+        "required": ["t/n/1-"],
+    }
+    assert (report["chain"], report["masks"], report["lister"], report["plan"]) == (
+        [],
+        [],
+        "catalog",
+        "range",
+    )
+    assert (report["listed"], report["visible"], report["topics"]) == (9, None, 3)
+    assert (report["filtered"], report["changed"]) == (True, True)
+    assert report["topics_hash"] == topics_hash(name for name in NAMES if "/1-" in name)
+    assert report["bytes"] == 3 * (len(NAMES[0]) + 2)
+    assert report["permits"]["held"] == 0
+    assert report["ms"] > 0
+
+
+async def test_the_chain_and_the_masks() -> None:
+    success = TopicListingResult.success
+
+    async def broker_core_visible(topics: Any) -> Any:
+        return pc.ends_with(topics, "1")
+
+    plugins = {
+        "elsewhere": PluginOf(list_topics=lambda: success([])),
+        "fails": PluginOf(list_topics=lambda: 1 / 0),
+        "passes": PluginOf(list_topics=lambda: None),
+        "answers": PluginOf(list_topics=lambda: success(NAMES[:4])),
+        "late": PluginOf(list_topics=lambda: None),
+        "hides": PluginOf(visible=broker_core_visible),
+    }
+    tables: dict[str, dict[str, object]] = {
+        "elsewhere": {"namespaces": ["other/*"]},
+        "fails": {"on_failure": "next"},
+    }
+    report = await explained(plugins, tables=tables)
+    assert chain(report) == [
+        ("elsewhere", "not_asked"),
+        ("fails", "error"),
+        ("passes", "pass_through"),
+        ("answers", "success"),
+        ("late", "not_asked"),
+    ]
+    assert "ZeroDivisionError: division by zero" in report["chain"][1]["error"]
+    assert [(step["plugin"], step["answer"]) for step in report["masks"]] == [("hides", "mask")]
+    assert (report["lister"], report["plan"]) == ("answers", "none")
+    assert (report["listed"], report["visible"], report["topics"]) == (4, 1, 1)
+
+
+async def test_a_lister_that_filtered_and_one_for_which_nothing_changed() -> None:
+    filtered = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES[:1], filtered=True))
+    assert (await explained({"p": filtered}, pattern="t/n/0-.*"))["plan"] == "lister"
+    unchanged = PluginOf(list_topics=lambda: TopicListingResult.unchanged("01234567"))
+    report = await explained({"p": unchanged}, topics_hash="01234567")
+    assert chain(report) == [("p", "unchanged")]
+    assert (report["changed"], report["topics"], report["bytes"], report["listed"]) == (False, 0, 0, None)
+
+
+async def test_an_unsupported_pattern_says_why() -> None:
+    report = await explained(pattern="t/n/(?!x).*")
+    assert (report["plan"], report["filtered"], report["topics"]) == ("unsupported", False, 9)
+    assert not report["pattern"]["supported"]
+    assert "RE2 refuses it" in report["pattern"]["reason"]
+
+
+@pytest.mark.parametrize("hook", ["list_topics", "visible"])
+async def test_a_request_that_fails_says_who_and_what(hook: str) -> None:
+    plugins = {
+        "passes": PluginOf(list_topics=lambda: None),
+        "fails": PluginOf(**{hook: lambda: 1 / 0}),
+        "late": PluginOf(list_topics=lambda: None),
+    }
+    report = await explained(plugins)
+    assert (report["error"], report["code"]) == ("plugin 'fails' failed: ZeroDivisionError", "MetadataError")
+    assert report["plugin"] == "fails"
+    assert "division by zero" in report["detail"]
+    assert report["topics"] is report["lister"] is report["plan"] is None
+    if hook == "list_topics":
+        assert chain(report) == [("passes", "pass_through"), ("fails", "error"), ("late", "not_asked")]
+    else:
+        assert chain(report) == [("passes", "pass_through"), ("late", "pass_through")]
+        assert [(step["plugin"], step["answer"]) for step in report["masks"]] == [("fails", "error")]
+
+
+async def test_bad_topics_show_in_the_chain() -> None:
+    report = await explained({"p": PluginOf(list_topics=lambda: TopicListingResult.success(["bad"]))})
+    assert chain(report) == [("p", "error")]
+    assert "Invalid topic name 'bad'" in report["chain"][0]["error"]
+    assert report["plugin"] == "p"
+
+
+async def test_a_failure_that_is_no_plugins() -> None:
+    error = ListingFailed("the disk is gone", code=ServerError.PersistenceError)
+    report = await explained({"passes": PluginOf(list_topics=lambda: None)}, error=error)
+    assert chain(report) == [("passes", "pass_through")]
+    assert (report["error"], report["code"]) == ("the disk is gone", "PersistenceError")
+    assert (report["plugin"], report["detail"]) == (None, "the disk is gone")

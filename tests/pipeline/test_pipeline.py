@@ -1,0 +1,476 @@
+"""The path of a listing without sockets: what takes permits, what takes threads, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core import ListingRequest, TopicListingResult
+from broker_core.errors import InvalidListing, ListingFailed, ServerError, TooManyRequests
+from broker_core.listing import Listing
+from broker_core.metrics import Metrics
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+from broker_core.permits import PermitLimits, Permits
+from broker_core.pipeline import Answer, Pipeline, PipelineOptions, Trace
+from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.size_cache import INITIAL_SIZE
+from broker_core.topics_hash import topics_hash
+from tests.support.eventually import eventually
+from tests.support.memory_lister import MemoryLister
+from tests.support.plugins import PluginOf
+
+NAMESPACE = NamespaceName("t", "n")
+NAMES = [f"persistent://t/n/{number % 7}-{number:05d}" for number in range(20_000)]
+FEW = NAMES[:10]
+
+
+@dataclass
+class Made:
+    pipeline: Pipeline
+    permits: Permits
+    metrics: Metrics
+    lister: Any
+
+    async def ask(self, **fields: Any) -> Answer:
+        return await self.pipeline.answer(request(**fields))
+
+    def sample(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(f"broker_core_{name}", labels) or 0.0
+
+
+def request(pattern: str | None = None, **fields: Any) -> ListingRequest:
+    return ListingRequest(
+        NAMESPACE, **{"pattern": None if pattern is None else compile_pattern(pattern), **fields}
+    )
+
+
+@asynccontextmanager
+async def made(
+    lister: Any = None,
+    plugins: Mapping[str, object] | None = None,
+    *,
+    limits: PermitLimits | None = None,
+    options: PipelineOptions | None = None,
+    tables: Mapping[str, Mapping[str, object]] | None = None,
+) -> AsyncIterator[Made]:
+    permits, metrics = Permits(limits), Metrics()
+    dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
+    lister = MemoryLister(NAMES, at_once=False) if lister is None else lister
+    pipeline = Pipeline(lister, dispatcher, permits, metrics, options)
+    await dispatcher.startup(None)
+    try:
+        yield Made(pipeline, permits, metrics, lister)
+    finally:
+        await dispatcher.shutdown()
+        pipeline.close()
+        assert permits.heap.acquired == permits.heap.queue_size == 0
+
+
+def names(answer: Answer) -> list[str]:
+    try:
+        assert answer.selection is not None
+        return list(answer.selection.names.to_pylist())
+    finally:
+        answer.release()
+
+
+# -- both ways ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "plan", "matches"),
+    [
+        (None, "none", lambda name: True),
+        (".*", "all", lambda name: True),
+        ("t/n/3-00010", "literal", lambda name: name == NAMES[10]),
+        ("t/n/0-.*", "range", lambda name: "/0-" in name),
+        (".*77", "scan", lambda name: name.endswith("77")),
+        ("t/n/(?!0).*", "unsupported", lambda name: True),
+    ],
+)
+async def test_both_ways_answer_the_same(pattern: str | None, plan: str, matches: Any) -> None:
+    expected = sorted(filter(matches, NAMES))
+    async with made() as m:
+        slow = await m.ask(pattern=pattern)
+        again = await m.ask(pattern=pattern)  # remembered by now, or quick anyway
+        m.lister.at_once = True
+        quick = m.pipeline.answer_now(request(pattern=pattern))
+        assert quick is not None
+        for answer in (slow, again, quick):
+            assert (answer.plan, answer.lister) == (plan, "catalog")
+            assert answer.filtered is (plan not in ("none", "unsupported"))
+            assert answer.topics_hash == topics_hash(expected)
+            assert names(answer) == expected
+        unchanged = m.pipeline.answer_now(request(pattern=pattern, topics_hash=topics_hash(expected)))
+        assert unchanged is not None
+        assert not unchanged.changed
+        assert m.sample("listing_requests_total", outcome="served", plan=plan) == 3
+        assert m.sample("listing_requests_total", outcome="unchanged", plan=plan) == 1
+
+
+async def test_what_would_have_to_wait_is_not_answered_at_once() -> None:
+    large = [f"persistent://t/n/{number:06d}-{'x' * 60}" for number in range(30_000)]
+    async with made(MemoryLister(large)) as m:
+        now = m.pipeline.answer_now
+        assert now(request()) is None  # its hash is not known yet
+        (await m.ask()).release()
+        whole = now(request())
+        assert whole is not None
+        whole.release()
+        scan = {"pattern": ".*[13579]-x*"}
+        assert now(request(**scan)) is None  # a long scan
+        (await m.ask(**scan)).release()
+        assert now(request(**scan)) is None  # known now, but its bytes would have to be gathered
+        short = now(request(pattern="t/n/0000.*"))
+        assert short is not None
+        short.release()
+        m.lister.at_once = False
+        assert now(request()) is None
+
+
+async def test_scattered_rows_wait_for_heap_permits_and_slices_do_not() -> None:
+    async with made(MemoryLister(FEW), limits=PermitLimits(heap=10_000)) as m:
+        held = await m.permits.heap.acquire(10_000)
+        slice_ = m.pipeline.answer_now(request(pattern="t/n/0.*"))
+        assert slice_ is not None
+        assert m.pipeline.answer_now(request(pattern="t/n/.*[02468]")) is None
+        held.release()
+        scattered = m.pipeline.answer_now(request(pattern="t/n/.*[02468]"))
+        assert scattered is not None
+        assert m.permits.heap.acquired > 0
+        scattered.release()
+
+
+async def test_where_plugins_have_a_say_nothing_is_answered_at_once() -> None:
+    plugins = {
+        "lists": PluginOf(list_topics=lambda: None),
+        "masks": PluginOf(visible=lambda: None),
+    }
+    for name, plugin in plugins.items():
+        async with made(MemoryLister(FEW), {name: plugin}) as m:
+            assert m.pipeline.answer_now(request()) is None
+        tables = {name: {"namespaces": ["other/*"]}}
+        async with made(MemoryLister(FEW), {name: plugin}, tables=tables) as m:
+            answer = m.pipeline.answer_now(request())
+            assert answer is not None
+            answer.release()
+
+
+async def test_an_error_at_once() -> None:
+    strict = PipelineOptions(unsupported="error")
+    async with made(MemoryLister(FEW), options=strict) as m:
+        with pytest.raises(ListingFailed, match="Unsupported topics pattern") as raised:
+            m.pipeline.answer_now(request(pattern="(?!x)"))
+        assert raised.value.reason == "bad_pattern"
+        assert m.sample("listing_rejected_total", reason="bad_pattern") == 1
+        with pytest.raises(ListingFailed, match="Unsupported topics pattern"):
+            await m.ask(pattern="(?!x)")
+
+
+async def test_after_the_budgets_are_closed_there_are_only_errors() -> None:
+    async with made(MemoryLister(FEW)) as m:
+        m.permits.close()
+        with pytest.raises(ListingFailed):
+            m.pipeline.answer_now(request(pattern=".*[02468]"))
+        with pytest.raises(ListingFailed):
+            await m.ask()
+
+
+# -- permits ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_slice_takes_no_heap_once_its_size_is_known() -> None:
+    async with made() as m:
+        first = Trace()
+        answer = await m.pipeline.answer(request(), first)
+        assert first.permits == {"estimate": INITIAL_SIZE, "held": 0}
+        assert m.permits.heap.acquired == 0
+        second = Trace()
+        await m.pipeline.answer(request(), second)
+        assert second.permits == {"estimate": 0, "held": 0}
+        answer.release()
+
+
+async def test_scattered_rows_take_heap_until_they_are_sent() -> None:
+    async with made() as m:
+        answer = await m.ask(pattern=".*[37]")
+        assert answer.selection is not None
+        assert m.permits.heap.acquired == answer.selection.heap_bytes > 2 * answer.fields_size
+        assert len(await m.pipeline.body(answer)) == answer.fields_size
+        answer.release()
+        trace = Trace()
+        (await m.pipeline.answer(request(pattern=".*[37]"), trace)).release()
+        assert trace.permits["estimate"] == trace.permits["held"] > 0
+
+
+async def test_names_of_a_plugin_take_heap_and_a_listing_of_its_own_does_not() -> None:
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, NAMES)
+    for topics, takes in ((NAMES, True), (listing, False)):
+        plugin = PluginOf(list_topics=lambda topics=topics: TopicListingResult.success(topics))
+        async with made(plugins={"p": plugin}) as m:
+            answer = await m.ask()
+            assert (m.permits.heap.acquired > answer.fields_size) is takes
+            assert names(answer) == sorted(NAMES)
+
+
+async def test_a_kept_answer_takes_heap_only_while_it_is_built() -> None:
+    plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
+    async with made(plugins={"p": plugin}) as m:
+        for _ in range(2):
+            answer = await m.ask()
+            assert m.permits.heap.acquired == 0
+            assert m.permits.snapshots.acquired > 0
+            answer.release()
+
+
+async def test_an_answer_of_few_names_takes_little() -> None:
+    plugin = PluginOf(list_topics=lambda: TopicListingResult.success(FEW))
+    async with made(plugins={"p": plugin}) as m:
+        answer = await m.ask()
+        assert 0 < m.permits.heap.acquired < 10_000
+        answer.release()
+
+
+async def test_the_column_of_names_for_masks_takes_heap() -> None:
+    seen: list[int] = []
+
+    async def broker_core_visible(topics: Any) -> Any:
+        seen.append(m.permits.heap.acquired)
+        return pc.starts_with(topics, "persistent://t/n/0")
+
+    async with made(plugins={"m": PluginOf(visible=broker_core_visible)}) as m:
+        answer = await m.ask()
+        assert seen[0] > sum(map(len, NAMES))
+        assert m.permits.heap.acquired == 0  # what is left is a slice
+        assert len(names(answer)) == 2858
+
+
+async def test_different_questions_do_not_wait_for_each_other() -> None:
+    source = MemoryLister(FEW, at_once=False)
+    source.gate.clear()
+    async with made(source) as m:
+        asked: list[dict[str, Any]] = [
+            {},
+            {"mode": Mode.ALL},
+            {"pattern": "t/n/.*"},
+            {"properties": {"k": "v"}},
+            {"namespace": NamespaceName("t", "other")},
+        ]
+        tasks = [
+            asyncio.create_task(m.pipeline.answer(replace(request(each.pop("pattern", None)), **each)))
+            for each in asked
+        ]
+        await eventually(lambda: len(source.asked) == len(asked))
+        source.gate.set()
+        for answer in await asyncio.gather(*tasks):
+            answer.release()
+
+
+async def test_the_same_question_waits_for_the_size_of_the_first() -> None:
+    source = MemoryLister(FEW, at_once=False)
+    source.gate.clear()
+    async with made(source) as m:
+        tasks = [asyncio.create_task(m.ask()) for _ in range(5)]
+        await eventually(lambda: source.asked)
+        source.gate.set()
+        for answer in await asyncio.gather(*tasks):
+            answer.release()
+        assert len(source.asked) == 5
+
+
+async def test_a_failed_first_lets_the_others_go_on() -> None:
+    class FailsOnce(MemoryLister):
+        def _result(self, request: ListingRequest) -> TopicListingResult:
+            if len(self.asked) == 1:
+                raise ListingFailed("disk")
+            return super()._result(request)
+
+    source = FailsOnce(FEW, at_once=False)
+    source.gate.clear()
+    async with made(source) as m:
+        tasks = [asyncio.create_task(m.ask()) for _ in range(3)]
+        await eventually(lambda: source.asked)
+        source.gate.set()
+        with pytest.raises(ListingFailed, match="disk"):
+            await tasks[0]
+        for answer in await asyncio.gather(*tasks[1:]):
+            answer.release()
+
+
+async def test_a_request_given_up_gives_all_back() -> None:
+    source = MemoryLister(FEW, at_once=False)
+    source.gate.clear()
+    async with made(source) as m:
+        task = asyncio.create_task(m.ask())
+        await eventually(lambda: source.asked)
+        assert m.permits.heap.acquired == INITIAL_SIZE
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert m.permits.heap.acquired == 0
+
+
+async def test_work_in_a_thread_ends_when_nobody_waits_for_it() -> None:
+    """The scan of many blocks looks now and then whether anybody still wants it."""
+    async with made() as m:
+        started, finish, outcome = threading.Event(), threading.Event(), []
+
+        def work(check: Any) -> None:
+            started.set()
+            finish.wait()
+            try:
+                check()
+            except Exception as error:  # noqa: BLE001
+                outcome.append(str(error))
+
+        task = asyncio.create_task(m.pipeline._in_thread(work))
+        await eventually(started.is_set)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        finish.set()
+        await eventually(lambda: outcome)
+        assert outcome == ["nobody waits for this listing any more"]
+
+
+async def test_the_time_budget_covers_the_waiting_for_permits() -> None:
+    async with made() as m:
+        loop = asyncio.get_running_loop()
+        held = await m.permits.heap.acquire(m.permits.heap.maximum)
+        with pytest.raises(TooManyRequests, match="took longer than") as raised:
+            await m.ask(deadline=loop.time() + 0.01)
+        assert raised.value.reason == "time"
+        assert m.permits.heap.queue_size == 0
+        held.release()
+        assert m.sample("listing_rejected_total", reason="time") == 1
+
+
+async def test_a_timeout_of_a_lister_is_its_own() -> None:
+    source = MemoryLister(FEW, at_once=False)
+    source.error = TimeoutError()
+    async with made(source) as m:
+        with capture_logs(), pytest.raises(ListingFailed, match="Internal error: TimeoutError"):
+            await m.ask(deadline=asyncio.get_running_loop().time() + 60)
+
+
+# -- the default lister is checked too ------------------------------------------------------------------------------
+
+
+class Answers(MemoryLister):
+    """A default lister with one answer."""
+
+    name = "upstream"
+
+    def __init__(self, result: TopicListingResult) -> None:
+        super().__init__(at_once=False)
+        self.result = result
+
+    def _result(self, request: ListingRequest) -> TopicListingResult:
+        self.asked.append(request)
+        return self.result
+
+
+success = TopicListingResult.success
+
+
+async def test_a_bad_topic_of_the_default_lister() -> None:
+    async with made(Answers(success(["persistent://t/x/a"]))) as m:
+        with pytest.raises(
+            ListingFailed, match=r"upstream returned a bad topic: .*not in namespace t/n"
+        ) as raised:
+            await m.ask()
+        assert (raised.value.code, raised.value.reason) == (ServerError.MetadataError, "bad_topics")
+
+
+async def test_the_default_lister_may_filter_by_an_engine_that_knows_more() -> None:
+    """Brokers upstream run patterns that RE2 refuses; nobody here could check it."""
+    async with made(Answers(success(FEW, filtered=True))) as m:
+        answer = await m.ask(pattern="t/n/(?!x).*")
+        assert (answer.filtered, answer.plan, names(answer)) == (True, "lister", sorted(FEW))
+    async with made(Answers(success(FEW, filtered=True)), options=PipelineOptions(evaluate=False)) as m:
+        answer = await m.ask(pattern="t/n/.*")
+        assert not answer.filtered
+        assert m.lister.asked[0].pattern is None
+        answer.release()
+    async with made(Answers(success(FEW, filtered=False))) as m:
+        answer = await m.ask(pattern="t/n/3.*")
+        assert answer.filtered
+        assert names(answer) == [name for name in sorted(FEW) if "/3-" in name]
+
+
+@pytest.mark.parametrize("pattern", [None, "t/n/.*", "t/n/(?!x).*"])
+async def test_unchanged_of_the_default_lister(pattern: str | None) -> None:
+    async with made(Answers(TopicListingResult.unchanged("01234567"))) as m:
+        answer = await m.ask(pattern=pattern, topics_hash="01234567")
+        assert (answer.changed, answer.topics_hash) == (False, "01234567")
+        assert answer.filtered is (pattern is not None)
+        with pytest.raises(ListingFailed, match="upstream answered unchanged to a request without that hash"):
+            await m.ask(pattern=pattern)
+
+
+async def test_under_a_mask_the_default_lister_does_not_see_the_clients_hash() -> None:
+    async with made(Answers(success(FEW)), {"m": PluginOf(visible=lambda: None)}) as m:
+        answer = await m.ask(topics_hash=topics_hash(FEW))
+        assert not answer.changed
+        assert m.lister.asked[0].topics_hash is None
+
+
+async def test_an_error_of_this_package_is_told_and_any_other_is_not() -> None:
+    source = MemoryLister(FEW, at_once=False)
+    async with made(source) as m:
+        source.error = InvalidListing("what is wrong")
+        with pytest.raises(ListingFailed, match="what is wrong"):
+            await m.ask()
+        source.error = RuntimeError("secret")
+        with capture_logs() as logs, pytest.raises(ListingFailed) as raised:
+            await m.ask()
+        assert raised.value.message == "Internal error: RuntimeError"
+        assert raised.value.reason == "internal"
+        assert [event["event"] for event in logs] == ["listing failed"]
+
+
+# -- what is told -------------------------------------------------------------------------------------------------
+
+
+async def test_questions_are_counted_by_what_selects() -> None:
+    options = PipelineOptions(selecting_keys=frozenset({"region"}))
+    async with made(MemoryLister(FEW), options=options) as m:
+        for region in ("eu", "eu", "us"):
+            answer = m.pipeline.answer_now(
+                request(pattern="t/n/.*", properties={"region": region, "secret": "x"})
+            )
+            assert answer is not None
+            answer.release()
+        asked = m.pipeline.questions.most_asked()
+        assert [(each.topics_pattern, each.properties, each.count) for each in asked] == [
+            ("t/n/.*", (("region", "eu"),), 2),
+            ("t/n/.*", (("region", "us"),), 1),
+        ]
+
+
+async def test_observers_hear_of_what_is_answered_at_once_too() -> None:
+    heard: list[Any] = []
+
+    async def broker_core_listing_served(outcome: Any) -> None:
+        heard.append((outcome.outcome, outcome.lister, outcome.topics, outcome.error))
+
+    plugin = PluginOf(listing_served=broker_core_listing_served)
+    strict = PipelineOptions(unsupported="error")
+    async with made(MemoryLister(FEW), {"o": plugin}, options=strict) as m:
+        answer = m.pipeline.answer_now(request())
+        assert answer is not None
+        answer.release()
+        with pytest.raises(ListingFailed):
+            m.pipeline.answer_now(request(pattern="(?!x)"))
+        await eventually(lambda: len(heard) == 2)
+    assert heard[0] == ("served", "catalog", 10, None)
+    assert heard[1][:3] == ("error", None, 0)
