@@ -138,9 +138,8 @@ def _within(
             return _gathered(listing, pattern, wanted[start:stop])
 
         size = int(listing.matched_offsets[-1]) // len(listing) + 1 if len(listing) else 1
-        found.append(
-            _in_blocks(gather, np.arange(len(wanted) + 1) * size, (0, len(wanted)), _FIRST_BLOCK, check)
-        )
+        weights = np.arange(len(wanted) + 1) * size
+        found.append(_in_blocks(gather, weights, (0, len(wanted)), _first_block(pattern), check))
     return _in_order(listing, found)
 
 
@@ -197,9 +196,14 @@ def _search(
             return np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + first
         return _gathered(listing, pattern, _rows_with(listing, literal, first, last))
 
-    # Looking for a substring takes no more than memory does, whatever the pattern.
-    block = _FIRST_BLOCK if literal is None else _AT_ONCE
+    # Looking for a substring takes no more than memory does, unless it is everywhere.
+    block = _first_block(pattern) if literal is None else min(8 * _first_block(pattern), _AT_ONCE)
     return _in_blocks(search, offsets, (low, high), block, check)
+
+
+def _first_block(pattern: TopicsPattern) -> int:
+    """Bytes of the first block: what takes no long time even if the pattern turns out to be of the slowest."""
+    return min(max(_QUICK_WORST // pattern.program_size, _SMALLEST_BLOCK), _FIRST_BLOCK)
 
 
 def _in_blocks(

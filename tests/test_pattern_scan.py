@@ -1,0 +1,213 @@
+"""Scanning a large listing: each way of finding the matching rows gives the same, and long work can be ended."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from broker_core.listing import Listing
+from broker_core.names import Mode
+from broker_core.pattern_scan import matching_rows, quick_to_match
+from broker_core.patterns import TopicsPattern, compile_pattern
+from tests.support.topics import NAMESPACE, matched_form
+
+COUNT = 60_000
+
+
+def names_of(kind: str) -> list[str]:
+    chance = random.Random(kind)
+    kinds: dict[str, Callable[[int], str]] = {
+        "plain": lambda i: f"device-{i:06d}-temperature",
+        "partitions": lambda i: f"device-{i // 8:06d}{'-😀' if i % 5 == 0 else ''}-partition-{i % 8}",
+        "random": lambda i: (
+            "".join(chance.choice("0123456789abcdef-.") for _ in range(chance.randrange(8, 50))) + f"{i}"
+        ),
+        "newlines": lambda i: f"device\n{i:06d}" if i % 999 == 0 else f"device-{i:06d}-humidity",
+    }
+    return [f"persistent://t/n/{kinds[kind](number)}" for number in range(COUNT)]
+
+
+@pytest.fixture(scope="module", params=["plain", "partitions", "random", "newlines"])
+def listing(request: pytest.FixtureRequest) -> Listing:
+    """Two megabytes of matched forms: several blocks."""
+    return Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of(request.param))
+
+
+def brute(listing: Listing, pattern: TopicsPattern) -> list[int]:
+    """The rows by Arrow's kernel over all of the column, at once."""
+    keep = pattern.match_column(listing.matched).to_numpy(zero_copy_only=False)
+    positions = np.flatnonzero(keep)
+    rows: list[int] = sorted(
+        (positions if listing.by_matched is None else listing.by_matched[positions]).tolist()
+    )
+    return rows
+
+
+def as_rows(found: Any) -> list[int]:
+    return list(range(*found)) if isinstance(found, tuple) else found.tolist()
+
+
+PATTERNS = [
+    *(
+        "t/n/.*-0123.*",
+        "t/n/.*-01234[5-9].*",
+        "t/n/.*device.*[02468]",
+        "t/n/device-01.*",
+        "t/n/device-01[0-9]*-?.*",
+    ),
+    *(
+        "t/n/(device-00|device-04).*[13579]",
+        "t/n/.*[13579].*[02468]",
+        "t/n/.*e-0.*x.*",
+        "t/n/device-012345.*",
+        ".*😀",
+    ),
+    *(
+        "t/n/.*(abc|def).*",
+        "t/n/.*0a.*",
+        "(?i)t/n/DEVICE.*7",
+        "nowhere/.*",
+        "t/n/",
+        "t/n/.*\\.\\..*",
+        "t/n/.*\n.*",
+        "^.*$",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_each_way_finds_the_same(listing: Listing, text: str) -> None:
+    pattern = compile_pattern(text)
+    checks: list[None] = []
+    found = as_rows(matching_rows(listing, pattern, None, lambda: checks.append(None)))
+    assert found == brute(listing, pattern)
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_each_way_within_a_selection(listing: Listing, text: str) -> None:
+    pattern = compile_pattern(text)
+    expected = brute(listing, pattern)
+    for rows in (
+        np.arange(0, COUNT, 2),
+        np.arange(7, COUNT, 97),
+        np.arange(100, COUNT - 100),
+        np.arange(50, 90),
+    ):
+        found = as_rows(matching_rows(listing, pattern, listing.rows(rows)))
+        assert found == sorted(set(expected) & set(rows.tolist()))
+
+
+def test_a_whole_range_is_a_slice() -> None:
+    plain = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
+    assert matching_rows(plain, compile_pattern("t/n/device-0001.*"), None) == (100, 200)
+    assert matching_rows(plain, compile_pattern("t/n/.*"), None) == (0, COUNT)
+    assert matching_rows(plain, compile_pattern("^.*$"), None) == (0, COUNT)
+    assert matching_rows(plain, compile_pattern("t/n/device-000100-temperature"), None) == (100, 101)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "locals_", "text"),
+    [
+        # The end of one name and the beginning of the next seem to have what only the next has.
+        ("t/ct", ["c", "ct", "c0", "x/ct"[2:]], ".*/ct/c.*"),
+        ("ab/ab", ["x", "xab", "xabab", "ab"], ".*xab.*"),
+        ("aa/aa", ["aaa", "aaaa", "aaaaa", "baa"], ".*aaaa.*"),
+        ("t/n", ["abcx", "bcxt", "cxt", "xt"], ".*cxt.*"),
+    ],
+)
+def test_finds_across_the_edges_of_names(namespace: str, locals_: list[str], text: str) -> None:
+    # Enough names for the search of a substring, few with it.
+    names = [f"persistent://{namespace}/{name}" for name in locals_]
+    names += [f"persistent://{namespace}/{'zq' * 12}{number}" for number in range(2000)]
+    listing = Listing.from_names(namespace, Mode.PERSISTENT, names)
+    pattern = compile_pattern(text)
+    found = as_rows(matching_rows(listing, pattern, None))
+    assert found == brute(listing, pattern)
+    shown = listing.names.to_pylist()
+    assert {shown[row] for row in found} == {name for name in names if pattern.matches(name)}
+
+
+def test_random_substrings_of_names_that_share_them() -> None:
+    chance = random.Random(5)
+    names = sorted(
+        {
+            f"persistent://ab/ba/{''.join(chance.choices('ab', k=chance.randrange(1, 12)))}"
+            for _ in range(3000)
+        }
+    )
+    listing = Listing.from_names("ab/ba", Mode.PERSISTENT, names)
+    forms = [matched_form(name) for name in listing.names.to_pylist()]
+    for _ in range(60):
+        literal = "".join(chance.choices("ab/", weights=[5, 5, 1], k=chance.randrange(3, 9)))
+        found = as_rows(matching_rows(listing, compile_pattern(f".*{literal}.*"), None))
+        assert found == [row for row, form in enumerate(forms) if literal in form]
+
+
+# RE2's automaton for this has too many states: it takes a few seconds over all of the names.
+SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}x"
+
+
+class _EnoughError(Exception):
+    pass
+
+
+def test_long_work_hears_its_check() -> None:
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
+    deadline = time.monotonic() + 0.5
+    asked = 0
+
+    def check() -> None:
+        nonlocal asked
+        asked += 1
+        if time.monotonic() > deadline:
+            raise _EnoughError
+
+    started = time.monotonic()
+    with pytest.raises(_EnoughError):
+        matching_rows(listing, compile_pattern(SLOW), None, check)
+    assert asked > 1
+    assert time.monotonic() - started < 3
+    with pytest.raises(_EnoughError):
+        matching_rows(listing, compile_pattern(SLOW), listing.rows(np.arange(0, COUNT, 5)), check)
+
+
+def test_a_slow_pattern_does_not_keep_others_waiting() -> None:
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
+    stop = threading.Event()
+
+    def check() -> None:
+        if stop.is_set():
+            raise _EnoughError
+
+    def scan_slowly() -> None:
+        with pytest.raises(_EnoughError):
+            matching_rows(listing, compile_pattern(SLOW), None, check)
+
+    slow = threading.Thread(target=scan_slowly)
+    slow.start()
+    try:
+        pattern = compile_pattern("t/n/.*[13579].*[02468]")
+        assert as_rows(matching_rows(listing, pattern, None)) == brute(listing, pattern)
+        assert slow.is_alive()
+    finally:
+        stop.set()
+        slow.join()
+
+
+def test_what_is_quick() -> None:
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
+    assert quick_to_match(listing, compile_pattern("t/n/device-01.*"), None)
+    assert not quick_to_match(listing, compile_pattern("t/n/.*[02468]-temp.*"), None)
+    assert quick_to_match(
+        listing, compile_pattern("t/n/.*[02468]-temp.*"), listing.rows(np.arange(0, COUNT, 900))
+    )
+    assert not quick_to_match(listing, compile_pattern(SLOW), listing.rows(np.arange(0, COUNT, 90)))
+    empty = Listing.from_names(NAMESPACE, Mode.PERSISTENT, [])
+    assert quick_to_match(empty, compile_pattern(SLOW), None)
+    assert quick_to_match(empty, compile_pattern("t/n/.*abcdef.*"), empty.all())
