@@ -1,0 +1,67 @@
+"""A request: immutable, complete without a server, and its reservation of memory."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from broker_core.errors import TooManyRequests
+from broker_core.listing_request import Asker, ListingRequest
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+
+NAMESPACE = NamespaceName.parse("public/default")
+
+
+async def test_a_request_needs_nothing_but_a_namespace() -> None:
+    request = ListingRequest(NAMESPACE)
+    assert (request.mode, request.pattern, request.topics_pattern) == (Mode.PERSISTENT, None, None)
+    assert (request.topics_hash, dict(request.properties), request.asker) == (None, {}, Asker())
+    assert request.deadline == float("inf")
+    assert str(request.namespace) == "public/default"
+    await request.reserve(10**12)
+
+
+def test_the_pattern_is_there_raw_and_compiled() -> None:
+    request = ListingRequest(NAMESPACE, pattern=compile_pattern("persistent://public/default/a.*"))
+    assert request.topics_pattern == "persistent://public/default/a.*"
+    assert request.pattern is not None
+    assert request.pattern.text == "public/default/a.*"
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(ListingRequest)])
+def test_a_request_does_not_change(field: str) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(ListingRequest(NAMESPACE), field, None)
+
+
+def test_no_properties_cannot_be_made_some() -> None:
+    request = ListingRequest(NAMESPACE)
+    with pytest.raises(TypeError):
+        request.properties["a"] = "b"  # type: ignore[index]
+
+
+def test_who_asks_does_not_change() -> None:
+    asker = Asker(
+        role="alice", remote_address="client:1", client_version="Pulsar-Java-v4.2.4", transport="http"
+    )
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        asker.role = "root"  # type: ignore[misc]
+
+
+async def test_reserving_asks_whoever_counts() -> None:
+    asked: list[int] = []
+
+    async def reserve(size: int) -> None:
+        asked.append(size)
+        if size > 100:
+            raise TooManyRequests("no memory", reason="heap")
+
+    request = ListingRequest(NAMESPACE, reserve_bytes=reserve)
+    await request.reserve(7)
+    with pytest.raises(TooManyRequests):
+        await request.reserve(101)
+    assert asked == [7, 101]
+    assert "reserve" not in repr(request)
+    assert request == ListingRequest(NAMESPACE)
