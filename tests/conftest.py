@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no failure of a property.
+settings.register_profile("broker-core", deadline=None)
+settings.load_profile("broker-core")
 
 ROOT = Path(__file__).parent.parent
 
