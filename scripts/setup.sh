@@ -24,6 +24,7 @@ find_python() {
   return 1
 }
 
+say "making .venv from requirements/ (about half a minute the first time)"
 if ! .venv/bin/python -c '' 2>/dev/null; then
   if ! python=$(find_python); then
     may_use_apt || fail "no Python 3.11 or later found: install it, or name one: make setup PYTHON=/path/to/python3"

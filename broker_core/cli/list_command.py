@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -118,7 +118,7 @@ def _print(
         )
         return
     if form == "table":
-        print_table(["topic"], ([name] for name in answer.topics), caption=", ".join(_facts(answer)))
+        print_table(["topic"], ([name] for name in answer.topics), caption=", ".join(_facts(answer, pattern)))
         return
     print_lines(answer.topics)
     if not answer.changed:
@@ -129,9 +129,11 @@ def _print(
         )
 
 
-def _facts(answer: TopicsAnswer) -> list[Any]:
-    return [
+def _facts(answer: TopicsAnswer, pattern: str | None) -> list[str]:
+    facts = [
         f"{len(answer)} topics" if answer.changed else "unchanged",
         f"hash {answer.topics_hash}" if answer.topics_hash else "no hash",
-        "filtered by the server" if answer.filtered else "not filtered by the server",
     ]
+    if pattern is not None:
+        facts.append(f"pattern {'applied' if answer.filtered else 'not applied'} by the server")
+    return facts

@@ -54,6 +54,8 @@ def run(
                 for plugin in plugins
             ),
         )
+    if any(plugin["state"] == "error" for plugin in plugins):
+        raise typer.Exit(1)  # so that a script sees, before the restart, that the server would not start
 
 
 def described(settings: PluginsSettings) -> list[dict[str, Any]]:

@@ -122,10 +122,13 @@ def export(
     catalog: CatalogOption = None,
 ) -> None:
     """Write the topics of a namespace as a file that `topics import` takes."""
-    from broker_core.catalog import export_topics
+    from broker_core.catalog import CatalogError, export_topics
     from broker_core.catalog.summary import summarize
 
     of = parse_namespace(namespace)
+    with _opened(call, catalog) as opened:
+        if not opened.version(of).number:
+            raise CatalogError(f"{of}: the catalogue {opened.path} never had a topic of this namespace")
     with _opened(call, catalog) as opened, _target(file) as target:
         if form == "auto":
             form = "json" if summarize(opened, of).with_properties else "names"

@@ -9,9 +9,10 @@ synchronous, and asks the last one first).
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pluggy import PluginManager, PluginValidationError
 
@@ -196,7 +197,7 @@ class PluginRegistry:
         try:
             self._manager.check_pending()
         except PluginValidationError as error:
-            raise PluginLoadError(name, origin, f"has an unusable hook: {error}{_meant(error)}") from error
+            raise PluginLoadError(name, origin, f"has an unusable hook: {_unusable(error)}") from error
         implementations = self._implementations(name, origin, plugin)
         try:
             options = read_table(table, settings_model(name, origin, implementations))
@@ -252,8 +253,19 @@ class PluginRegistry:
                     yield f"plugin {plugin.name!r} wants its {hook} to be called last (trylast), {place}"
 
 
-def _meant(error: PluginValidationError) -> str:
-    """For a misspelt hook, the one that was likely meant."""
+_UNKNOWN_ARGUMENTS: Final = re.compile(r"for hook '(\w+)'.*Argument\(s\) \{(.*?)\} are declared", re.DOTALL)
+
+
+def _unusable(error: PluginValidationError) -> str:
+    """What pluggy refuses, with what was likely meant."""
+    arguments = _UNKNOWN_ARGUMENTS.search(str(error))
+    if arguments is not None:
+        hook, unknown = arguments[1], sorted(re.findall(r"'(\w+)'", arguments[2]))
+        known = list(inspect.signature(getattr(HookSpecs, hook)).parameters)[1:]
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        return f"{hook} takes {unknown[0]!r}, an argument that this hook does not have: {has}" + did_you_mean(
+            unknown[0], known
+        )
     known = [hook for hook in vars(HookSpecs) if hook.startswith(f"{PROJECT}_")]
-    unknown = str(error).partition("unknown hook ")[2].split("'")[1:2]
-    return did_you_mean(unknown[0], known) if unknown else ""
+    misspelt = str(error).partition("unknown hook ")[2].split("'")[1:2]
+    return f"{error}{did_you_mean(misspelt[0], known) if misspelt else ''}"

@@ -70,7 +70,9 @@ def test_properties_and_modes(cli: Cli, url: str) -> None:
 def test_a_table(cli: Cli, url: str) -> None:
     said = cli("list", "public/default", "--url", url, "--format", "table")
     assert all(name in said.out for name in NAMES[:3])
-    assert f"4 topics, hash {topics_hash(NAMES)}, not filtered by the server" in said.out
+    assert f"4 topics, hash {topics_hash(NAMES)}\n" in said.out
+    by_pattern = cli("list", "public/default", "--url", url, "--format", "table", "--pattern", "nothing")
+    assert f"0 topics, hash {topics_hash([])}, pattern applied by the server\n" in by_pattern.out
     assert "\x1b" not in said.out
 
 

@@ -62,6 +62,12 @@ def test_an_export_loses_nothing(cli: Cli, tmp_path: Path) -> None:
     )
 
 
+def test_a_namespace_that_is_not_there_is_no_empty_export(cli: Cli, names: Path) -> None:
+    assert cli("topics", "import", "public/default", names).code == 0
+    assert "nobody/here" in cli("topics", "export", "nobody/here", "backup.txt").only_error
+    assert not Path("backup.txt").exists()
+
+
 def test_an_export_that_cannot_be_leaves_no_file(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "f.jsonl").write_text('{"name": "a\\nb"}\n')
     assert cli("topics", "import", "a/b", "f.jsonl").code == 0

@@ -68,7 +68,7 @@ def test_the_operators_list_is_the_order(distribution: Distribution) -> None:
         ),
         (
             "def broker_core_list_topics(requests): ...",
-            "Argument.s. {'requests'} are declared in the hookimpl but can not be found",
+            "takes 'requests', an argument .*: it has request, namespace, .*did you mean 'request'",
         ),
         (
             "def broker_core_settings(): raise ValueError('broken')",
