@@ -173,7 +173,7 @@ class PluginRegistry:
         try:
             self._manager.register(plugin, name)
         except PluginValidationError as error:
-            raise PluginLoadError(name, origin, f"has an unusable hook: {error}") from error
+            raise PluginLoadError(name, origin, f"has an unusable hook: {_unusable(error)}") from error
         except ValueError as error:
             raise PluginLoadError(
                 name, origin, "is named twice, or is the same object as another one"
