@@ -106,15 +106,16 @@ class Listing:
 
         A domain that ``mode`` does not list is left out.
         """
-        shown = [
-            None
-            if names is None or not mode.lists(domain)
-            else checked_local_names(names)
-            if check
-            else names
-            for domain, names in ((PERSISTENT, persistent), (NON_PERSISTENT, non_persistent))
-        ]
-        return cls(namespace, mode, build_columns(namespace, *shown))
+
+        def shown(domain: str, names: pa.LargeStringArray | None) -> pa.LargeStringArray | None:
+            if names is None or not mode.lists(domain):
+                return None
+            return checked_local_names(names) if check else names
+
+        columns = build_columns(
+            namespace, shown(PERSISTENT, persistent), shown(NON_PERSISTENT, non_persistent)
+        )
+        return cls(namespace, mode, columns)
 
     def __len__(self) -> int:
         return len(self.field_offsets) - 1
