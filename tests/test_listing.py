@@ -124,7 +124,7 @@ def test_columns_of_local_names() -> None:
         pa.array([1]),
         pa.LargeStringArray.from_buffers(1, pa.py_buffer(np.array([0, 1])), pa.py_buffer(b"\xff")),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_columns_are_checked(bad: Any) -> None:
     with pytest.raises(InvalidListing):

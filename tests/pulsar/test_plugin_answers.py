@@ -226,7 +226,7 @@ async def test_after_bad_topics_the_next_is_asked_by_setting(given: Any, message
 GARBAGE: list[Any] = ["a", b"a", 7, [], {A: 1}, object(), True, (True, [A]), NotImplemented]
 
 
-@pytest.mark.parametrize("garbage", GARBAGE, ids=repr)
+@pytest.mark.parametrize("garbage", GARBAGE, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("sync", [True, False])
 async def test_what_is_no_answer_is_an_error(garbage: Any, sync: bool) -> None:
     plugin = PluginOf(list_topics=lambda: garbage) if sync else answering(garbage)
