@@ -190,9 +190,8 @@ class Outbox:
             piece = pieces.popleft()
             transport.write(piece)
             if not self._paused and len(piece) == PIECE:
-                await asyncio.sleep(
-                    0
-                )  # a peer that reads as fast as we write must not keep the others waiting
+                # A peer that reads as fast as we write must not keep the others waiting.
+                await asyncio.sleep(0)
             while self._paused and not transport.is_closing():
                 await self._change()
 
