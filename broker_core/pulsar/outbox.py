@@ -186,14 +186,22 @@ class Outbox:
         pieces: deque[bytes | memoryview] = deque((head,))
         pieces.extend(body[start : start + PIECE] for start in range(0, len(body), PIECE))
         pieces.append(tail)
+        written = 0
         while pieces and not transport.is_closing():
             piece = pieces.popleft()
             transport.write(piece)
-            if not self._paused and len(piece) == PIECE:
-                # A peer that reads as fast as we write must not keep the others waiting.
+            written += len(piece)
+            # A peer that reads as fast as we write must not keep the others waiting: each piece is a turn of its own
+            # where others write too, each window where nobody else does.
+            if not self._paused and (written >= WINDOW or not self._is_alone()):
+                written = 0
                 await asyncio.sleep(0)
             while self._paused and not transport.is_closing():
                 await self._change()
+
+    def _is_alone(self) -> bool:
+        """Whether no other large answer is being written on any connection."""
+        return 0 < self._permits.direct.acquired <= WINDOW
 
     async def _permit(self, budget: PermitBudget, size: int, deadline: float) -> Permit:
         left = max(0.0, min(self._permits.limits.timeout, deadline - self._loop.time()))
