@@ -72,9 +72,14 @@ class HeldPermit:
         finally:
             self._waiting = None
 
-    def settle(self, size: int) -> None:
-        """The true size is known: it is what the next request like this asks for, and the surplus goes back."""
-        self._holder.update(size)
+    def settle(self, size: int, estimate: int | None) -> None:
+        """The answer holds ``size`` bytes, and the surplus goes back.
+
+        ``estimate`` is what making it took, which the next request like this asks for; ``None`` where this one had
+        nothing to learn from.
+        """
+        if estimate is not None or self._first:
+            self._holder.update(estimate or 0)
         self._first = False
         if self._permit is not None and size < self._permit.count:
             self._permit = self._permits.heap.try_update(self._permit, size)

@@ -326,7 +326,7 @@ class Pipeline:
         plan = "lister" if filtered else _plan(request, pattern)
         if selection is None:
             assert topics_hash is not None
-            held.settle(0)
+            held.settle(0, None)
             return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over())
         returned = len(selection)
         if run.trace is not None:
@@ -346,12 +346,12 @@ class Pipeline:
                 await held.reserve(listed.owned + selection.heap_bytes)
                 hashed = selection
                 topics_hash = await self._in_thread(lambda _: hashed.topics_hash)
-        if topics_hash == request.topics_hash:
-            held.settle(0)
-            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over())
         needed = selection.heap_bytes + listed.owned
+        if topics_hash == request.topics_hash:
+            held.settle(0, needed)
+            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over())
         await held.reserve(needed)
-        held.settle(needed)
+        held.settle(needed, needed)
         if run.trace is not None:
             run.trace.permits["held"] = needed
         return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over())

@@ -19,6 +19,8 @@ __all__ = ["LookupSlots", "PulsarOptions", "PulsarServer"]
 #: All incomplete frames together, in bytes; requests are small, so that only an attack comes near.
 _MAX_BUFFERED: Final = 64 * 1024 * 1024
 _BACKLOG: Final = 1024
+#: Seconds for requests to end that were cancelled.
+_LAST_TASKS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class PulsarServer:
             self._all_closed.clear()
             await self._all_closed.wait()
         if self.tasks:
-            await asyncio.wait(self.tasks)  # cancelled with their connections
+            await asyncio.wait(self.tasks, timeout=_LAST_TASKS)  # cancelled with their connections
         await server.wait_closed()
 
     @property

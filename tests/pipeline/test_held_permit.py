@@ -38,7 +38,7 @@ async def test_from_the_estimate_to_the_true_size(permits: Permits, holder: Size
     assert permits.heap.acquired == 50_000
     await held.reserve(20_000)
     assert permits.heap.acquired == 50_000  # in all, not on top
-    held.settle(30_000)
+    held.settle(30_000, 30_000)
     assert permits.heap.acquired == 30_000
     permit = held.hand_over()
     assert permit is not None
@@ -55,8 +55,30 @@ async def test_others_wait_for_the_size_that_the_first_finds_out(
     second = asyncio.create_task(held_by(permits, holder))
     await asyncio.sleep(0)
     assert not second.done()
-    first.settle(70_000)
+    first.settle(70_000, 70_000)
     assert (await second).count == 70_000
+
+
+async def test_an_answer_that_holds_little_may_have_taken_much(permits: Permits, holder: SizeHolder) -> None:
+    held = await held_by(permits, holder)
+    held.settle(0, 80_000)  # unchanged, which was known only when all was built
+    assert permits.heap.acquired == 0
+    held.give_up()
+    again = await held_by(permits, holder)
+    assert again.count == 80_000
+    again.settle(0, None)  # unchanged, said the lister
+    again.give_up()
+    assert holder.try_size() == 80_000
+
+
+async def test_whoever_waits_goes_on_where_there_is_nothing_to_learn(
+    permits: Permits, holder: SizeHolder
+) -> None:
+    first = await held_by(permits, holder)
+    second = asyncio.create_task(held_by(permits, holder))
+    await asyncio.sleep(0)
+    first.settle(0, None)
+    assert (await second).count == 0
 
 
 async def test_the_first_fails_and_the_others_go_on(permits: Permits, holder: SizeHolder) -> None:
@@ -83,7 +105,7 @@ async def test_one_that_waited_and_fails_does_not_take_the_size_of_the_first(
         await waiting
     second.give_up()
     assert holder.in_flight  # the first is still under way
-    first.settle(5)
+    first.settle(5, 5)
     assert holder.try_size() == 5
 
 
@@ -130,7 +152,7 @@ async def test_more_than_there_is_runs_alone(permits: Permits, holder: SizeHolde
     await held.reserve(100 * HEAP)
     assert permits.heap.acquired == HEAP
     await held.reserve(200 * HEAP)
-    held.settle(100 * HEAP)
+    held.settle(100 * HEAP, 100 * HEAP)
     held.give_up()
     assert permits.heap.acquired == 0
     assert (await held_by(permits, holder)).count == HEAP
@@ -159,7 +181,7 @@ async def test_a_reservation_that_waits_ends_with_the_request(
     left_behind = [asyncio.create_task(held.reserve(HEAP)) for _ in range(2)]
     await eventually(lambda: permits.heap.queue_size == 1)
     if ending == "hand over":
-        held.settle(100)
+        held.settle(100, 100)
         permit = held.hand_over()
         assert permit is not None
         permit.release()
@@ -186,7 +208,7 @@ async def test_granted_in_the_moment_of_the_end(permits: Permits, holder: SizeHo
 
 async def test_nothing_is_reserved_after_the_end(permits: Permits, holder: SizeHolder) -> None:
     held = await held_by(permits, holder)
-    held.settle(0)
+    held.settle(0, 0)
     permit = held.hand_over()
     assert permit is not None
     for size in (1, 10**9):
@@ -216,6 +238,6 @@ async def test_without_a_limit_nothing_is_counted(holder: SizeHolder) -> None:
     permits = Permits(PermitLimits(heap=0))
     held = await held_by(permits, holder)
     await held.reserve(10**12)
-    held.settle(5)
+    held.settle(5, 5)
     assert held.hand_over() is not None
     assert permits.heap.acquired == 0
