@@ -566,40 +566,48 @@ async def test_the_largest_frame_is_read() -> None:
         assert not RawClient.answer(await client.receive(), 1).filtered
 
 
-async def test_a_ping_is_answered_and_a_silent_peer_is_asked_and_closed() -> None:
-    options = PulsarOptions(keep_alive=0.05)
-    async with serving(lister(), options=options) as s, await s.client() as client:
+async def test_a_silent_peer_is_asked_and_then_closed() -> None:
+    async with serving(lister()) as s, await s.client() as client:
         for _ in range(3):
+            s.keep_alive()
             assert (await client.receive()).type == BaseCommand.PING
             await client.send(commands.pong())
-        before = await client.closed()  # silent from now on
-        assert [each.type for each in before] == [BaseCommand.PING]
+            await client.ping()  # so the PONG was heard
+        s.keep_alive()
+        s.keep_alive()  # nothing came in between
+        assert [each.type for each in await client.closed()] == [BaseCommand.PING]
         assert s.sample("connections_closed_total", reason="keep_alive") == 1
 
 
+async def test_the_keep_alive_runs_by_itself() -> None:
+    async with serving(lister(), options=PulsarOptions(keep_alive=0.02)) as s:
+        client = await s.client(handshake=False)
+        assert await client.closed() == []
+
+
 async def test_anything_that_is_heard_is_a_sign_of_life() -> None:
-    options = PulsarOptions(keep_alive=0.05)
-    async with serving(lister(), options=options) as s, await s.client() as client:
+    async with serving(lister()) as s, await s.client() as client:
         for number in range(4):
+            s.keep_alive()
             assert (await client.receive()).type == BaseCommand.PING
             await client.send(commands.get_topics(number, NAMESPACE))
             assert (await client.receive()).type == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
 
 
 async def test_a_client_that_knows_no_ping_is_left_alone() -> None:
-    options = PulsarOptions(keep_alive=0.02)
-    async with serving(lister(), options=options) as s, await s.client(handshake=False) as old:
+    async with serving(lister()) as s, await s.client(handshake=False) as old:
         await old.send(commands.connect("old", protocol_version=0))
         assert (await old.receive()).connected.protocol_version == 0
-        async with await s.client() as other:
-            assert [each.type for each in await other.closed()] == [BaseCommand.PING]  # two intervals passed
+        for _ in range(3):
+            s.keep_alive()
         assert (await old.ask(NAMESPACE)).topics
 
 
 async def test_whoever_does_not_connect_is_closed() -> None:
-    async with serving(lister(), options=PulsarOptions(keep_alive=0.05)) as s:
-        async with await s.client(handshake=False) as client:
-            assert await client.closed() == []
+    async with serving(lister()) as s, await s.client(handshake=False) as client:
+        await client.ping()
+        s.keep_alive()
+        assert await client.closed() == []
         assert s.sample("connections_closed_total", reason="handshake") == 1
 
 

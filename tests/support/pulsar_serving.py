@@ -52,6 +52,11 @@ class Serving:
         self.clients.append(client)
         return client
 
+    def keep_alive(self) -> None:
+        """What happens on all connections each time that the interval of the keep-alive is over."""
+        for connection in list(self.server._connections):
+            connection._tick()
+
     def sample(self, name: str, **labels: str) -> float:
         """The value of a metric."""
         return self.metrics.registry.get_sample_value(f"broker_core_{name}", labels) or 0.0

@@ -146,6 +146,10 @@ class RawClient:
         await self.send(commands.ping())
         assert (await self.receive()).type == BaseCommand.PONG
 
+    def finish(self) -> None:
+        """Send nothing more: the server closes when it has read all."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def close(self) -> None:
         """Go away as a program does that ends."""
         self._socket.close()
