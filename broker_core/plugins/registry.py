@@ -80,7 +80,6 @@ class PluginRegistry:
         self._manager = PluginManager(PROJECT)
         self._manager.add_hookspecs(HookSpecs)
         self._plugins: dict[str, LoadedPlugin] = {}
-        self._unused_tables: tuple[str, ...] = ()
 
     @classmethod
     def load(
@@ -105,12 +104,13 @@ class PluginRegistry:
                 chosen = choose(name, installed)
                 registry._add(chosen.name, import_plugin(chosen), tables.get(name), chosen)
         known = {*registry._plugins, *(plugin.name for plugin in installed)}
-        registry._unused_tables = tuple(
-            f"the settings have a table plugins.{name}, but no plugin of that name is installed"
-            f"{did_you_mean(name, known)}"
-            for name in tables
-            if name not in known
-        )
+        for name in tables:
+            if name not in known:
+                raise PluginLoadError(
+                    name,
+                    None,
+                    f"has a table in the settings, but is not installed{did_you_mean(name, known)}",
+                )
         return registry
 
     def register(self, name: str, plugin: object, table: Mapping[str, object] | None = None) -> LoadedPlugin:
@@ -137,7 +137,7 @@ class PluginRegistry:
     def warnings(self) -> list[str]:
         """What an operator should know but what does not stop the start; logged by the dispatcher at start."""
         found = [f"plugin {plugin.name!r} {text}" for plugin in self for text in plugin.warnings]
-        return [*found, *self._contradictions(), *self._unused_tables]
+        return [*found, *self._contradictions()]
 
     def describe(self) -> list[dict[str, Any]]:
         """One dictionary of plain values for each plugin, in the order of the chain."""

@@ -101,12 +101,14 @@ def test_a_wrong_table_is_named(distribution: Distribution) -> None:
     )
 
 
-def test_a_table_of_no_plugin_is_a_warning(distribution: Distribution) -> None:
+def test_a_table_of_no_plugin_is_an_error(distribution: Distribution) -> None:
     distribution("acme-plugins", "1.2", {"acme": "acme_a", "off": "acme_no"}, acme_a=LISTER)
-    registry = PluginRegistry.load(["acme"], {"acmee": {}, "off": {}})
-    assert registry.warnings == [
-        "the settings have a table plugins.acmee, but no plugin of that name is installed (did you mean 'acme'?)"
-    ]
+    with pytest.raises(PluginLoadError) as caught:
+        PluginRegistry.load(["acme"], {"acmee": {}, "off": {}})
+    assert str(caught.value) == (
+        "plugin 'acmee' has a table in the settings, but is not installed (did you mean 'acme'?)"
+    )
+    assert not PluginRegistry.load(["acme"], {"off": {}}).warnings
 
 
 @pytest.mark.parametrize(("plugin", "what"), [(None, "None"), (PluginOf, "the class PluginOf")])
