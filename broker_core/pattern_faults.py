@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from broker_core.pattern_tokens import Kind, tokens
 
 __all__ = ["malformation"]
 
 _UNREPEATABLE = (Kind.OPEN, Kind.ALTERNATIVE, Kind.FLAGS)
+
+
+_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # an escape, not a backslash and a letter
 
 
 def malformation(text: str) -> str | None:
@@ -27,7 +33,7 @@ def _malformation(text: str, *, nested_classes: bool) -> str | None:
         kind = token.kind
         if kind is Kind.BROKEN:
             return token.text
-        if kind is Kind.ANY_BYTE:
+        if kind is Kind.ANY_BYTE or (kind is Kind.CLASS and _ANY_BYTE.search(token.text)):
             return "\\C is not allowed: it matches bytes, not characters"
         if kind in (Kind.FLAGS, Kind.OPEN) and _ignores_blanks(token.text):
             return None  # comments from here on: nothing can be said of what looks like syntax in them

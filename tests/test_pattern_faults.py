@@ -156,3 +156,8 @@ def test_the_longest_hostile_text_takes_no_time(text: str) -> None:
     started = time.thread_time()
     malformation(text)
     assert time.thread_time() - started < 0.2
+
+
+def test_single_bytes_are_refused_in_a_class_too() -> None:
+    assert malformation("[\\C]") is not None
+    assert malformation("(?!x)[\\\\C]") is None
