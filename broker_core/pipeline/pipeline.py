@@ -45,6 +45,8 @@ _QUICK_BYTES = 512 * 1024
 _QUICK_NAMES = 500
 #: A column of names costs this many times its bytes until it is a listing.
 _BUILD_FACTOR = 4
+#: Characters of an error that observers are told.
+_LONGEST_TOLD = 4096
 
 _T = TypeVar("_T")
 
@@ -299,7 +301,7 @@ class Pipeline:
         """The selection of the names returned, how many there were, and the bytes built for this request alone."""
         request = run.request
         key = None
-        if result.version is not None and plugin is not None:
+        if result.version is not None and plugin is not None and not self._is_long(request):
             key = (plugin.name, request.namespace, request.mode, *_dependence(plugin, request))
             kept = self.kept.get(key, result.version)
             if kept is not None:
@@ -405,20 +407,27 @@ class Pipeline:
             str(request.namespace), request.mode, request.topics_pattern, properties, seconds
         )
         if self.dispatcher.has_observers:
-            self.dispatcher.listing_served(
-                request,
-                ListingOutcome(
-                    outcome, answer.lister, answer.topics, answer.filtered, answer.topics_hash, seconds
-                ),
+            told = ListingOutcome(
+                outcome, answer.lister, answer.topics, answer.filtered, answer.topics_hash, seconds
             )
+            self._tell(request, told)
 
     def _refused(self, request: ListingRequest, failure: ListingFailed, seconds: float) -> None:
         self.metrics.listing_refused(failure.reason, seconds)
         if self.dispatcher.has_observers:
-            self.dispatcher.listing_served(
-                request,
-                ListingOutcome("error", failure.plugin, 0, False, None, seconds, failure.message),
-            )
+            message = failure.message[:_LONGEST_TOLD]
+            self._tell(request, ListingOutcome("error", failure.plugin, 0, False, None, seconds, message))
+
+    def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+        """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
+        if request.pattern is not None and self._is_long(request):
+            shown = request.pattern.raw[: self.options.max_length]
+            request = replace(request, pattern=replace(request.pattern, raw=shown, text=shown))
+        self.dispatcher.listing_served(request, outcome)
+
+    def _is_long(self, request: ListingRequest) -> bool:
+        """Whether a pattern is longer than is ever compiled, and so than is worth remembering."""
+        return request.pattern is not None and len(request.pattern.raw) > self.options.max_length
 
 
 def _plan(request: ListingRequest, pattern: TopicsPattern | None) -> str:

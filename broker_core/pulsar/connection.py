@@ -39,6 +39,10 @@ _log = structlog.get_logger(__name__)
 #: Requests of one connection that may be under way at a time; more are refused one by one.
 _MAX_REQUESTS: Final = 1000
 
+#: Bytes of a command up to which its place is all that it takes; a longer one (its pattern may have megabytes) counts
+#: together with the incomplete frames as long as it is under way.
+_SMALL_COMMAND: Final = 4096
+
 _TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
 
 #: Clients that read frames of any size (measured: reference 1.6); whoever is not known has the limit.
@@ -339,16 +343,22 @@ class Connection(asyncio.Protocol):
     # -- tasks ------------------------------------------------------------------------------------------------
 
     def _take_slot(self) -> bool:
-        return len(self._tasks) < _MAX_REQUESTS and self._server.slots.take()
+        """A place for the command that is being handled, and for its bytes."""
+        server = self._server
+        has_room = len(self._tasks) < _MAX_REQUESTS and server.has_room_for(self._inbox.command_size)
+        return has_room and server.slots.take()
 
     def _start(self, work: Coroutine[Any, Any, None], on_end: Callable[[], None] | None = None) -> None:
         """Run the work of one request, whose slot is taken, until the connection ends."""
         task = self._server.loop.create_task(work)
         self._tasks.add(task)
         self._server.tasks.add(task)
-        task.add_done_callback(partial(self._ended, on_end))
+        size = self._inbox.command_size if self._inbox.command_size > _SMALL_COMMAND else 0
+        self._server.buffered(size)
+        task.add_done_callback(partial(self._ended, size, on_end))
 
-    def _ended(self, on_end: Callable[[], None] | None, task: asyncio.Task[None]) -> None:
+    def _ended(self, size: int, on_end: Callable[[], None] | None, task: asyncio.Task[None]) -> None:
+        self._server.buffered(-size)
         self._tasks.discard(task)
         self._server.tasks.discard(task)
         self._server.slots.give_back()

@@ -44,6 +44,7 @@ class Inbox:
         "_transport",
         "_waiting",
         "_waiting_bytes",
+        "command_size",
         "size",
     )
 
@@ -71,6 +72,7 @@ class Inbox:
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._next: asyncio.Handle | None = None
+        self.command_size = 0  # bytes of the command that is being handled
         self.size = 0  # bytes held: of an incomplete frame, and of commands that wait
 
     def feed(self, data: bytes) -> None:
@@ -128,6 +130,7 @@ class Inbox:
         self.go_on()
 
     def _handle_one(self, command: bytes) -> None:
+        self.command_size = len(command)
         try:
             if len(command) <= LARGE:
                 self._handle(commands.decode(command))

@@ -16,7 +16,7 @@ from broker_core.wire.frames import frame_limit
 
 __all__ = ["LookupSlots", "PulsarOptions", "PulsarServer"]
 
-#: All incomplete frames together, in bytes; requests are small, so that only an attack comes near.
+#: All incomplete frames and long requests together, in bytes; requests are small, so that only an attack comes near.
 _MAX_BUFFERED: Final = 64 * 1024 * 1024
 _BACKLOG: Final = 1024
 #: Seconds for requests to end that were cancelled.
@@ -134,8 +134,12 @@ class PulsarServer:
             self._all_closed.set()
 
     def buffered(self, change: int) -> None:
-        """For connections: they hold so many bytes more (or less) of frames that are incomplete or wait."""
+        """For connections: they hold so many bytes more (or less) of frames that are incomplete, wait or are long."""
         self.buffered_bytes += change
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether a command of ``size`` bytes may be held while it is under way."""
+        return self.buffered_bytes + size <= _MAX_BUFFERED
 
     def buffered_too_much(self, size: int) -> bool:
         """Whether a connection that holds ``size`` bytes has to go: all hold too much, and this one is a large part."""

@@ -474,3 +474,21 @@ async def test_observers_hear_of_what_is_answered_at_once_too() -> None:
         await eventually(lambda: len(heard) == 2)
     assert heard[0] == ("served", "catalog", 10, None)
     assert heard[1][:3] == ("error", None, 0)
+
+
+async def test_of_a_pattern_of_megabytes_observers_hear_the_begin_and_nothing_is_kept() -> None:
+    heard: list[Any] = []
+
+    async def broker_core_listing_served(request: ListingRequest) -> None:
+        heard.append(request.topics_pattern)
+
+    plugins = {
+        "o": PluginOf(listing_served=broker_core_listing_served),
+        "p": PluginOf(list_topics=lambda: TopicListingResult.success(FEW, version=1)),
+    }
+    async with made(plugins=plugins) as m:
+        answer = await m.ask(pattern="x" * 1_000_000)
+        assert names(answer) == sorted(FEW)
+        assert len(m.pipeline.kept) == 0
+        await eventually(lambda: heard)
+    assert heard == ["x" * 1024]

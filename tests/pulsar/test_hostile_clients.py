@@ -239,3 +239,25 @@ async def test_a_crowd_of_requests_on_one_connection_keeps_nobody_waiting_long()
             await greedy.receive_raw()
             answered += 1
         await sending
+
+
+async def test_long_requests_under_way_hold_bounded_memory() -> None:
+    """A thousand patterns of a megabyte that wait for their answers."""
+    source = MemoryLister(NAMES, at_once=False)
+    source.gate.clear()
+    async with serving(source) as s, await s.client() as client:
+        frame = commands.get_topics(1, "t/n", topics_pattern="x" * MIB)
+        for _ in range(70):
+            await client.send(frame)
+        refused = 0
+        while refused < 7:  # 63 and a bit fit
+            error = (await client.receive()).error
+            assert (error.error, error.message) == (14, "Failed due to too many pending lookup requests")
+            refused += 1
+        assert 60 * MIB < s.server.buffered_bytes <= 64 * MIB
+        async with await s.client() as other:  # small ones have their places
+            source.at_once = True
+            assert len((await other.ask("t/n")).topics) == len(NAMES)
+        source.gate.set()
+        for _ in range(63):
+            assert len(RawClient.answer(await client.receive(), 1).topics) == len(NAMES)
