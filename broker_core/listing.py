@@ -48,6 +48,7 @@ class Listing:
     __slots__ = (
         "__weakref__",  # who counts the memory of listings wants to know when one has gone
         "_hash",
+        "_last_range",
         "_places",
         "by_matched",
         "field_offsets",
@@ -76,6 +77,7 @@ class Listing:
         self.has_newline = contains(self.matched, "\n") if has_newline is None else has_newline
         self._places: np.ndarray[Any, Any] | None = None
         self._hash: str | None = None
+        self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
         #: The parts of this listing that patterns match. They do not refer to the listing, which is freed at once when
         #: nobody has it any more.
         self.memo: Memo[Part] = Memo(8 * 1024 + self.joined.size // 16)
@@ -166,16 +168,23 @@ class Listing:
 
     def matched_range(self, low: bytes, high: bytes) -> tuple[int, int]:
         """The positions in ``matched`` of the forms within ``[low, high)`` bytes."""
-        return self._bisect(low), self._bisect(high)
+        last = self._last_range
+        if last is not None and last[0] == low and last[1] == high:
+            return last[2]  # asked for twice: to know whether it is quick, and then for the answer
+        first = self._bisect(low, 0)
+        found = first, self._bisect(high, first if low <= high else 0)
+        self._last_range = low, high, found
+        return found
 
-    def _bisect(self, key: bytes) -> int:
-        offsets = self.matched_offsets
+    def _bisect(self, key: bytes, start: int) -> int:
+        # Views, since an array would make an object of numpy's for each offset.
+        offsets = self.matched_offsets.data
         data = memoryview(self.matched.buffers()[2] or b"")
 
         def form(position: int) -> bytes:
             return bytes(data[offsets[position] : offsets[position + 1]])
 
-        return bisect_left(range(len(self)), key, key=form)
+        return bisect_left(range(len(self)), key, start, key=form)
 
     def all(self) -> Selection:
         """All topics of the listing."""
