@@ -2,7 +2,6 @@ r"""Patterns as a broker takes them: recorded answers, what is refused and how, 
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pyarrow as pa
@@ -295,13 +294,12 @@ SLOW = [
 
 
 @pytest.mark.parametrize("raw", [*HOSTILE, *SLOW], ids=lambda raw: raw[:16])
-def test_compiling_the_worst_takes_a_moment(raw: str) -> None:
-    """About 150 ms on an idle machine at the very worst: it happens on the event loop."""
+def test_the_worst_patterns_have_an_end(raw: str) -> None:
+    """It happens on the event loop; `make bench` says how long the longest takes."""
     assert len(raw) <= 1024
     re2.purge()
-    started = time.thread_time()
     try:
-        compile_pattern(raw)
+        pattern = compile_pattern(raw)
     except InvalidPattern:
-        pass
-    assert time.thread_time() - started < 0.5
+        return
+    assert (pattern.program_size <= 12_000) if pattern.supported else pattern.reason
