@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.made-from-lock
+TEST_STAMP := .venv/.ready-to-test
 
 .PHONY: help setup run test interop bench docs lint types format proto lock clean-setup
 
@@ -18,21 +19,26 @@ help:
 setup: $(STAMP)
 
 # Keyed on the lock and on pyproject.toml: a newer one of them makes the environment anew, in place.
-$(STAMP): requirements/dev.txt requirements/uv.txt pyproject.toml scripts/setup.sh
+$(STAMP): requirements/dev.txt requirements/uv.txt pyproject.toml scripts/setup.sh scripts/common.sh plugins/postgres/pyproject.toml plugins/spark/pyproject.toml
 	@PYTHON="$(PYTHON)" scripts/setup.sh
+	@touch $@
+
+# A PostgreSQL server, a JRE and PySpark: large, and not in the way of `make run`.
+$(TEST_STAMP): $(STAMP) requirements/batch.txt scripts/setup-test.sh
+	@scripts/setup-test.sh
 	@touch $@
 
 run: $(STAMP)
 	@$(BIN)/broker-core demo
 
 # Two processes: the tests mostly wait for servers. `make test ARGS="-k permits -n 0"` passes options on.
-test: $(STAMP)
+test: $(TEST_STAMP)
 	$(BIN)/pytest -m "not interop" -n 2 --dist loadfile $(ARGS)
 
-interop: $(STAMP)
+interop: $(TEST_STAMP)
 	$(BIN)/pytest -m interop -rs tests/interop $(ARGS)
 
-bench: $(STAMP)
+bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 
 docs: $(STAMP)
@@ -45,7 +51,7 @@ lint: $(STAMP) types
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 
-types: $(STAMP)
+types: $(TEST_STAMP)
 	$(BIN)/mypy
 
 format: $(STAMP)
@@ -62,6 +68,7 @@ LOCKING = env -u UV_FIND_LINKS -u PIP_FIND_LINKS $(BIN)/uv pip compile --quiet -
 
 lock: .venv/bin/uv
 	$(LOCKING) --group dev pyproject.toml -o requirements/dev.txt
+	$(LOCKING) --group batch --constraint requirements/dev.txt -o requirements/batch.txt
 	grep -A 100 '^uv==' requirements/dev.txt | awk 'NR == 1 || /^ /{print; next} {exit}' > requirements/uv.txt
 
 .venv/bin/uv: $(STAMP)

@@ -4,17 +4,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { echo "setup: $*" >&2; }
-fail() { say "$*"; exit 1; }
+. scripts/common.sh
+
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 # Debian and Ubuntu split venv's ensurepip off into a package of its own.
 has_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
-may_use_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
-apt_install() {
-  say "installing $* by apt"
-  export DEBIAN_FRONTEND=noninteractive
-  { apt-get update -q && apt-get install -q -y --no-install-recommends "$@"; } </dev/null >&2
-}
 
 find_python() {
   local candidate
@@ -49,5 +43,5 @@ fi
 export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 $uv pip install --quiet --require-hashes -r requirements/dev.txt
 # Without build isolation: the build backend is in the lock too, so nothing unlocked is fetched.
-$uv pip install --quiet --no-deps --no-build-isolation --editable .
+$uv pip install --quiet --no-deps --no-build-isolation --editable . --editable plugins/postgres --editable plugins/spark
 say "done: .venv/bin/broker-core"

@@ -61,10 +61,18 @@ def tracked() -> list[Path]:
 
 
 FILES = tracked()
+#: Where the tests of each package are.
+PACKAGES = {
+    Path("broker_core"): Path("tests"),
+    Path("plugins/postgres/broker_core_postgres"): Path("tests/postgres"),
+    Path("plugins/spark/broker_core_spark"): Path("tests/spark"),
+}
 SOURCES = [
     path.relative_to(ROOT)
     for path in FILES
-    if path.suffix == ".py" and path.is_relative_to(ROOT / "broker_core") and not path.stem.endswith("_pb2")
+    if path.suffix == ".py"
+    and any(path.is_relative_to(ROOT / package) for package in PACKAGES)
+    and not path.stem.endswith("_pb2")
 ]
 
 
@@ -78,11 +86,15 @@ def _has_code(path: Path) -> bool:
 
 @pytest.mark.parametrize("source", [s for s in SOURCES if s.stem != "__main__"], ids=str)
 def test_each_source_has_its_own_test(source: Path) -> None:
-    """``broker_core/x/y.py`` has ``tests/x/test_y.py``; a package with code of its own, ``tests/x/test_x.py``."""
+    """``broker_core/x/y.py`` has ``tests/x/test_y.py``; a package with code of its own, ``tests/x/test_x.py``.
+
+    A plugin's package has its tests in a folder of the plugin's name.
+    """
     if source.name == "__init__.py" and not _has_code(source):
         return
     name = source.parent.name if source.name == "__init__.py" else source.stem
-    test = Path("tests", source.parent.relative_to("broker_core"), f"test_{name}.py")
+    package, tests = next(item for item in PACKAGES.items() if source.is_relative_to(item[0]))
+    test = tests / source.parent.relative_to(package) / f"test_{name}.py"
     assert (ROOT / test).is_file(), f"{source} has no {test}"
 
 
@@ -115,7 +127,7 @@ def test_the_tree_names_no_registry_and_no_machine() -> None:
 
 
 def test_the_core_imports_no_database_driver_and_no_spark() -> None:
-    for source in SOURCES:
+    for source in (source for source in SOURCES if source.parts[0] == "broker_core"):
         for node in ast.walk(ast.parse((ROOT / source).read_text(encoding="utf-8"))):
             names: list[str] = []
             if isinstance(node, ast.Import):

@@ -1,0 +1,9 @@
+# What the scripts of the set-up share: saying, failing, and apt where it may be used.
+say() { echo "setup: $*" >&2; }
+fail() { say "$*"; exit 1; }
+may_use_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+apt_install() {
+  say "installing $* by apt"
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get update -q && apt-get install -q -y --no-install-recommends "$@"; } </dev/null >&2
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# What tests need besides .venv: PySpark and its like from requirements/batch.txt (by hash), the programs of a PostgreSQL
+# server, and a JRE 17 or 21. The two last come by apt where they are missing and this is root on Debian; else it is said
+# what to install. Run by `make test`; safe to run again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+if ! .venv/bin/python -m tests.support.machine postgres; then
+  may_use_apt || fail "no PostgreSQL server (14 or later) found: install it (Debian: apt install postgresql)"
+  # The tests start servers of their own: Debian's must not begin one, on the usual port, by itself.
+  mkdir -p /etc/postgresql-common
+  [ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf
+  apt_install postgresql
+fi
+if ! .venv/bin/python -m tests.support.machine java; then
+  may_use_apt || fail "no Java 17 or 21 found: install one (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
+  apt_install openjdk-17-jre-headless || apt_install openjdk-21-jre-headless
+fi
+[ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
+export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
+say "installing PySpark and what else the tests of the batch need (about a minute the first time)"
+# PySpark is a source distribution: built with the locked setuptools, so nothing unlocked is fetched.
+.venv/bin/uv pip install --quiet --no-build-isolation --require-hashes -r requirements/batch.txt
+say "done: everything that tests need"
