@@ -1,0 +1,35 @@
+"""A real PostgreSQL server per process of tests, and databases in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.postgres_server import Database, PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A running server, shared by all tests of this process: leave it running, and with its settings.
+
+    A test that stops, kills or fills a server makes one of its own: ``with PostgresServer() as server``.
+    """
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Iterator[Database]:
+    """A database of the test's own, with the newest schema and without topics."""
+    made = postgres_server.create_database()
+    yield made
+    postgres_server.drop_database(made.name)
+
+
+@pytest.fixture
+def empty_database(postgres_server: PostgresServer) -> Iterator[Database]:
+    """A database of the test's own that was never migrated."""
+    made = postgres_server.create_database(migrated=False)
+    yield made
+    postgres_server.drop_database(made.name)
