@@ -1,0 +1,1 @@
+"""The commands `broker-core postgres ...`, one module each."""
