@@ -1,0 +1,38 @@
+"""The operator's table ``[plugins.spark]``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from broker_core.quantities import PositiveDuration, Size
+
+__all__ = ["SparkSettings"]
+
+
+class SparkSettings(BaseModel):
+    """What the plugin needs to serve. Which properties select is in the generation's manifest, not here.
+
+    ``on_failure`` and ``verify_filtered`` are the plugin's own defaults for settings of the core: an answer that fails
+    is left to the next lister, which is exact too; and the names of a generation were matched by the same RE2 and
+    checked before they are served, so that they are not matched once more for each client.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    #: Where generations are: what ``broker-core spark build --out`` named (``file:///...``, ``s3://...``, a path).
+    store: str = Field(min_length=1)
+    #: How often the pointer to the current generation is looked at.
+    refresh: PositiveDuration = 10.0
+    #: The most topics of one namespace that may have changed since the generation; with more, its questions pass.
+    overlay_limit: int = Field(default=10_000, ge=0, le=1_000_000)
+    #: Bytes of answers that are kept because the generation's own is no longer right.
+    answers: Size = 64 * 1024 * 1024
+    #: The catalogue never changes and has no change log: the generation is right for as long as it is served.
+    static: bool = False
+    #: Folder for the private copies that are mapped; the system's folder for temporary files by default.
+    folder: Path | None = None
+    on_failure: Literal["error", "next", "stale"] = "next"
+    verify_filtered: Literal["always", "sample", "never"] = "never"
