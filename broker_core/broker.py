@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 
 from broker_core.broker_handle import BrokerHandle
-from broker_core.catalog import CatalogLister, SqliteCatalog
+from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
 from broker_core.http import HttpServer, Readiness
 from broker_core.listing_result import DefaultLister
@@ -167,6 +167,7 @@ async def _opened(settings: Settings, given: Mapping[str, object]) -> AsyncItera
         )
         stack.callback(permits.close)
         catalog: SqliteCatalog | None = None
+        change_log: CatalogLogReader | None = None
         lister: DefaultLister
         lookups: Lookups
         if settings.upstream is not None:
@@ -190,12 +191,17 @@ async def _opened(settings: Settings, given: Mapping[str, object]) -> AsyncItera
                 on_ignored=metrics.ignored_properties,
             )
             stack.callback(lister.close)
+            change_log = CatalogLogReader(catalog)
+            stack.callback(change_log.close)
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
         pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings))
         stack.callback(pipeline.close)
         metrics.watch(permits, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
-        await dispatcher.startup(BrokerHandle(pipeline, catalog))
+        stack.callback(metrics.of_plugins.close)
+        await dispatcher.startup(
+            lambda plugin: BrokerHandle(pipeline, catalog, change_log, metrics.of_plugins.registry(plugin))
+        )
         yield _Core(pipeline, lookups, permits, metrics, catalog)
 
 

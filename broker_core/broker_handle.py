@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from prometheus_client import CollectorRegistry
+
+from broker_core.change_log import ChangeLog
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
@@ -13,15 +16,23 @@ __all__ = ["BrokerHandle"]
 
 
 class BrokerHandle:
-    """The broker as plugins see it.
+    """The broker as one plugin sees it.
 
-    ``version`` and ``changes`` are those of whoever holds the topics: the embedded catalogue. Before a cluster there is
-    no change log, and both raise :exc:`~broker_core.errors.ListingFailed`. They read a file: call them from a thread.
+    ``version`` and ``changes`` are those of the embedded catalogue. Before a cluster there is no change log of its own,
+    and both raise :exc:`~broker_core.errors.ListingFailed`. They read a file: call them from a thread.
     """
 
-    def __init__(self, pipeline: Pipeline, catalog: Any | None) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        catalog: Any | None,
+        change_log: ChangeLog | None,
+        metrics_registry: CollectorRegistry,
+    ) -> None:
         self._pipeline = pipeline
         self._catalog = catalog
+        self._change_log = change_log
+        self._metrics_registry = metrics_registry
 
     def topics_changed(self, namespace: NamespaceName | str) -> None:
         """Say that this plugin's answers about a namespace changed: kept answers about it are dropped.
@@ -38,9 +49,25 @@ class BrokerHandle:
         """All changes of a namespace after a version; a :class:`~broker_core.catalog.Gap` if they are not known."""
         return self._holder().changes(_parsed(namespace), since)
 
+    def change_logs(self) -> tuple[ChangeLog, ...]:
+        """The change logs to follow: the embedded catalogue's, then those of plugins, in the order of the chain.
+
+        Plugins start one after the other: all are here once the broker is ready.
+        """
+        own = () if self._change_log is None else (self._change_log,)
+        return (*own, *self._pipeline.dispatcher.change_logs)
+
     def questions(self, limit: int | None = None) -> list[Question]:
         """What was asked how often, the most frequent first; bounded, without who asked."""
         return self._pipeline.questions.most_asked(limit)
+
+    @property
+    def metrics_registry(self) -> CollectorRegistry:
+        """Where this plugin registers its own metrics, whose names begin with ``broker_core_<plugin>_``.
+
+        They are scraped with the broker's until the plugin is shut down.
+        """
+        return self._metrics_registry
 
     def _holder(self) -> Any:
         if self._catalog is None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import typer
     from pydantic import BaseModel
 
+    from broker_core.change_log import ChangeLog
     from broker_core.listing_request import ListingRequest
     from broker_core.listing_result import TopicListingResult
     from broker_core.names import Mode, NamespaceName
@@ -107,7 +108,15 @@ class HookSpecs(Protocol):
         """Prepare: before the first request, in the operator's order. Raising stops the start. Sync or async.
 
         ``settings`` is an instance of the model of ``broker_core_settings`` (``None`` without one). ``broker`` has
-        ``topics_changed(namespace)``, ``version(namespace)``, ``changes(namespace, since)`` and ``questions()``.
+        ``topics_changed(namespace)``, ``version(namespace)``, ``changes(namespace, since)``, ``change_logs()``,
+        ``questions()`` and ``metrics_registry``.
+        """
+
+    @hookspec
+    def broker_core_change_log(self) -> ChangeLog | Awaitable[ChangeLog | None] | None:
+        """Offer the change log of the topics that this plugin holds, to plugins that follow it.
+
+        Called once, right after the plugin's own ``broker_core_startup``; ``None`` is none. Sync or async.
         """
 
     @hookspec

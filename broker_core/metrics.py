@@ -37,6 +37,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from broker_core.permits import PermitBudget, Permits
+from broker_core.plugin_metrics import PluginMetrics
 
 __all__ = ["PREFIX", "Buckets", "Metrics", "WatchedPlugins"]
 
@@ -120,6 +121,9 @@ class Metrics:
         self._add(self._servers)
         self._add(self._plugins)
         ProcessCollector(registry=self.registry)
+        #: What plugins register.
+        self.of_plugins = PluginMetrics()
+        self.registry.register(self.of_plugins)
 
     def listing(self, outcome: str, plan: str, topics: int, seconds: float) -> None:
         """A listing was answered with ``topics`` names.

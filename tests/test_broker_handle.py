@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import Gauge, generate_latest
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
 from broker_core.broker import Broker
-from broker_core.catalog import Changes
+from broker_core.catalog import Changes, SqliteCatalog
+from broker_core.catalog.log_reader import CatalogLogReader
 from broker_core.client import LookupClient
 from broker_core.errors import InvalidName, ListingFailed
-from broker_core.names import TopicName
+from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
 
 
@@ -22,11 +24,14 @@ class Curious:
 
     def __init__(self) -> None:
         self.broker: Any = None
+        self.size: Any = None
         self.topics = [f"persistent://public/kept/t-{number}" for number in range(600)]
 
     @hookimpl
     async def broker_core_startup(self, broker: Any) -> None:
         self.broker = broker
+        self.size = Gauge("broker_core_curious_size", "Topics.", registry=broker.metrics_registry)
+        self.size.set(len(self.topics))
 
     @hookimpl
     async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult | None:
@@ -85,9 +90,54 @@ async def test_kept_answers_are_forgotten_when_the_plugin_says_so(tmp_path: Path
             assert len(await client.get_topics("public/kept")) == 601
 
 
+class Holder:
+    """Holds topics in a catalogue of its own, and offers its log."""
+
+    def __init__(self, path: Path) -> None:
+        self.catalog = SqliteCatalog(path)
+        self.log: Any = None
+
+    @hookimpl
+    async def broker_core_change_log(self) -> Any:
+        self.log = CatalogLogReader(self.catalog)
+        self.log.name = "holder"
+        return self.log
+
+    @hookimpl
+    async def broker_core_shutdown(self) -> None:
+        self.log.close()
+        self.catalog.close()
+
+
+async def test_change_logs_are_the_catalogues_and_those_of_plugins(tmp_path: Path) -> None:
+    follower, holder = Curious(), Holder(tmp_path / "holder.sqlite")
+    namespace = NamespaceName.parse("public/default")
+    async with Broker(settings(tmp_path), plugins={"curious": follower, "holder": holder}) as broker:
+        assert broker.catalog is not None
+        logs = follower.broker.change_logs()
+        assert [log.name for log in logs] == ["catalog", "holder"]
+        before = [await log.version(namespace) for log in logs]
+        broker.catalog.create(TopicName.parse("persistent://public/default/new"))
+        holder.catalog.create(TopicName.parse("persistent://public/default/held"))
+        changes = [await log.changes(namespace, since) for log, since in zip(logs, before, strict=True)]
+    assert [[str(change.name) for change in some] for some in changes] == [
+        ["persistent://public/default/new"],
+        ["persistent://public/default/held"],
+    ]
+
+
+async def test_metrics_of_a_plugin_are_scraped_until_it_is_shut_down(tmp_path: Path) -> None:
+    plugin = Curious()
+    async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
+        registry = broker.pipeline.metrics.registry
+        assert b"broker_core_curious_size 600.0" in generate_latest(registry)
+    assert b"broker_core_curious" not in generate_latest(registry)
+
+
 async def test_before_a_cluster_there_is_no_change_log(tmp_path: Path) -> None:
     plugin = Curious()
     upstream = {"service_url": "pulsar://127.0.0.1:1"}
     async with Broker(settings(tmp_path, upstream=upstream), plugins={"curious": plugin}):
+        assert plugin.broker.change_logs() == ()
         with pytest.raises(ListingFailed, match="no change log"):
             plugin.broker.version("public/default")

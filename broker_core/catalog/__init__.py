@@ -17,6 +17,7 @@ from broker_core.catalog.import_file import ImportReport, import_topics
 from broker_core.catalog.lines import topic_in_namespace
 from broker_core.catalog.listed import Listed
 from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.log_reader import CatalogLogReader
 from broker_core.catalog.records import Catalog, CatalogVersion, Change, Changes, Gap, Operation, TopicRecord
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
@@ -26,6 +27,7 @@ __all__ = [
     "CatalogBusy",
     "CatalogError",
     "CatalogLister",
+    "CatalogLogReader",
     "CatalogUnusable",
     "CatalogVersion",
     "Change",

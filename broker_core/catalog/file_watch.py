@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from broker_core.catalog.change_log import read_version
+from broker_core.catalog.change_log import read_catalog_id, read_version
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.names import NamespaceName
@@ -27,6 +27,8 @@ class FileWatch:
         self._data_version = -1
         #: Counts the states of the file that were noticed: the same number, the same content.
         self.state = 0
+        #: The id of the file that is open.
+        self.catalog_id = ""
         self._connection, self._file = self._opened()
 
     def close(self) -> None:
@@ -78,6 +80,7 @@ class FileWatch:
             connection = self._catalog.connect(busy_timeout=0.0)
             try:
                 connection.execute("PRAGMA query_only = ON")
+                self.catalog_id = read_catalog_id(connection)
                 return connection, self._identity()
             except OSError:
                 connection.close()

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
+from broker_core.change_log import ChangeLog
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind, TopicListingResult
@@ -24,7 +25,7 @@ from broker_core.names import NamespaceName
 from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import CallObserver, HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed
-from broker_core.plugins.lifecycle import shut_down, start_up
+from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
 from broker_core.plugins.masks import and_masks, checked_mask
 from broker_core.plugins.observers import Observer
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
@@ -105,6 +106,8 @@ class Dispatcher:
         self._chains: dict[NamespaceName, _Chain] = {}
         self._claims: dict[str, int] = {}
         self._started: list[LoadedPlugin] = []
+        #: Those that plugins have offered up to now, in the order of the chain.
+        self.change_logs: tuple[ChangeLog, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -203,26 +206,31 @@ class Dispatcher:
         """For metrics: how often each plugin said that it had filtered, and had not."""
         return dict(self._claims)
 
-    async def startup(self, broker: object) -> None:
-        """Call the ``broker_core_startup`` of all plugins in order.
+    async def startup(self, handle: Callable[[str], object] = lambda _: None) -> None:
+        """Call the ``broker_core_startup`` of all plugins in order, and ask each for its change log.
 
-        Where one fails, those that were started are shut down again, and
-        :exc:`~broker_core.plugins.failures.PluginLoadError` names it.
+        ``handle(name)`` is the broker as that plugin sees it. Where one fails, those that were started are shut down
+        again, and :exc:`~broker_core.plugins.failures.PluginLoadError` names it.
         """
         for warning in self.registry.warnings:
             log.warning(warning)
         for plugin in self.registry:
+            threads, abandoned = self._threads[plugin.name], self._abandoned[plugin.name]
             try:
-                await start_up(plugin, broker, self._threads[plugin.name], self._abandoned[plugin.name])
+                await start_up(plugin, handle(plugin.name), threads, abandoned)
+                self._started.append(plugin)
+                offered = await offered_log(plugin, threads, abandoned)
             except BaseException:
                 await self.shutdown()
                 raise
-            self._started.append(plugin)
+            if offered is not None:
+                self.change_logs = (*self.change_logs, offered)
 
     async def shutdown(self) -> None:
         """Call the ``broker_core_shutdown`` of all started plugins in reverse order; failures are only logged."""
         if self._observers:
             await asyncio.gather(*(observer.close(timeout=1.0) for _, observer in self._observers))
+        self.change_logs = ()
         while self._started:
             plugin = self._started.pop()
             await shut_down(plugin, self._threads[plugin.name], self._abandoned[plugin.name])

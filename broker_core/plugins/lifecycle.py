@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import structlog
 
+from broker_core.change_log import ChangeLog
 from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import contained, plain
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.registry import LoadedPlugin
 from broker_core.plugins.threads import PluginThreads, ThreadsFull
 
-__all__ = ["SHUTDOWN_TIMEOUT", "STARTUP_TIMEOUT", "shut_down", "start_up"]
+__all__ = ["SHUTDOWN_TIMEOUT", "STARTUP_TIMEOUT", "offered_log", "shut_down", "start_up"]
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +45,30 @@ async def start_up(
         raise PluginLoadError(plugin.name, plugin.origin, f"did not start: {error}") from error.__cause__
 
 
+async def offered_log(
+    plugin: LoadedPlugin, threads: PluginThreads, abandoned: Abandoned, timeout: float = STARTUP_TIMEOUT
+) -> ChangeLog | None:
+    """What ``broker_core_change_log`` returns. Raises :exc:`PluginLoadError` where that is no change log."""
+    try:
+        log_of_changes = await _call(plugin, "broker_core_change_log", {}, threads, abandoned, timeout)
+    except _HookFailed as error:
+        raise PluginLoadError(
+            plugin.name, plugin.origin, f"offers no change log: {error}"
+        ) from error.__cause__
+    if log_of_changes is None or (
+        isinstance(log_of_changes, ChangeLog)
+        and isinstance(log_of_changes.name, str)
+        and log_of_changes.name not in {"", "catalog"}
+    ):
+        return log_of_changes
+    raise PluginLoadError(
+        plugin.name,
+        plugin.origin,
+        f"returned {log_of_changes!r} from broker_core_change_log, not a broker_core.change_log.ChangeLog "
+        "with a name of its own",
+    )
+
+
 async def shut_down(
     plugin: LoadedPlugin, threads: PluginThreads, abandoned: Abandoned, timeout: float = SHUTDOWN_TIMEOUT
 ) -> None:
@@ -61,10 +86,10 @@ async def _call(
     threads: PluginThreads,
     abandoned: Abandoned,
     timeout: float,
-) -> None:
+) -> Any:
     implementation = plugin.implementations.get(hook)
     if implementation is None:
-        return
+        return None
     loop = asyncio.get_running_loop()
     values = {name: values[name] for name in implementation.arguments}
     work: asyncio.Future[Any]
@@ -78,7 +103,8 @@ async def _call(
     ends = loop.time() + timeout
     answer = await _within(work, ends, abandoned, timeout)
     if inspect.isawaitable(answer):
-        await _within(loop.create_task(contained(lambda: answer, {})), ends, abandoned, timeout)
+        answer = await _within(loop.create_task(contained(lambda: answer, {})), ends, abandoned, timeout)
+    return answer
 
 
 async def _within(work: asyncio.Future[Any], ends: float, abandoned: Abandoned, timeout: float) -> Any:

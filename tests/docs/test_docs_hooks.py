@@ -83,9 +83,12 @@ def test_the_broker_is_described_method_by_method() -> None:
     shown = table("method")
     assert names_in(shown) == public
     for row in shown.rows:
-        name, _, given = code_in(row[0])[0].rstrip(")").partition("(")
+        name, called, given = code_in(row[0])[0].rstrip(")").partition("(")
+        if not called:
+            assert isinstance(vars(BrokerHandle)[name], property)
+            continue
         parameters = list(inspect.signature(getattr(BrokerHandle, name)).parameters)[1:]
-        assert [part.partition("=")[0] for part in given.split(", ")] == parameters
+        assert [part.partition("=")[0] for part in given.split(", ") if part] == parameters
 
 
 def test_the_dependencies_are_named() -> None:

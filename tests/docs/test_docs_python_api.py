@@ -15,7 +15,10 @@ MODULES = ("broker_core", "broker_core.testing", "broker_core.client", "broker_c
 HIDDEN = ("self", "cls", "check")
 PLACES = (
     *MODULES,
-    *(f"broker_core.{name}" for name in ("selection", "topics_hash", "patterns", "cli.call", "broker")),
+    *(
+        f"broker_core.{name}"
+        for name in ("selection", "topics_hash", "patterns", "cli.call", "broker", "change_log")
+    ),
     *("broker_core.settings", "broker_core.quantities"),
 )
 

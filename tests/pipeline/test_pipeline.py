@@ -66,7 +66,7 @@ async def made(
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
     lister = MemoryLister(NAMES, at_once=False) if lister is None else lister
     pipeline = Pipeline(lister, dispatcher, permits, metrics, options)
-    await dispatcher.startup(None)
+    await dispatcher.startup()
     try:
         yield Made(pipeline, permits, metrics, lister)
     finally:

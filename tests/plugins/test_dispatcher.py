@@ -77,7 +77,7 @@ async def test_without_plugins_nothing_is_asked() -> None:
     assert await chain.visible(asked(), TOPICS) is None
     assert not chain.lists(asked().namespace)
     assert not chain.masks(asked().namespace)
-    await chain.startup(object())
+    await chain.startup()
     await chain.shutdown()
 
 
@@ -319,10 +319,10 @@ async def test_start_and_end_in_order() -> None:
         return PluginOf(startup=startup, shutdown=lambda: seen.append(f"end {name}"))
 
     chain = dispatcher({"a": plugin("a"), "b": plugin("b")})
-    await chain.startup("broker")
+    await chain.startup(lambda name: f"broker of {name}")
     await chain.shutdown()
     await chain.shutdown()
-    assert seen == ["start a broker", "start b broker", "end b", "end a"]
+    assert seen == ["start a broker of a", "start b broker of b", "end b", "end a"]
 
 
 async def test_a_failed_start_shuts_down_what_was_started() -> None:
@@ -339,13 +339,13 @@ async def test_a_failed_start_shuts_down_what_was_started() -> None:
         }
     )
     with pytest.raises(PluginLoadError, match="plugin 'b' did not start: OSError: no database"):
-        await chain.startup(None)
+        await chain.startup()
     assert seen == ["end a"]
 
 
 async def test_warnings_are_logged_at_start() -> None:
     with capture_logs() as logs:
-        await dispatcher({"a": object()}).startup(None)
+        await dispatcher({"a": object()}).startup()
     assert [entry["event"] for entry in logs] == ["plugin 'a' implements no hook"]
 
 

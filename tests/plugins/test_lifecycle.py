@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.failures import PluginLoadError
-from broker_core.plugins.lifecycle import shut_down, start_up
+from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
 from broker_core.plugins.threads import PluginThreads
 from tests.support.plugins import PluginOf, loaded
 
@@ -121,3 +121,50 @@ async def test_a_failed_end_is_only_logged() -> None:
         "not within 0.02 s",
         "no free thread: its threads have ended",
     ]
+
+
+class AnyLog:
+    def __init__(self, name: object = "p") -> None:
+        self.name = name
+
+    async def catalog_id(self) -> str:
+        return "x"
+
+    def version_now(self, namespace: object) -> None:
+        return None
+
+    async def version(self, namespace: object) -> None: ...
+
+    async def changes(self, namespace: object, since: object) -> None: ...
+
+
+async def test_a_change_log_is_offered_plainly_or_async_or_not_at_all() -> None:
+    log = AnyLog()
+
+    async def later() -> object:
+        return log
+
+    def passes_on() -> object:
+        return later()
+
+    for function in (later, lambda: log, passes_on):
+        offered = await offered_log(loaded(PluginOf(change_log=function)), PluginThreads("p"), Abandoned("p"))
+        assert id(offered) == id(log)
+    for plugin in (PluginOf(), PluginOf(change_log=lambda: None)):
+        assert await offered_log(loaded(plugin), PluginThreads("p"), Abandoned("p")) is None
+
+
+@pytest.mark.parametrize("offered", [object(), AnyLog(""), AnyLog("catalog"), AnyLog(3)], ids=range(4))
+async def test_what_is_no_change_log_stops_the_start(offered: object) -> None:
+    plugin = loaded(PluginOf(change_log=lambda: offered))
+    with pytest.raises(PluginLoadError, match=r"plugin 'p' returned .* from broker_core_change_log"):
+        await offered_log(plugin, PluginThreads("p"), Abandoned("p"))
+
+
+async def test_a_change_log_that_fails_stops_the_start() -> None:
+    def fail() -> None:
+        raise OSError("no database")
+
+    plugin = loaded(PluginOf(change_log=fail))
+    with pytest.raises(PluginLoadError, match="offers no change log: OSError: no database"):
+        await offered_log(plugin, PluginThreads("p"), Abandoned("p"))

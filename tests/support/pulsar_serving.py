@@ -117,7 +117,7 @@ async def serving(
         server = PulsarServer(
             pipeline, lookups or StandaloneLookups(NoPartitions()), permits, metrics, options
         )
-        await dispatcher.startup(None)
+        await dispatcher.startup()
         address = await server.start("127.0.0.1", 0)
         if send_buffer is not None:
             assert server._server is not None

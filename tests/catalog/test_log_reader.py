@@ -1,0 +1,106 @@
+"""The catalogue's log for followers: versions at once, changes and gaps, and files that are replaced or gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.catalog import CatalogLogReader, CatalogVersion, Changes, Gap, SqliteCatalog
+from broker_core.errors import ListingFailed
+from broker_core.names import NamespaceName, TopicName
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+@pytest.fixture
+async def catalog(tmp_path: Path) -> AsyncIterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def reader(catalog: SqliteCatalog) -> AsyncIterator[CatalogLogReader]:
+    reader = CatalogLogReader(catalog)
+    yield reader
+    reader.close()
+
+
+def topic(local: str) -> TopicName:
+    return TopicName("persistent", NAMESPACE, local)
+
+
+async def test_a_version_is_known_at_once_and_is_the_newest(
+    catalog: SqliteCatalog, reader: CatalogLogReader
+) -> None:
+    assert await reader.catalog_id() == catalog.catalog_id
+    assert reader.version_now(NAMESPACE) == CatalogVersion(catalog.catalog_id, 0)
+    catalog.create(topic("x"))
+    assert reader.version_now(NAMESPACE) == catalog.version(NAMESPACE)
+    with SqliteCatalog(catalog.path) as other:
+        other.create(topic("y"))
+    assert reader.version_now(NAMESPACE) == CatalogVersion(catalog.catalog_id, 2)
+    assert await reader.version(NAMESPACE) == CatalogVersion(catalog.catalog_id, 2)
+    # Without a commit the file is not read again.
+    assert reader.version_now(NAMESPACE) is reader.version_now(NAMESPACE)
+
+
+async def test_changes_and_gaps(catalog: SqliteCatalog, reader: CatalogLogReader) -> None:
+    before = await reader.version(NAMESPACE)
+    catalog.create(topic("x"))
+    catalog.delete(topic("x"))
+    changes = await reader.changes(NAMESPACE, before)
+    assert isinstance(changes, Changes)
+    assert [(change.version, change.operation.value) for change in changes] == [(1, "create"), (2, "delete")]
+    assert changes.version == reader.version_now(NAMESPACE)
+    gap = await reader.changes(NAMESPACE, CatalogVersion("another", 1))
+    assert isinstance(gap, Gap)
+    assert "another catalogue" in gap.reason
+
+
+async def test_another_file_in_its_place_has_another_id(
+    catalog: SqliteCatalog, reader: CatalogLogReader
+) -> None:
+    catalog.create(topic("x"))
+    before = await reader.version(NAMESPACE)
+    other = catalog.path.with_name("other.sqlite")
+    with SqliteCatalog(other) as made:
+        made.create(topic("y"))
+        connection = made.connect()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+        other_id = made.catalog_id
+    for leftover in catalog.path.parent.glob(f"{catalog.path.name}-*"):
+        leftover.unlink()
+    other.rename(catalog.path)
+
+    assert reader.version_now(NAMESPACE) is None
+    versions = await asyncio.gather(*(reader.version(NAMESPACE) for _ in range(4)))
+    assert set(versions) == {CatalogVersion(other_id, 1)}
+    assert await reader.catalog_id() == other_id
+    assert reader.version_now(NAMESPACE) == CatalogVersion(other_id, 1)
+    assert isinstance(await reader.changes(NAMESPACE, before), Gap)
+
+
+async def test_a_file_that_is_gone_is_an_error(catalog: SqliteCatalog, reader: CatalogLogReader) -> None:
+    version = await reader.version(NAMESPACE)
+    catalog.path.unlink()
+    assert reader.version_now(NAMESPACE) is None
+    for asked in (reader.version(NAMESPACE), reader.changes(NAMESPACE, version), reader.catalog_id()):
+        with pytest.raises(ListingFailed, match="Cannot read the catalogue"):
+            await asked
+
+
+async def test_a_locked_or_broken_file_is_an_error_of_the_log(tmp_path: Path) -> None:
+    """Closed, the catalogue can be read no more; the version that the watch reads at once still is."""
+    catalog = SqliteCatalog(tmp_path / "c.sqlite")
+    reader = CatalogLogReader(catalog)
+    version = await reader.version(NAMESPACE)
+    catalog.close()
+    with pytest.raises(ListingFailed, match="closed"):
+        await reader.changes(NAMESPACE, version)
+    reader.close()
+    with pytest.raises(ListingFailed, match="closed"):
+        await reader.version(NAMESPACE)
