@@ -1,0 +1,150 @@
+"""What is precomputed: questions, and the selectors that picking names inside of one domain comes down to.
+
+Two questions are the same where every answer to them is: a pattern counts without its scheme, ``.*`` is no pattern at
+all, and of the properties only those count that select topics (whoever asks has reduced them). The canonical JSON of a
+question is its line in the questions file, the first 16 bytes of that line's SHA-256 its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
+from broker_core.patterns import strip_scheme
+
+__all__ = [
+    "DOMAIN_ORDER",
+    "KEY_BYTES",
+    "MATCH_ALL",
+    "Question",
+    "Selector",
+    "canonical_json",
+    "key_of",
+    "required_selectors",
+    "selectors_digest",
+]
+
+#: The domains in the order of full names.
+DOMAIN_ORDER: Final = (NON_PERSISTENT, PERSISTENT)
+KEY_BYTES: Final = 16
+MATCH_ALL: Final = ".*"
+
+
+def canonical_json(value: Any) -> bytes:
+    """JSON with sorted keys, no spaces and no escapes but the necessary ones, in UTF-8."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def key_of(line: bytes) -> bytes:
+    """The key of a canonical line: 16 bytes."""
+    return hashlib.sha256(line).digest()[:KEY_BYTES]
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """What picks names within one namespace and domain.
+
+    ``pattern`` is the text without its scheme, ``None`` for all names; ``properties`` are sorted, each key once.
+    """
+
+    pattern: str | None
+    properties: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def line(self) -> bytes:
+        """Its canonical JSON."""
+        return canonical_json({"pattern": self.pattern, "properties": dict(self.properties)})
+
+    @property
+    def key(self) -> bytes:
+        """What postings are found by: 16 bytes."""
+        return key_of(self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question as a generation knows it; make it with :meth:`of` from what a client sends."""
+
+    namespace: str
+    mode: Mode
+    selector: Selector
+
+    @classmethod
+    def of(
+        cls, namespace: str, mode: Mode, pattern: str | None, properties: Mapping[str, str] | None = None
+    ) -> Question:
+        """The question with a raw pattern; ``properties`` are those that select.
+
+        Raises :exc:`~broker_core.errors.InvalidPattern` where the pattern's scheme is none of Pulsar's.
+        """
+        text = None if pattern is None else strip_scheme(pattern)
+        return cls.of_text(namespace, mode, text, properties)
+
+    @classmethod
+    def of_text(
+        cls, namespace: str, mode: Mode, text: str | None, properties: Mapping[str, str] | None = None
+    ) -> Question:
+        """The question with a pattern whose scheme is gone already (``TopicsPattern.text``)."""
+        pairs = tuple(sorted(properties.items())) if properties else ()
+        return cls(namespace, mode, Selector(None if text == MATCH_ALL else text, pairs))
+
+    @classmethod
+    def parse(cls, line: bytes) -> Question:
+        """The question of its canonical line. Raises :exc:`ValueError` for anything else."""
+        record = json.loads(line)
+        if not isinstance(record, dict) or set(record) != {"namespace", "mode", "pattern", "properties"}:
+            raise ValueError("a question has a namespace, a mode, a pattern and properties")
+        namespace, mode, pattern, properties = (
+            record[key] for key in ("namespace", "mode", "pattern", "properties")
+        )
+        if not isinstance(namespace, str) or not isinstance(mode, str) or mode not in Mode.__members__:
+            raise ValueError("the namespace or the mode of a question is none")
+        if not (pattern is None or isinstance(pattern, str)) or not isinstance(properties, dict):
+            raise ValueError("the pattern or the properties of a question are none")
+        if not all(isinstance(value, str) for value in properties.values()):
+            raise ValueError("the properties of a question are strings")
+        question = cls.of_text(namespace, Mode[mode], pattern, properties)
+        if question.line != line:
+            raise ValueError("the line of a question is not in its canonical form")
+        return question
+
+    @property
+    def line(self) -> bytes:
+        """Its canonical JSON."""
+        return canonical_json(
+            {
+                "namespace": self.namespace,
+                "mode": self.mode.name,
+                "pattern": self.selector.pattern,
+                "properties": dict(self.selector.properties),
+            }
+        )
+
+    @property
+    def key(self) -> bytes:
+        """What it is looked up by: 16 bytes."""
+        return key_of(self.line)
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains that it lists, in the order of full names."""
+        return tuple(domain for domain in DOMAIN_ORDER if self.mode.lists(domain))
+
+
+def required_selectors(questions: Iterable[Question]) -> dict[tuple[str, str], tuple[Selector, ...]]:
+    """The selectors that every run of names of a (namespace, domain) is to be asked: sorted by key, each once."""
+    wanted: dict[tuple[str, str], dict[bytes, Selector]] = {}
+    for question in questions:
+        key = question.selector.key
+        for domain in question.domains:
+            wanted.setdefault((question.namespace, domain), {})[key] = question.selector
+    return {place: tuple(found[key] for key in sorted(found)) for place, found in wanted.items()}
+
+
+def selectors_digest(keys: Iterable[bytes]) -> str:
+    """What a run of names says it was asked: SHA-256 over the sorted keys, 64 hex digits."""
+    return hashlib.sha256(b"".join(sorted(set(keys)))).hexdigest()
