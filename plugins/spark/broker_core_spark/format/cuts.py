@@ -97,8 +97,16 @@ def segment_ids(cuts: list[bytes], keys: pa.LargeBinaryArray) -> _Array:
 
     Names before the first cut are in segment 0.
     """
+    # By halves, for all keys together.
+    low = np.zeros(len(keys), np.int64)
     if not cuts or not len(keys):
-        return np.zeros(len(keys), np.int64)
-    found = pc.search_sorted(pa.array(cuts, pa.large_binary()), keys, side="right")
-    ids: _Array = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return ids
+        return low
+    column = pa.array(cuts, pa.large_binary())
+    high = np.full(len(keys), len(cuts), np.int64)
+    while (low < high).any():
+        middle = np.minimum((low + high) // 2, len(cuts) - 1)
+        not_behind = pc.less_equal(column.take(pa.array(middle)), keys).to_numpy(zero_copy_only=False)
+        searching = low < high
+        low = np.where(searching & not_behind, middle + 1, low)
+        high = np.where(searching & ~not_behind, middle, high)
+    return low

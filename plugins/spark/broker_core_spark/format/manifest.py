@@ -1,0 +1,228 @@
+"""The manifest: what a generation is made of, and which state of which catalogue it answers for.
+
+It is canonical JSON, so that its SHA-256 (which is the generation's name) says all there is to say. Nothing of the run
+that made it is in it: no time, no host, no number of partitions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from broker_core.errors import InvalidName
+from broker_core.names import NamespaceName
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.layout import FORMAT_VERSION
+from broker_core_spark.format.question import DOMAIN_ORDER, canonical_json
+
+__all__ = ["MANIFEST_LIMIT", "FileEntry", "Manifest", "SegmentEntry", "manifest_name"]
+
+#: A manifest that is larger is refused before it is read, in bytes.
+MANIFEST_LIMIT: Final = 512 * 1024 * 1024
+_FORMAT: Final = "broker-core listing generation"
+_FILE = re.compile(r"(?:segments/[0-9a-f]{64}\.seg|questions/[0-9a-f]{64}\.jsonl)")
+_MOST: Final = 2**63 - 1
+
+
+def manifest_name(generation: str) -> str:
+    """Where the manifest of a generation is in its store."""
+    return f"manifests/{generation}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file by its name, which has its SHA-256, and its size in bytes."""
+
+    name: str
+    size: int
+
+    @property
+    def sha256(self) -> str:
+        return self.name.partition("/")[2].partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry(FileEntry):
+    """A segment: its runs as (namespace, domain, number of names), and the first local name of the first."""
+
+    first_local: str
+    runs: tuple[tuple[str, str, int], ...]
+
+    @property
+    def names(self) -> int:
+        return sum(run[2] for run in self.runs)
+
+    @property
+    def order(self) -> tuple[str, int, bytes]:
+        """What segments are sorted by."""
+        namespace, domain, _ = self.runs[0]
+        return namespace, DOMAIN_ORDER.index(domain), self.first_local.encode("utf-16-be")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a generation is made of.
+
+    ``namespaces`` are all that the catalogue has, empty ones too, each with the number of its version (``None`` in a
+    catalogue without versions, which is ``static``). ``property_keys`` are the keys that select topics, sorted; the
+    questions are reduced to them. ``segment_bytes`` is what the names were cut by (:mod:`.cuts`).
+    """
+
+    catalogue_id: str
+    static: bool
+    property_keys: tuple[str, ...]
+    segment_bytes: int
+    namespaces: Mapping[str, int | None]
+    question_count: int
+    questions: FileEntry
+    segments: tuple[SegmentEntry, ...]
+
+    @cached_property
+    def data(self) -> bytes:
+        """Its bytes."""
+        record = {
+            "format": _FORMAT,
+            "version": FORMAT_VERSION,
+            "catalogue": {"id": self.catalogue_id, "static": self.static},
+            "property_keys": list(self.property_keys),
+            "segment_bytes": self.segment_bytes,
+            "namespaces": dict(self.namespaces),
+            "questions": {
+                "name": self.questions.name,
+                "size": self.questions.size,
+                "count": self.question_count,
+            },
+            "segments": [
+                {
+                    "name": segment.name,
+                    "size": segment.size,
+                    "first_local": segment.first_local,
+                    "runs": [list(run) for run in segment.runs],
+                }
+                for segment in self.segments
+            ],
+        }
+        return canonical_json(record) + b"\n"
+
+    @cached_property
+    def id(self) -> str:
+        """The name of the generation: the SHA-256 of the manifest, in hex."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def topics(self) -> int:
+        """The names in it, of all namespaces."""
+        return sum(segment.names for segment in self.segments)
+
+    @property
+    def files(self) -> tuple[FileEntry, ...]:
+        """All files but the manifest itself."""
+        return (self.questions, *self.segments)
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """The number of names of each (namespace, domain) that has some."""
+        counts: dict[tuple[str, str], int] = {}
+        for segment in self.segments:
+            for namespace, domain, names in segment.runs:
+                counts[namespace, domain] = counts.get((namespace, domain), 0) + names
+        return counts
+
+    @classmethod
+    def parse(cls, data: bytes, file: str) -> Manifest:
+        """The manifest with these bytes; ``file`` is what errors call it.
+
+        Raises :exc:`~broker_core_spark.errors.InvalidGeneration` for whatever is no manifest of this version.
+        """
+        try:
+            record = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise InvalidGeneration(file, f"it is no JSON: {error}") from None
+        if not isinstance(record, dict) or record.get("format") != _FORMAT:
+            raise InvalidGeneration(file, "it is no manifest of a generation")
+        if record.get("version") != FORMAT_VERSION:
+            raise InvalidGeneration(
+                file, f"format version {str(record.get('version'))[:20]}: only {FORMAT_VERSION} is known here"
+            )
+        try:
+            manifest = _manifest(record)
+            manifest._check()
+        except InvalidName as error:
+            raise InvalidGeneration(file, str(error)) from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise InvalidGeneration(file, f"a part is not what it must be: {error!s:.200}") from None
+        if manifest.data != data:
+            raise InvalidGeneration(file, "it is not in its canonical form")
+        return manifest
+
+    def _check(self) -> None:
+        """Raise where parts contradict each other."""
+        for namespace in self.namespaces:
+            NamespaceName.parse(namespace)
+        if list(self.property_keys) != sorted(set(self.property_keys)):
+            raise ValueError("property keys are sorted, each once")
+        for version in self.namespaces.values():
+            if (version is None) is not self.static:
+                raise ValueError("a version of every namespace, or of none where the catalogue is static")
+        for file in self.files:
+            if not _FILE.fullmatch(file.name) or not 0 <= file.size <= _MOST:
+                raise ValueError(f"{file.name!r} is no file of a generation")
+        orders = [segment.order for segment in self.segments]
+        if any(later <= earlier for earlier, later in zip(orders, orders[1:], strict=False)):
+            raise ValueError("the segments are not in order")
+        for namespace, _ in self.counts():
+            if namespace not in self.namespaces:
+                raise ValueError(f"{namespace} has names but is none of its namespaces")
+
+
+def _manifest(record: dict[str, Any]) -> Manifest:
+    catalogue, questions = record["catalogue"], record["questions"]
+    return Manifest(
+        _text(catalogue["id"]),
+        _flag(catalogue["static"]),
+        tuple(_text(key) for key in record["property_keys"]),
+        _number(record["segment_bytes"], 1),
+        {
+            _text(name): None if version is None else _number(version)
+            for name, version in record["namespaces"].items()
+        },
+        _number(questions["count"]),
+        FileEntry(_text(questions["name"]), _number(questions["size"])),
+        tuple(_segment(segment) for segment in record["segments"]),
+    )
+
+
+def _segment(record: dict[str, Any]) -> SegmentEntry:
+    runs = []
+    for namespace, domain, names in record["runs"]:
+        if domain not in DOMAIN_ORDER:
+            raise ValueError(f"{domain!r} is no domain")
+        runs.append((_text(namespace), domain, _number(names, 1)))
+    if not runs:
+        raise ValueError("a segment without names")
+    return SegmentEntry(
+        _text(record["name"]), _number(record["size"]), _text(record["first_local"]), tuple(runs)
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.100} is no string")
+    value.encode()  # a lone surrogate raises
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r:.100} is neither true nor false")
+    return value
+
+
+def _number(value: Any, least: int = 0) -> int:
+    if type(value) is not int or not least <= value <= _MOST:
+        raise ValueError(f"{value!r:.100} is no number from {least} on")
+    return value

@@ -1,0 +1,293 @@
+"""Reading a segment: nothing that it says is believed before it is checked, and all of it is checked by columns.
+
+What the checksum cannot know is looked at here: that names are names of their namespace and in order, that row numbers
+are rows, and that counts, lengths and hashes are those of the names. A writer's mistake ends here as an
+:exc:`~broker_core_spark.errors.InvalidGeneration`, and so does a file that was made to look right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.errors import BrokerCoreError
+from broker_core.listing_columns import encode_fields
+from broker_core.name_columns import (
+    check_local_names,
+    column_data,
+    hash_order_key,
+    is_ascending,
+    system_topics,
+    without_ends,
+)
+from broker_core.names import NamespaceName
+from broker_core.partition_columns import partitioned_local_names
+from broker_core.topics_hash import extend_crc
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format import layout
+from broker_core_spark.format.question import DOMAIN_ORDER, Selector, canonical_json
+from broker_core_spark.format.segment_writer import Matches
+
+__all__ = ["Run", "Segment", "joined_of"]
+
+_RUN_KEYS: Final = {"namespace", "domain", "selectors", "names", "fields_size", "entries", "rows"}
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The names of one namespace and domain in one segment, and what its selectors pick.
+
+    ``fields`` are the encoded names and ``joined`` a comma and each full name (both ``large_binary``), ``names`` the
+    local names. ``entries`` have the type :data:`~.layout.ENTRY` and are sorted by key; ``rows`` (uint32) are the row
+    numbers that they refer to. ``asked`` is the digest of the selectors that the run was asked.
+    """
+
+    file: str
+    namespace: str
+    domain: str
+    asked: str
+    fields: pa.LargeBinaryArray
+    joined: pa.LargeBinaryArray
+    names: pa.LargeStringArray
+    entries: _Array
+    rows: _Array
+
+    def keys(self) -> list[bytes]:
+        """The keys of the selectors that pick something."""
+        data = self.entries["key"].tobytes()
+        return [data[at : at + 16] for at in range(0, len(data), 16)]
+
+    def matches(self, selector: Selector) -> Matches:
+        """What a selector picks, which must be one that the run was asked: ``[low, high)`` or row numbers."""
+        keys = self.keys()
+        key = selector.key
+        return self.picked(keys.index(key)) if key in keys else (0, 0)
+
+    def picked(self, index: int) -> Matches:
+        """What the selector of an entry picks."""
+        entry = self.entries[index]
+        first, count = int(entry["first"]), int(entry["count"])
+        if int(entry["kind"]) == layout.KIND_RANGE:
+            return first, first + count
+        return self.rows[first : first + count]
+
+    def check_hash(self, index: int) -> int:
+        """Compute the hash of one entry, and raise where it is another; gives the bytes that it took."""
+        picked = self.picked(index)
+        data, offsets = column_data(self.joined)
+        if isinstance(picked, tuple):
+            text = memoryview(data)[int(offsets[picked[0]]) + 1 : int(offsets[picked[1]])]
+        else:
+            text = memoryview(column_data(self.joined.take(pa.array(picked)))[0])[1:]
+        if extend_crc(0, text) != int(self.entries[index]["crc"]):
+            raise InvalidGeneration(
+                self.file, f"the hash of a selector of {self.namespace} is not that of its names"
+            )
+        return len(text)
+
+
+class Segment:
+    """A segment over a buffer that nobody changes."""
+
+    def __init__(self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], layout.RunPlace]]) -> None:
+        self.file = file
+        self._buffer = buffer
+        self._places = places
+
+    @classmethod
+    def open(cls, buffer: pa.Buffer, file: str) -> Segment:
+        """Read the frame of a segment: where its runs are. ``file`` is what errors call it."""
+        view = memoryview(buffer)
+        least = layout.HEADER.size + layout.TRAILER.size
+        if len(view) < least:
+            raise InvalidGeneration(file, f"{len(view)} bytes are no segment, which has {least} at least")
+        magic, version, zero = layout.HEADER.unpack_from(view)
+        if magic != layout.HEADER_MAGIC:
+            raise InvalidGeneration(file, "it does not begin as a segment does")
+        if version != layout.FORMAT_VERSION or zero:
+            raise InvalidGeneration(
+                file, f"format version {version}.{zero}: only {layout.FORMAT_VERSION}.0 is known here"
+            )
+        at, size, magic = layout.TRAILER.unpack_from(view, len(view) - layout.TRAILER.size)
+        if magic != layout.TRAILER_MAGIC:
+            raise InvalidGeneration(file, "it does not end as a segment does: it is truncated, or none")
+        if at + size != len(view) - layout.TRAILER.size or at < layout.HEADER.size:
+            raise InvalidGeneration(file, "its directory is not where it must be")
+        if size > layout.DIRECTORY_LIMIT:
+            raise InvalidGeneration(file, f"its directory has {size} bytes: too many")
+        return cls(file, buffer, _directory(bytes(view[at : at + size]), at, file))
+
+    def runs(self) -> Iterator[Run]:
+        """The runs, each checked wholly but for the hashes (:meth:`Run.check_hash`) when it is its turn."""
+        last: tuple[str, int] = ("", 0)
+        for record, place in self._places:
+            order = (record["namespace"], DOMAIN_ORDER.index(record["domain"]))
+            if order <= last:
+                raise InvalidGeneration(self.file, "its runs are not in order")
+            last = order
+            yield self._run(record, place)
+
+    def _run(self, record: dict[str, Any], place: layout.RunPlace) -> Run:
+        namespace, domain = record["namespace"], record["domain"]
+        self._check_padding(place)
+        offsets_at, fields_at, entries_at, rows_at = place.sections()
+        offsets = np.frombuffer(self._part(*offsets_at), "<u4").astype(np.int64)
+        if offsets[0] != 0 or int(offsets[-1]) != place.fields_size or (np.diff(offsets) <= 0).any():
+            raise InvalidGeneration(self.file, f"the offsets of the names of {namespace} do not ascend")
+        fields = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), place.names, [None, pa.py_buffer(offsets), self._part(*fields_at)]
+        )
+        try:
+            joined, names = _checked_names(fields, namespace, domain)
+        except (BrokerCoreError, pa.ArrowInvalid, ValueError) as error:
+            raise InvalidGeneration(self.file, f"the names of {namespace}: {error!s:.300}") from None
+        entries = np.frombuffer(self._part(*entries_at), layout.ENTRY)
+        rows = np.frombuffer(self._part(*rows_at), "<u4")
+        run = Run(self.file, namespace, domain, record["selectors"], fields, joined, names, entries, rows)
+        wrong = _entry_fault(run)
+        if wrong is not None:
+            raise InvalidGeneration(self.file, f"the postings of {namespace}: {wrong}")
+        return run
+
+    def _part(self, at: int, size: int) -> pa.Buffer:
+        return self._buffer.slice(at, size)
+
+    def _check_padding(self, place: layout.RunPlace) -> None:
+        view = memoryview(self._buffer)
+        for at, size in place.sections():
+            pad = view[at + size : at + size + layout.padding(size)]
+            if any(pad):
+                raise InvalidGeneration(self.file, "between its sections is something else than zeros")
+
+
+def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], layout.RunPlace]]:
+    """The runs that a directory has, each with its place, up to byte ``end``."""
+    try:
+        record = json.loads(data)
+        runs = record["runs"]
+        if set(record) != {"runs"} or not isinstance(runs, list) or not runs or canonical_json(record) != data:
+            raise ValueError("it is not in its canonical form")
+        places: list[tuple[dict[str, Any], layout.RunPlace]] = []
+        start = layout.HEADER.size
+        for run in runs:
+            place = _place(run, start, end)
+            places.append((run, place))
+            start = place.end
+    except (ValueError, TypeError, KeyError, RecursionError, BrokerCoreError) as error:
+        raise InvalidGeneration(file, f"its directory: {error!s:.300}") from None
+    if start != end:
+        raise InvalidGeneration(file, f"its runs take {start} bytes, but there are {end}")
+    return places
+
+
+def _place(run: dict[str, Any], start: int, end: int) -> layout.RunPlace:
+    if set(run) != _RUN_KEYS:
+        raise ValueError("a run has other parts than it must have")
+    NamespaceName.parse(run["namespace"])
+    if run["domain"] not in DOMAIN_ORDER:
+        raise ValueError(f"{run['domain']!r:.50} is no domain")
+    if not isinstance(run["selectors"], str) or len(run["selectors"]) != 64:
+        raise ValueError("the digest of the selectors is none")
+    sizes = [run[key] for key in ("names", "fields_size", "entries", "rows")]
+    # Every number is bounded by the file's own size before anything is made of it.
+    if any(type(size) is not int or not 0 <= size <= end for size in sizes) or not sizes[0]:
+        raise ValueError("a size is out of bounds")
+    place = layout.RunPlace(start, *sizes)
+    if place.end > end:
+        raise ValueError("a run is longer than the file")
+    return place
+
+
+def joined_of(fields: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """A comma and each name, from the encoded names. Raises :exc:`ValueError` where these are no encoded names."""
+    sizes = np.diff(column_data(fields)[1])
+    # A name of less than 128 bytes has a length of one byte, of less than 16384 of two; the tag is one more.
+    widths = np.where(sizes < 130, 1, np.where(sizes < 16384 + 3, 2, 3))
+    if len(sizes) and int(sizes.min()) < 3:
+        raise ValueError("a name is empty")
+    kinds = np.unique(widths)
+    if len(kinds) == 1:
+        joined = pc.binary_replace_slice(fields, 0, 1 + int(kinds[0]), b",")
+    else:
+        parts = [np.flatnonzero(widths == width) for width in kinds]
+        replaced = [
+            pc.binary_replace_slice(fields.take(pa.array(rows)), 0, 1 + int(width), b",")
+            for rows, width in zip(parts, kinds, strict=True)
+        ]
+        places = np.empty(len(fields), np.int64)
+        places[np.concatenate(parts)] = np.arange(len(fields))
+        joined = pa.concat_arrays(replaced).take(pa.array(places))
+    # Encoded again they must be the same bytes: then the tags and the lengths were right.
+    again, offsets = column_data(encode_fields(joined))
+    data, own = column_data(fields)
+    same = np.array_equal(offsets - offsets[0], own - own[0])
+    begin, end = int(own[0]), int(own[-1])
+    first, last = int(offsets[0]), int(offsets[-1])
+    if not same or memoryview(again)[first:last] != memoryview(data)[begin:end]:
+        raise ValueError("a name is not encoded as it must be")
+    return joined
+
+
+def _checked_names(
+    fields: pa.LargeBinaryArray, namespace: str, domain: str
+) -> tuple[pa.LargeBinaryArray, pa.LargeStringArray]:
+    """(a comma and each full name, local names): well-formed, of this namespace and domain, in order."""
+    joined = joined_of(fields)
+    prefix = f",{domain}://{namespace}/"
+    full = joined.cast(pa.large_string())  # raises for what is no UTF-8
+    if not pc.all(pc.starts_with(full, prefix)).as_py():
+        raise ValueError("one is of another namespace or domain")
+    names = without_ends(full, len(prefix), 0)
+    check_local_names(names)
+    if not is_ascending(hash_order_key(names)):
+        raise ValueError("they are not in the order of the hash, each once")
+    if system_topics(partitioned_local_names(names), NamespaceName.parse(namespace), domain) is not None:
+        raise ValueError("there are system topics among them")
+    return joined, names
+
+
+def _entry_fault(run: Run) -> str | None:
+    """What is wrong with the postings of a run, hashes apart."""
+    entries, rows, names = run.entries, run.rows, len(run.names)
+    if not len(entries):
+        return None if not len(rows) else "row numbers without a selector"
+    keys = pa.array(run.keys(), pa.large_binary())
+    if not is_ascending(keys):
+        return "the selectors are not in order, each once"
+    kind, count = entries["kind"], entries["count"].astype(np.int64)
+    if (kind > layout.KIND_ROWS).any() or entries["zero"].any() or (count < 1).any():
+        return "an entry is of no kind that is known"
+    is_range = kind == layout.KIND_RANGE
+    first = entries["first"]
+    if (first[is_range] > names).any() or (first[is_range].astype(np.int64) + count[is_range] > names).any():
+        return "a range is outside of the names"
+    begins = np.cumsum(count[~is_range]) - count[~is_range]
+    if int(count[~is_range].sum()) != len(rows) or not np.array_equal(
+        first[~is_range], begins.astype(np.uint64)
+    ):
+        return "the row numbers do not belong to the selectors"
+    offsets = column_data(run.joined)[1]
+    joined = np.empty(len(entries), np.int64)
+    lows = first[is_range].astype(np.int64)
+    joined[is_range] = offsets[lows + count[is_range]] - offsets[lows] - 1
+    if len(rows):
+        if int(rows.max()) >= names:
+            return "a row number is outside of the names"
+        ascends = rows[1:] > rows[:-1]
+        ascends[begins[1:] - 1] = True  # the first of the next selector
+        if not ascends.all():
+            return "the row numbers of a selector do not ascend"
+        spans = rows[begins + count[~is_range] - 1].astype(np.int64) - rows[begins].astype(np.int64) + 1
+        if (spans == count[~is_range]).any():
+            return "neighbours are not written as a range"
+        joined[~is_range] = np.add.reduceat(np.diff(offsets)[rows], begins) - 1
+    if not np.array_equal(joined.astype(np.uint64), entries["joined"]):
+        return "a length is not that of the names"
+    return None

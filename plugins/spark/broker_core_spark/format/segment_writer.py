@@ -1,0 +1,224 @@
+"""Writing a segment: runs of sorted names, each with the postings of every selector that it was asked.
+
+A writer takes one run at a time and holds none of those before; what it wrote lies in memory up to 64 MiB and in a
+temporary file beyond. The same runs give the same bytes, whoever writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.column_sort import sorted_rows
+from broker_core.listing_columns import encode_fields
+from broker_core.name_columns import (
+    as_column,
+    check_local_names,
+    column_data,
+    hash_order_key,
+    is_ascending,
+    system_topics,
+    with_ends,
+)
+from broker_core.names import NamespaceName
+from broker_core.partition_columns import partitioned_local_names
+from broker_core.topics_hash import extend_crc
+from broker_core_spark.format import layout
+from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format.question import DOMAIN_ORDER, Selector, canonical_json, selectors_digest
+
+__all__ = ["Matches", "SegmentFile", "SegmentWriter", "visible_names"]
+
+#: The names of a run that a selector picks: ``[low, high)``, or ascending row numbers.
+Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
+
+_SPOOLED: Final = 64 * 1024 * 1024  # bytes
+_MOST_NAMES: Final = 2**31 - 1
+_Array = np.ndarray[Any, Any]
+
+
+def visible_names(namespace: str, domain: str, names: Any) -> pa.LargeStringArray:
+    """Local names as a run has them: checked, in the order of the hash, each once, without system topics.
+
+    Raises :exc:`~broker_core.errors.InvalidName` (or ``InvalidListing`` where they are no strings).
+    """
+    column = as_column(names)
+    check_local_names(column)
+    key = hash_order_key(column)
+    if not is_ascending(key):
+        column = column.take(pa.array(sorted_rows(key)))
+        differs = pc.not_equal(column[:-1], column[1:])
+        column = column.filter(pa.concat_arrays([pa.array([True]), differs]))
+    bases = partitioned_local_names(column)
+    hidden = system_topics(bases, NamespaceName.parse(namespace), domain)
+    return column if hidden is None else column.filter(pc.invert(hidden))
+
+
+@dataclass(slots=True)
+class SegmentFile:
+    """A segment that is written: ``file`` is to be put into a store under ``entry.name``, then closed."""
+
+    entry: SegmentEntry
+    file: BinaryIO
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def size(self) -> int:
+        return self.entry.size
+
+
+class SegmentWriter:
+    """One segment file in the making."""
+
+    def __init__(self, *, spool_dir: str | None = None) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=spool_dir)  # noqa: SIM115 (handed over)
+        self._digest = hashlib.sha256()
+        self._size = 0
+        self._directory: list[dict[str, Any]] = []
+        self._runs: list[tuple[str, str, int]] = []
+        self._first_local: str = ""
+        self._write(layout.HEADER.pack(layout.HEADER_MAGIC, layout.FORMAT_VERSION, 0))
+
+    def add_run(
+        self,
+        namespace: str,
+        domain: str,
+        names: pa.LargeStringArray,
+        selectors: Sequence[Selector],
+        matches: Iterable[tuple[Selector, Matches]],
+    ) -> None:
+        """Append the names of one namespace and domain, of which there is at least one.
+
+        ``names`` are local names as :func:`visible_names` gives them. ``selectors`` are all that were asked
+        (:func:`~.question.required_selectors`), ``matches`` what they pick, in any order; one that picks nothing may be
+        left out. Runs come in the order of all names, none twice. Raises :exc:`ValueError` where any of that is broken.
+        """
+        self._check_run(namespace, domain, names)
+        joined = with_ends(names, f",{domain}://{namespace}/", "").cast(pa.large_binary())
+        data, offsets = column_data(encode_fields(joined))
+        offsets = offsets - offsets[0]
+        if int(offsets[-1]) > layout.MOST_FIELD_BYTES:
+            raise ValueError(f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many")
+        entries, rows = _postings(joined, {selector.key for selector in selectors}, matches)
+        place = layout.RunPlace(
+            self._size, len(names), int(offsets[-1]), len(entries), sum(len(part) for part in rows)
+        )
+        self._section(offsets.astype("<u4"))
+        self._section(memoryview(data)[: place.fields_size])
+        self._section(entries)
+        for part in rows:
+            self._write(part.astype("<u4", copy=False).data)
+        self._write(bytes(layout.padding(place.rows_size)))
+        digest = selectors_digest(selector.key for selector in selectors)
+        self._directory.append(
+            {"namespace": namespace, "domain": domain, "selectors": digest} | place.record()
+        )
+        if not self._runs:
+            self._first_local = names[0].as_py()
+        self._runs.append((namespace, domain, len(names)))
+
+    def finish(self) -> SegmentFile:
+        """The file, at its beginning; the writer is done with."""
+        if not self._runs:
+            raise ValueError("a segment has at least one run of names")
+        at = self._size
+        directory = canonical_json({"runs": self._directory})
+        self._write(directory)
+        self._write(layout.TRAILER.pack(at, len(directory), layout.TRAILER_MAGIC))
+        self._file.seek(0)
+        name = f"segments/{self._digest.hexdigest()}.seg"
+        entry = SegmentEntry(name, self._size, self._first_local, tuple(self._runs))
+        return SegmentFile(entry, self._file)  # type: ignore[arg-type]  # a spooled file is one, but not by its type
+
+    def close(self) -> None:
+        """Throw away what was written, where it is not to be finished."""
+        self._file.close()
+
+    def _check_run(self, namespace: str, domain: str, names: pa.LargeStringArray) -> None:
+        parsed = NamespaceName.parse(namespace)
+        if domain not in DOMAIN_ORDER:
+            raise ValueError(f"{domain!r} is no domain")
+        if not 0 < len(names) <= _MOST_NAMES:
+            raise ValueError(f"a run of {len(names)} names: from 1 to {_MOST_NAMES}")
+        place = (namespace, DOMAIN_ORDER.index(domain))
+        if self._runs and place <= (self._runs[-1][0], DOMAIN_ORDER.index(self._runs[-1][1])):
+            raise ValueError(f"the run of {domain} names of {namespace} is not in order")
+        check_local_names(names)
+        if not is_ascending(hash_order_key(names)):
+            raise ValueError(f"the {domain} names of {namespace} are not in the order of the hash, each once")
+        if system_topics(partitioned_local_names(names), parsed, domain) is not None:
+            raise ValueError(f"among the {domain} names of {namespace} are system topics")
+
+    def _section(self, data: Any) -> None:
+        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        self._write(view)
+        self._write(bytes(layout.padding(len(view))))
+
+    def _write(self, data: Any) -> None:
+        view = memoryview(data)
+        if not view.nbytes:
+            return
+        view = view.cast("B")
+        self._file.write(view)
+        self._digest.update(view)
+        self._size += len(view)
+
+
+def _postings(
+    joined: pa.LargeBinaryArray, asked: set[bytes], matches: Iterable[tuple[Selector, Matches]]
+) -> tuple[_Array, list[_Array]]:
+    """The entries of a run, sorted by key, and the row numbers that they refer to, in the same order."""
+    found: dict[bytes, tuple[int, int] | _Array] = {}
+    for selector, picked in matches:
+        key = selector.key
+        if key not in asked or key in found:
+            raise ValueError(f"the matches of {selector} come twice, or it is none of those that were asked")
+        found[key] = _checked(picked, len(joined))
+    offsets = column_data(joined)[1]
+    data = memoryview(column_data(joined)[0])
+    entries = np.zeros(len(found), layout.ENTRY)
+    filled, row_count = 0, 0
+    rows: list[_Array] = []
+    for key in sorted(found):
+        picked = found[key]
+        if isinstance(picked, tuple):
+            low, high = picked
+            if low == high:
+                continue
+            kind, first, count = layout.KIND_RANGE, low, high - low
+            text = data[int(offsets[low]) + 1 : int(offsets[high])]
+        else:
+            kind, first, count = layout.KIND_ROWS, row_count, len(picked)
+            rows.append(picked)
+            row_count += len(picked)
+            text = memoryview(column_data(joined.take(pa.array(picked)))[0])[1:]
+        entries[filled] = (list(key), count, extend_crc(0, text), len(text), first, kind, 0)
+        filled += 1
+    return entries[:filled], rows
+
+
+def _checked(picked: Matches, names: int) -> tuple[int, int] | _Array:
+    """Matches in their one form: neighbours are a range, and nothing is outside of the run."""
+    if isinstance(picked, tuple):
+        low, high = int(picked[0]), int(picked[1])
+        if not 0 <= low <= high <= names:
+            raise ValueError(f"a range from {low} to {high} of {names} names")
+        return low, high
+    if not len(picked):
+        return 0, 0
+    if picked.ndim != 1 or picked.dtype.kind not in "iu" or not (picked[1:] > picked[:-1]).all():
+        raise ValueError("row numbers are one column of ascending integers, each once")
+    low, high = int(picked[0]), int(picked[-1]) + 1
+    if low < 0 or high > names:
+        raise ValueError(f"row numbers from {low} to {high - 1} of {names} names")
+    return (low, high) if high - low == len(picked) else picked
