@@ -31,6 +31,7 @@ __all__ = [
     "connect",
     "is_what_is_asked_for",
     "open_first",
+    "still_is_what_is_asked_for",
     "target_of",
 ]
 
@@ -49,6 +50,11 @@ _ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
 _STATE: Final = (
     "SELECT pg_catalog.pg_is_in_recovery(), "
     "pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool"
+)
+#: The value that the session would have without its own: it follows the server's configuration when that is reloaded.
+_STATE_OF_SERVER: Final = (
+    "SELECT pg_catalog.pg_is_in_recovery(), (SELECT reset_val FROM pg_catalog.pg_settings "
+    "WHERE name = 'default_transaction_read_only') = 'on'"
 )
 
 
@@ -186,6 +192,14 @@ async def is_what_is_asked_for(connection: Any, attributes: str) -> bool:
         state = await connection.fetchrow(_STATE)
         return bool(_ACCEPTS[attributes](state[0], state[1]))
     return bool(_ACCEPTS[attributes](recovers == "on", refuses == "on"))
+
+
+async def still_is_what_is_asked_for(connection: Any, attributes: str) -> bool:
+    """The same of a session in use, which has settings of its own and does not hear of changes of the server's."""
+    if attributes == "any":
+        return True
+    state = await connection.fetchrow(_STATE_OF_SERVER)
+    return bool(_ACCEPTS[attributes](state[0], state[1]))
 
 
 async def _open(target: Target, host: Host, application_name: str, statement_cache_size: int) -> Any:

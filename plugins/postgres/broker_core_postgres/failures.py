@@ -7,6 +7,7 @@ broker does about one is the plugin's ``on_failure``.
 
 from __future__ import annotations
 
+import os
 import ssl
 from dataclasses import dataclass
 from typing import Final
@@ -233,8 +234,10 @@ def server_words(error: BaseException) -> str:
         return f"{' '.join(str(getattr(error, 'message', '') or error).split())} (SQLSTATE {error.sqlstate})"
     if isinstance(error, TimeoutError) and not str(error):
         return "timed out"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+        return error.strerror  # of looking up a name, whose numbers are others
     return " ".join(str(error).split()) or type(error).__name__
 
 
