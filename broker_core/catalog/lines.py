@@ -26,6 +26,7 @@ from broker_core.catalog.store import MAX_PARTITIONS
 from broker_core.errors import InvalidName
 from broker_core.names import (
     DOMAINS,
+    MAX_NAME_BYTES,
     PARTITION_SUFFIX,
     PERSISTENT,
     NamespaceName,
@@ -47,8 +48,8 @@ _PLAIN: Final[Row] = ("*", None)
 _scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _KEYS: Final = ("name", "partitions", "properties")
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-#: Of this many characters or fewer, a name cannot be longer than names.MAX_NAME_BYTES.
-_SHORT: Final = 8_191
+#: The most bytes that a character takes in UTF-8: a name of a quarter of the characters cannot be too long.
+_CHARACTER_BYTES: Final = 4
 _REMEMBERED_PROPERTIES: Final = 20_000
 
 
@@ -94,11 +95,25 @@ class Rows:
 
 
 class TopicLines:
-    """Reads a file in chunks; iterating gives the rows of each, so that memory does not grow with the file."""
+    """Reads a file in chunks; iterating gives the rows of each, so that memory does not grow with the file.
 
-    def __init__(self, namespace: NamespaceName, source: BinaryIO) -> None:
+    For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
+    :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
+    """
+
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        source: BinaryIO,
+        *,
+        checked: Callable[[object], str] = checked_text,
+        longest: int = MAX_NAME_BYTES,
+    ) -> None:
         self._namespace = namespace
         self._source = source
+        self._checked = checked
+        self._longest = longest
+        self._short = longest // _CHARACTER_BYTES
         self._prefixes = tuple(f"{domain}://{namespace}/" for domain in DOMAINS)
         self._ended_by_return = 0
         self._ended = 0
@@ -162,10 +177,11 @@ class TopicLines:
 
     def _read_names(self, lines: list[str], rows: tuple[Rows, Rows]) -> None:
         persistent = rows[0].topics
+        short = self._short
         for number, line in enumerate(lines):
             if "/" in line or PARTITION_SUFFIX in line:
                 self._add(rows, number, line, None, None)
-            elif not line or len(line) > _SHORT or "\0" in line:
+            elif not line or len(line) > short or "\0" in line:
                 self._refuse_empty(number, line)
                 self._add(rows, number, line, None, None)
             elif line not in persistent:
@@ -175,6 +191,7 @@ class TopicLines:
 
     def _read_json(self, lines: list[str], rows: tuple[Rows, Rows]) -> None:
         persistent = rows[0].topics
+        short = self._short
         for number, line in enumerate(lines):
             value = self._object(number, line)
             name = value.get("name")
@@ -189,7 +206,7 @@ class TopicLines:
                 self._check_partitions(number, partitions)
             elif not (
                 # An escape may hide a lone surrogate, which is checked with the rest by _add.
-                "/" in name or PARTITION_SUFFIX in name or "\\" in line or not name or len(name) > _SHORT
+                "/" in name or PARTITION_SUFFIX in name or "\\" in line or not name or len(name) > short
             ):
                 if name not in persistent:
                     persistent[name] = _PLAIN if text is None else ("*", text)
@@ -241,7 +258,7 @@ class TopicLines:
             key, known = (), None
         if known is None:
             try:
-                known = checked_text(properties)
+                known = self._checked(properties)
             except CatalogError as error:
                 raise self._refused(number, str(error)) from None
             if len(self._properties) >= _REMEMBERED_PROPERTIES:
@@ -259,6 +276,8 @@ class TopicLines:
             check_local_name(name)
         except InvalidName as error:
             raise self._refused(number, str(error)) from None
+        if self._longest < MAX_NAME_BYTES:
+            self._check_length(number, name, partitions)
         if partitions:
             rows[domain].add(name, str(Listed.partitioned(partitions)), properties)
             return
@@ -267,6 +286,13 @@ class TopicLines:
             rows[domain].add(base, "*", properties)
         else:
             rows[domain].add_partition(base, index, properties)
+
+    def _check_length(self, number: int, name: str, partitions: int | None) -> None:
+        size = len(name.encode()) + (len(f"{PARTITION_SUFFIX}{partitions - 1}") if partitions else 0)
+        if size > self._longest:
+            raise self._refused(
+                number, f"its longest listed name {_shown(name)} has {size} bytes, at most {self._longest}"
+            )
 
     def _local(self, name: str) -> tuple[int, str]:
         """(domain, local name) of a full name."""

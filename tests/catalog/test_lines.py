@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import ImportRefused
+from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.lines import CHUNK_BYTES, MAX_LINE_BYTES, TopicLines, topic_in_namespace
 from broker_core.catalog.listed import Listed
 from broker_core.catalog.store import MAX_PARTITIONS
@@ -254,3 +254,26 @@ def test_a_local_or_full_name_means_a_topic() -> None:
     assert str(topic_in_namespace(NAMESPACE, "non-persistent://a/b/x")) == "non-persistent://a/b/x"
     with pytest.raises(InvalidName, match="not in namespace a/b"):
         topic_in_namespace(NAMESPACE, "persistent://a/c/x")
+
+
+def test_a_store_may_take_shorter_names_and_fewer_properties() -> None:
+    def none(properties: object) -> str:
+        raise CatalogError("no properties here")
+
+    def read(data: bytes) -> int:
+        lines = TopicLines(NAMESPACE, io.BytesIO(data), checked=none, longest=20)
+        return sum(len(part.topics) for rows in lines for part in rows)
+
+    assert read(b"x" * 20 + b"\n" + "é".encode() * 10) == 2
+    assert read(b'{"name": "xxxxxxxx", "partitions": 10}') == 1
+    for bad, line in (
+        (b"a\n" + b"x" * 21, 2),
+        ("é".encode() * 10 + b"x", 1),
+        (b'{"name": "xxxxxxxx"}\n{"name": "xxxxxxxx", "partitions": 11}', 2),
+        (b"x" * 9 + b"-partition-1", 1),
+    ):
+        with pytest.raises(ImportRefused, match="bytes, at most 20") as raised:
+            read(bad)
+        assert raised.value.line == line
+    with pytest.raises(ImportRefused, match="line 1: no properties here"):
+        read(b'{"name": "a", "properties": {}}')
