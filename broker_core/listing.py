@@ -10,6 +10,9 @@ Three columns hold every name once in the form that each step needs, so that no 
 Rows of ``fields`` and ``joined`` are in the order of the hash (UTF-16 code units of the full name). ``matched`` is in
 its own UTF-8 order, since ranges are searched in it; the two orders differ where partitions, two domains or characters
 beyond the BMP are about, and ``by_matched`` is then the permutation from one to the other.
+
+Sending needs the first column only. A listing that was encoded for one answer has just that (and its hash), and makes
+the others when somebody asks it more, as a plugin that hides topics does.
 """
 
 from __future__ import annotations
@@ -22,7 +25,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing_columns import Columns, build_columns, checked_local_names, row_type
+from broker_core.listing_columns import (
+    Columns,
+    build_columns,
+    checked_local_names,
+    decode_fields,
+    row_type,
+)
 from broker_core.listing_memo import Memo
 from broker_core.name_columns import as_column, column_data, contains, split_full_names
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
@@ -36,6 +45,8 @@ __all__ = ["Listing"]
 
 #: Names that are looked up one by one; for more, a hash table over all of the listing is made.
 _FEW = 2048
+#: What is made of ``fields`` when it is first asked for.
+_DERIVED = frozenset({"by_matched", "has_newline", "joined", "joined_offsets", "matched", "matched_offsets"})
 
 
 class Listing:
@@ -48,6 +59,7 @@ class Listing:
     __slots__ = (
         "__weakref__",  # who counts the memory of listings wants to know when one has gone
         "_hash",
+        "_is_encoded",
         "_last_range",
         "_places",
         "by_matched",
@@ -67,20 +79,57 @@ class Listing:
         self, namespace: NamespaceName, mode: Mode, columns: Columns, *, has_newline: bool | None = None
     ) -> None:
         """For the builders of this package: columns that are checked; ``has_newline`` where it is known."""
+        self.fields, self.field_offsets = column_data(columns.fields)
+        self._begin(namespace, mode)
+        self._derive(columns, has_newline)
+
+    def _begin(
+        self, namespace: NamespaceName, mode: Mode, topics_hash: str | None = None, *, encoded: bool = False
+    ) -> None:
         self.namespace = namespace
         self.mode = mode
-        self.fields, self.field_offsets = column_data(columns.fields)
+        self._is_encoded = encoded
+        self._places: np.ndarray[Any, Any] | None = None
+        self._hash = topics_hash
+        self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
+        #: The parts of this listing that patterns match. They do not refer to the listing, which is freed at once when
+        #: nobody has it any more.
+        self.memo: Memo[Part] = Memo(8 * 1024 + self.fields.size // 16)
+
+    def _derive(self, columns: Columns, has_newline: bool | None = None) -> None:
         self.joined, self.joined_offsets = column_data(columns.joined)
         self.matched: pa.LargeStringArray = columns.matched
         self.matched_offsets: np.ndarray[Any, Any] = column_data(columns.matched)[1]
         self.by_matched = columns.by_matched
         self.has_newline = contains(self.matched, "\n") if has_newline is None else has_newline
-        self._places: np.ndarray[Any, Any] | None = None
-        self._hash: str | None = None
-        self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
-        #: The parts of this listing that patterns match. They do not refer to the listing, which is freed at once when
-        #: nobody has it any more.
-        self.memo: Memo[Part] = Memo(8 * 1024 + self.joined.size // 16)
+
+    if not TYPE_CHECKING:  # the attributes are as they are declared above
+
+        def __getattr__(self, name: str) -> Any:
+            """Make the columns that :meth:`from_fields` left out; called only where one is not there yet."""
+            if name not in _DERIVED:
+                raise AttributeError(name)
+            names = decode_fields(self.fields, self.field_offsets)
+            self._derive(build_columns(self.namespace, *split_full_names(names, self.namespace, self.mode)))
+            return getattr(self, name)
+
+    @classmethod
+    def from_fields(
+        cls,
+        namespace: NamespaceName,
+        mode: Mode,
+        fields: pa.Buffer,
+        offsets: np.ndarray[Any, Any],
+        topics_hash: str | None = None,
+    ) -> Listing:
+        """The listing of encoded fields that are in the order of the hash, each once, without system topics.
+
+        Nothing is checked: it is for who made the fields of checked names. ``offsets`` are int64, one more than names.
+        """
+        listing = cls.__new__(cls)
+        listing.fields, listing.field_offsets = fields, offsets
+        listing._begin(namespace, mode, topics_hash, encoded=True)  # noqa: SLF001 - it is the constructor
+        return listing
 
     @classmethod
     def from_names(
@@ -129,7 +178,9 @@ class Listing:
 
     @property
     def column_bytes(self) -> int:
-        """Bytes of the columns alone."""
+        """Bytes of the columns alone; of one that was made of fields, of these."""
+        if self._is_encoded:
+            return int(self.fields.size + self.field_offsets.nbytes)
         own = self.fields.size + self.joined.size + self.matched.nbytes
         own += int(self.field_offsets.nbytes + self.joined_offsets.nbytes)
         return int(own) + (0 if self.by_matched is None else 2 * int(self.by_matched.nbytes))

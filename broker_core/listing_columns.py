@@ -19,11 +19,12 @@ from broker_core.name_columns import (
     is_ascending,
     system_topics,
     with_ends,
+    without_ends,
 )
 from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
 from broker_core.partition_columns import partitioned_local_names
 
-__all__ = ["Columns", "build_columns", "checked_local_names", "encode_fields", "row_type"]
+__all__ = ["Columns", "build_columns", "checked_local_names", "decode_fields", "encode_fields", "row_type"]
 
 _TAG: Final = 0x12  # field 2, length-delimited: `repeated string topics = 2`
 _Array = np.ndarray[Any, Any]
@@ -118,6 +119,25 @@ def encode_fields(joined: pa.LargeStringArray | pa.LargeBinaryArray) -> pa.Large
     places = np.empty(len(joined), np.int64)
     places[np.concatenate([rows for rows, _ in parts])] = np.arange(len(joined))
     return pa.concat_arrays(encoded).take(pa.array(places))
+
+
+def decode_fields(fields: pa.Buffer, offsets: _Array) -> pa.LargeStringArray:
+    """The names of encoded fields: the reverse of :func:`encode_fields`, without commas."""
+    column = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), fields]
+    )
+    sizes = np.diff(offsets)
+    # A field of one byte more than fits a width has one byte of length more, so the size alone says which it is.
+    widths = np.ones(len(sizes), np.int8)
+    for width in range(1, 5):
+        widths += sizes > (1 << (7 * width)) + width
+    if not len(widths) or widths.min() == widths.max():
+        return without_ends(column, 1 + int(widths[0]) if len(widths) else 0, 0)
+    parts = [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths)]
+    decoded = [without_ends(column.take(pa.array(rows)), 1 + width, 0) for rows, width in parts]
+    places = np.empty(len(column), np.int64)
+    places[np.concatenate([rows for rows, _ in parts])] = np.arange(len(column))
+    return pa.concat_arrays(decoded).take(pa.array(places))
 
 
 def _varint_widths(sizes: _Array) -> _Array:

@@ -1,0 +1,165 @@
+"""Encoding a listing page by page: what a lister reads from elsewhere, in the form in which it is sent.
+
+A page is the local names of one domain, each behind a slash (``/a/b/c``): a local name has none, so that the slashes
+separate, and are the end of the prefix that each full name gets. Encoding is then two replacements of one byte, at the
+speed of memory; pages that arrive in the order of the hash are only appended, and the hash grows with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.column_sort import sorted_rows
+from broker_core.errors import InvalidListing
+from broker_core.listing import Listing
+from broker_core.listing_columns import decode_fields, encode_fields
+from broker_core.name_columns import (
+    check_local_names,
+    column_data,
+    hash_order_bytes,
+    hash_order_key,
+    is_ascending,
+    system_topics,
+    without_ends,
+)
+from broker_core.names import MAX_NAME_BYTES, SYSTEM_NAME_PREFIXES, Mode, NamespaceName
+from broker_core.partition_columns import partitioned_local_names
+from broker_core.topics_hash import crc_text, extend_crc
+
+__all__ = ["ListingEncoder", "page_column"]
+
+_SLASH: Final = 0x2F
+_TAG: Final = b"\x12"  # field 2, length-delimited: `repeated string topics = 2`
+_Array = np.ndarray[Any, Any]
+
+
+def page_column(page: bytes) -> pa.LargeStringArray:
+    """The names of a page as a column that shares its memory, each with its slash. The page is valid UTF-8."""
+    return _column(page, _starts(page)).cast(pa.large_string())
+
+
+class ListingEncoder:
+    """Builds one :class:`~broker_core.listing.Listing`; for one thread at a time."""
+
+    def __init__(self, namespace: NamespaceName, mode: Mode) -> None:
+        self.namespace = namespace
+        self.mode = mode
+        self._fields = bytearray()
+        self._ends: list[_Array] = []
+        self._crc = 0
+        self._last = b""  # the last full name, as it is ordered
+        self._loose: list[pa.LargeStringArray] = []  # full names that came out of order
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        loose = sum(column.nbytes for column in self._loose)
+        return len(self._fields) + sum(int(ends.nbytes) for ends in self._ends) + int(loose)
+
+    def add(self, domain: str, page: bytes) -> int:
+        """Take a page of names, in any order and perhaps some twice; how many it had.
+
+        System topics are left out. Raises :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one.
+        """
+        if not page or not self.mode.lists(domain):
+            return 0
+        starts = _starts(page)
+        sizes = np.diff(starts, append=len(page))
+        if (
+            page[0] != _SLASH
+            or int(sizes.min()) < 2
+            or int(sizes.max()) > MAX_NAME_BYTES + 1
+            or b"\0" in page
+        ):
+            check_local_names(without_ends(_column(page, starts), 1, 0))
+            raise InvalidListing("a page of names does not begin with a slash")
+        count = len(starts)
+        page, starts = self._visible(domain, *self._ordered(page, starts))
+        if len(starts):
+            self._append(domain, page, starts)
+        return count
+
+    def finish(self) -> Listing:
+        """The listing of all pages; the encoder is of no use afterwards."""
+        offsets = np.concatenate([np.zeros(1, np.int64), *self._ends])
+        fields = pa.py_buffer(self._fields)
+        if not self._loose:
+            return Listing.from_fields(self.namespace, self.mode, fields, offsets, crc_text(self._crc))
+        names = pa.concat_arrays([decode_fields(fields, offsets), *self._loose])
+        return Listing.from_names(self.namespace, self.mode, names)
+
+    def _ordered(self, page: bytes, starts: _Array) -> tuple[bytes, _Array]:
+        """The page in the order of the hash, each name once."""
+        column = _column(page, starts)
+        key = column if page.isascii() else hash_order_key(column)
+        if is_ascending(key):
+            return page, starts
+        column = column.take(pa.array(sorted_rows(key)))
+        page, starts = _page_of(column)
+        key = hash_order_key(column)
+        if not is_ascending(key):
+            names = column.to_numpy(zero_copy_only=False)
+            column = column.filter(pa.array(np.concatenate(([True], names[1:] != names[:-1]))))
+            page, starts = _page_of(column)
+        return page, starts
+
+    def _visible(self, domain: str, page: bytes, starts: _Array) -> tuple[bytes, _Array]:
+        """The page without the topics that brokers keep for themselves."""
+        own = f"{domain}://{self.namespace}/"
+        if b"__" not in page and not any(prefix.startswith(own) for prefix in SYSTEM_NAME_PREFIXES):
+            return page, starts
+        column = _column(page, starts)
+        hidden = system_topics(partitioned_local_names(without_ends(column, 1, 0)), self.namespace, domain)
+        if hidden is None:
+            return page, starts
+        return _page_of(column.filter(pa.array(~hidden.to_numpy(zero_copy_only=False))))
+
+    def _append(self, domain: str, page: bytes, starts: _Array) -> None:
+        """Encode a page that is in order; behind what there is, if that is its place."""
+        prefix = f"{domain}://{self.namespace}".encode()
+        first = hash_order_bytes(prefix + page[: int(starts[1]) if len(starts) > 1 else None])
+        joined = page.replace(b"/", b"," + prefix + b"/")
+        if self._loose or first <= self._last:
+            column = _column(joined, starts + np.arange(len(starts)) * (len(prefix) + 1))
+            self._loose.append(without_ends(column, 1, 0))
+            return
+        self._last = hash_order_bytes(prefix + page[int(starts[-1]) :])
+        self._crc = extend_crc(self._crc, memoryview(joined)[0 if self._ends else 1 :])
+        base = len(self._fields)
+        sizes = np.diff(starts, append=len(page)) + len(prefix)
+        width = 1 if int(sizes.max()) < 1 << 7 else 2
+        if width == 2 and not (int(sizes.min()) >= 1 << 7 and int(sizes.max()) < 1 << 14):
+            column = _column(joined, starts + np.arange(len(starts)) * (len(prefix) + 1))
+            encoded, offsets = column_data(encode_fields(column))
+            self._fields += memoryview(encoded)[int(offsets[0]) : int(offsets[-1])]
+            self._ends.append(offsets[1:] + (base - int(offsets[0])))
+            return
+        self._fields += page.replace(b"/", _TAG + bytes(width) + prefix + b"/")
+        ends = base + np.cumsum(sizes + (1 + width))
+        bytes_of = np.frombuffer(self._fields, np.uint8)
+        lengths_at = ends - sizes - width
+        for place in range(width):
+            more = 0x80 if place < width - 1 else 0
+            bytes_of[lengths_at + place] = (sizes >> (7 * place)) & 0x7F | more
+        del bytes_of  # while it is there, the bytes cannot grow
+        self._ends.append(ends)
+
+
+def _starts(page: bytes) -> _Array:
+    return np.flatnonzero(np.frombuffer(page, np.uint8) == _SLASH)
+
+
+def _column(data: bytes, starts: _Array) -> pa.LargeBinaryArray:
+    offsets = np.append(starts, len(data)).astype(np.int64, copy=False)
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+
+
+def _page_of(column: pa.LargeBinaryArray) -> tuple[bytes, _Array]:
+    data, offsets = column_data(column)
+    low, high = int(offsets[0]), int(offsets[-1])
+    return bytes(memoryview(data)[low:high]), offsets[:-1] - low
