@@ -17,17 +17,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 import asyncpg
 import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.bounded_pool import BoundedPool, Check, Held, PoolOptions
-from broker_core_postgres.dsn import Target
+from broker_core_postgres.dsn import ConnectionSettings, Target, target_of
 from broker_core_postgres.failures import DatabaseFailed, failed, worth_retry
 from broker_core_postgres.server_identity import ServerIdentity
+from broker_core_postgres.session import Session
 
 __all__ = ["VERSION_QUERY", "Connections", "PoolOptions"]
 
@@ -39,6 +40,31 @@ T = TypeVar("T")
 VERSION_QUERY: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
 
 _ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
+
+class PoolSettings(ConnectionSettings, Protocol):
+    """What is read of the plugin's settings."""
+
+    @property
+    def replicas(self) -> tuple[str, ...]: ...
+    @property
+    def replica_max_lag(self) -> int: ...
+    @property
+    def statement_timeout(self) -> float: ...
+    @property
+    def connect_timeout(self) -> float: ...
+    @property
+    def pool_min(self) -> int: ...
+    @property
+    def pool_max(self) -> int: ...
+    @property
+    def pool_waiting(self) -> int: ...
+    @property
+    def pool_idle(self) -> float: ...
+    @property
+    def pool_lifetime(self) -> float: ...
+    @property
+    def prepared_statements(self) -> str: ...
 
 
 class Connections:
@@ -76,9 +102,46 @@ class Connections:
         self.retries = 0
         #: How listings chose a server: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter()
+        #: By name of a replica's pool, how many versions it was behind when it was last compared.
+        self.lags: dict[str, int] = {}
         self._max_lag = max_lag
         self._version_query = version_query
         self._turn = 0
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: PoolSettings,
+        *,
+        check: Check | None = None,
+        on_other_server: Callable[[], None] | None = None,
+        session_settings: Mapping[str, str] | None = None,
+        version_query: str = VERSION_QUERY,
+    ) -> Connections:
+        """What the plugin's settings ask for, not started. Raises :exc:`~broker_core_postgres.dsn.DsnError`."""
+        session = Session(
+            statement_timeout=settings.statement_timeout,
+            prepared=settings.prepared_statements == "on",
+            settings=session_settings or {},
+        )
+        options = PoolOptions(
+            minimum=settings.pool_min,
+            maximum=settings.pool_max,
+            waiting=settings.pool_waiting,
+            connect_timeout=settings.connect_timeout,
+            idle=settings.pool_idle,
+            lifetime=settings.pool_lifetime,
+            session=session,
+        )
+        return cls(
+            target_of(settings),
+            options,
+            replicas=[target_of(settings, replica) for replica in settings.replicas],
+            max_lag=settings.replica_max_lag,
+            check=check,
+            on_other_server=on_other_server,
+            version_query=version_query,
+        )
 
     @property
     def pools(self) -> tuple[BoundedPool, ...]:
@@ -178,8 +241,10 @@ class Connections:
             self.choices["replica_failed"] += 1
             _log.debug("replica cannot answer", pool=pool.name, reason=failure.reason)
             return None
-        if version is not None and version >= newest - self._max_lag:
-            return held
+        if version is not None:
+            self.lags[pool.name] = max(newest - version, 0)
+            if version >= newest - self._max_lag:
+                return held
         pool.give(held)
         self.choices["replica_behind"] += 1
         return None

@@ -97,6 +97,9 @@ class PostgresSettings(BaseModel):
     pool_max: Count = Field(
         default=8, description="Connections at most to each server; further listings wait for one."
     )
+    pool_waiting: Count = Field(
+        default=1000, description="How many listings may wait for a connection; more are refused at once."
+    )
     pool_idle: Duration = Field(
         default=300.0,
         description="A connection above pool_min is closed after so long without work; 0: never.",

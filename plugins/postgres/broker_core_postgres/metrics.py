@@ -1,0 +1,228 @@
+"""What the plugin counts, for Prometheus. No label holds a name, a pattern, a property or a host.
+
+Everything is counted in plain numbers on the event loop and made metrics of when it is scraped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from broker_core.metrics import Buckets
+from broker_core_postgres.history import History
+from broker_core_postgres.listen import TopicsListener
+from broker_core_postgres.pool import Connections
+
+__all__ = ["PREFIX", "PostgresMetrics"]
+
+#: Of a plugin that is named as its entry point is.
+PREFIX: Final = "broker_core_postgres_"
+
+_SECONDS: Final = (2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_ROWS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+
+
+class PostgresMetrics(Collector):
+    """The metrics of one instance of the plugin. All methods are for the event loop's thread."""
+
+    def __init__(self, prefix: str = PREFIX) -> None:
+        self._prefix = prefix
+        self._queries: Counter[tuple[str, str]] = Counter()
+        self._seconds: dict[str, Buckets] = {}
+        self._rows = Buckets(_ROWS)
+        self._failures: Counter[str] = Counter()
+        self._ignored = 0
+        self._connections: Connections | None = None
+        self._listener: TopicsListener | None = None
+        self._history: History | None = None
+
+    def register(self, registry: CollectorRegistry) -> None:
+        """Be scraped with the broker's metrics (``broker.metrics_registry``), under that registry's prefix."""
+        self._prefix = getattr(registry, "prefix", self._prefix)
+        registry.register(self)
+
+    def watch(
+        self,
+        connections: Connections,
+        listener: TopicsListener | None = None,
+        history: History | None = None,
+    ) -> None:
+        """Show the pools, and what listens and what is remembered, from now on."""
+        self._connections = connections
+        self._listener = listener
+        self._history = history
+
+    def query(self, plan: str, outcome: str, seconds: float, rows: int = 0) -> None:
+        """A listing asked the database.
+
+        ``plan`` is one of a few words for how the rows are found; ``outcome`` is ``listed``, ``unchanged``,
+        ``not_loaded`` or ``failed``; ``seconds`` from asking for a connection to the last row.
+        """
+        self._queries[plan, outcome] += 1
+        buckets = self._seconds.get(plan)
+        if buckets is None:
+            buckets = self._seconds[plan] = Buckets(_SECONDS)
+        buckets.observe(seconds)
+        if outcome == "listed":
+            self._rows.observe(rows)
+
+    def failure(self, reason: str) -> None:
+        """A listing failed at the database; ``reason`` is the one of its failure."""
+        self._failures[reason] += 1
+
+    def ignored_properties(self, count: int) -> None:
+        """A request had so many properties that do not select."""
+        self._ignored += count
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._of_queries()
+        if self._connections is not None:
+            yield from self._of_pools(self._connections)
+        if self._listener is not None:
+            yield from self._of_listener(self._listener)
+        if self._history is not None:
+            yield self._count(
+                "history_breaks", "Times that the database was found to have gone back.", self._history.breaks
+            )
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: what there is depends on the settings."""
+        return []
+
+    def _of_queries(self) -> Iterator[Metric]:
+        queries = CounterMetricFamily(
+            f"{self._prefix}queries", "Listings that asked the database.", labels=["plan", "outcome"]
+        )
+        for labels, count in self._queries.items():
+            queries.add_metric(labels, count)
+        yield queries
+        seconds = HistogramMetricFamily(
+            f"{self._prefix}query_seconds",
+            "Seconds of a listing at the database, waiting for a connection included.",
+            labels=["plan"],
+        )
+        for plan, buckets in self._seconds.items():
+            seconds.add_metric([plan], buckets.cumulative(), buckets.sum)
+        yield seconds
+        yield HistogramMetricFamily(
+            f"{self._prefix}query_rows",
+            "Rows that the database sent for a listing.",
+            buckets=self._rows.cumulative(),
+            sum_value=self._rows.sum,
+        )
+        yield self._labelled(
+            CounterMetricFamily,
+            "failures",
+            "Listings that failed at the database.",
+            "reason",
+            self._failures.items(),
+        )
+        yield self._count(
+            "ignored_properties", "Properties in requests that property_keys does not name.", self._ignored
+        )
+
+    def _of_pools(self, connections: Connections) -> Iterator[Metric]:
+        pools = connections.pools
+        states = GaugeMetricFamily(
+            f"{self._prefix}pool_connections", "Connections to PostgreSQL.", labels=["pool", "state"]
+        )
+        for pool in pools:
+            states.add_metric([pool.name, "idle"], pool.idle)
+            states.add_metric([pool.name, "in_use"], pool.in_use)
+        yield states
+        gauge, counter = GaugeMetricFamily, CounterMetricFamily
+        yield self._labelled(
+            gauge,
+            "pool_max_connections",
+            "Connections at most.",
+            "pool",
+            ((p.name, p.options.maximum) for p in pools),
+        )
+        yield self._labelled(
+            gauge,
+            "pool_waiting",
+            "Listings that wait for a connection.",
+            "pool",
+            ((p.name, p.waiting) for p in pools),
+        )
+        yield self._labelled(
+            gauge,
+            "pool_up",
+            "Whether there is a connection, or nothing is known to be in the way of one.",
+            "pool",
+            ((p.name, int(not p.down)) for p in pools),
+        )
+        yield self._labelled(
+            counter,
+            "pool_opened",
+            "Connections that were opened.",
+            "pool",
+            ((p.name, p.opened) for p in pools),
+        )
+        yield self._labelled(
+            counter,
+            "pool_dropped",
+            "Connections that were closed.",
+            "pool",
+            ((p.name, p.dropped) for p in pools),
+        )
+        yield self._labelled(
+            counter,
+            "pool_refused",
+            "Listings that got no connection: too many waited, or in vain.",
+            "pool",
+            ((p.name, p.refused) for p in pools),
+        )
+        yield self._count(
+            "retries", "Listings that were asked once more, on a fresh connection.", connections.retries
+        )
+        yield self._labelled(
+            counter,
+            "server_choices",
+            "Which server was chosen for a listing.",
+            "choice",
+            connections.choices.items(),
+        )
+        if connections.replicas:
+            yield self._labelled(
+                gauge,
+                "replica_lag_versions",
+                "Versions of a namespace that a replica was behind, when it was last compared.",
+                "pool",
+                connections.lags.items(),
+            )
+
+    def _of_listener(self, listener: TopicsListener) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            f"{self._prefix}listen_connected",
+            "Whether changes are listened for right now.",
+            int(listener.connected),
+        )
+        yield self._count("listen_hints", "Hints that topics changed.", listener.hints)
+        yield self._count("listen_ignored", "Notifications that were no hints.", listener.ignored)
+        yield self._count("listen_losses", "Connections lost that listened.", listener.losses)
+        yield self._count(
+            "listen_caught_up", "Namespaces that had changed while nobody listened.", listener.caught_up
+        )
+
+    def _count(self, name: str, text: str, value: int) -> Metric:
+        return CounterMetricFamily(f"{self._prefix}{name}", text, value)
+
+    def _labelled(
+        self,
+        kind: type[GaugeMetricFamily | CounterMetricFamily],
+        name: str,
+        text: str,
+        label: str,
+        values: Iterable[tuple[str, int]],
+    ) -> Metric:
+        family = kind(f"{self._prefix}{name}", text, labels=[label])
+        for key, value in values:
+            family.add_metric([key], value)
+        return family
