@@ -1,0 +1,210 @@
+"""What is asked of the database for a question: which rows can be in the answer, and whether RE2 has to finish it.
+
+The core has compiled the pattern and says what every match looks like. That is about ``tenant/namespace/topic``, while
+the column ``matched`` holds the last part alone (without partition suffix), so bounds and substrings are taken apart
+at the namespace here. A plan may let too many rows through, never too few: what is not certain becomes no condition,
+and RE2 decides in the end. PostgreSQL's own regular expressions are never used: they are another dialect, and they
+backtrack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
+
+__all__ = ["Bounds", "Plan", "local_bounds", "make_plan"]
+
+#: Half-open bounds of ``matched`` by its UTF-8 bytes; ``None`` is no upper bound.
+Bounds = tuple[str, str | None]
+
+_NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
+#: Substrings that are looked for in the index; each costs a look at its list of rows.
+_MOST_SUBSTRINGS: Final = 4
+#: A trigram index knows three characters and more.
+_TRIGRAM: Final = 3
+_LAST: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Rows of one namespace that can be in the answer.
+
+    ``bounds`` are disjoint ranges of ``matched``, empty for no bound; ``likes`` are LIKE patterns that all hold of it.
+    ``finish`` says that RE2 still has to look at each name. ``impossible``: no name at all can match.
+    """
+
+    namespace: str
+    domains: tuple[str, ...]
+    bounds: tuple[Bounds, ...] = ()
+    likes: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=lambda: _NO_PROPERTIES)
+    finish: bool = False
+    impossible: bool = False
+
+    @property
+    def kind(self) -> str:
+        """How rows are found: ``search`` (properties or substrings), ``range``, or ``namespace`` (all of it)."""
+        if self.properties or (self.likes and not self.bounds):
+            return "search"
+        return "range" if self.bounds else "namespace"
+
+
+def make_plan(
+    namespace: NamespaceName,
+    mode: Mode,
+    pattern: TopicsPattern | None = None,
+    properties: Mapping[str, str] | None = None,
+    *,
+    trigrams: bool = False,
+) -> Plan:
+    """The plan for a question. ``pattern`` is ``None`` also where RE2 does not support it: all names are listed then.
+
+    ``properties`` are those that select; ``trigrams`` says that there is an index to look substrings up in.
+    """
+    domains = tuple(domain for domain in sorted(DOMAINS) if mode.lists(domain))
+    name = str(namespace)
+    pairs = MappingProxyType(dict(properties)) if properties else _NO_PROPERTIES
+    # PostgreSQL's texts have no NUL, so that no topic has such a property.
+    impossible = any("\0" in text for pair in pairs.items() for text in pair)
+    if pattern is None or pattern.match_all:
+        return Plan(name, domains, properties=pairs, impossible=impossible)
+    bounds = local_bounds(pattern, name)
+    likes = _likes(pattern, name)
+    if impossible or bounds is None or likes is None:
+        return Plan(name, domains, properties=pairs, impossible=True)
+    exact = (pattern.literal is not None or pattern.exact_range) and "\0" not in pattern.text
+    useful = (like for like in likes if _trigrams_in(like)) if trigrams else ()
+    return Plan(
+        name,
+        domains,
+        bounds,
+        () if exact else tuple(useful)[:_MOST_SUBSTRINGS],
+        pairs,
+        finish=not exact,
+    )
+
+
+def local_bounds(pattern: TopicsPattern, namespace: str) -> tuple[Bounds, ...] | None:
+    """The ranges of a pattern, of the part behind ``namespace/``: ``()`` where there is no bound, ``None`` where
+    nothing of this namespace is in any of them.
+    """
+    if not pattern.ranges:
+        return ()
+    front = f"{namespace}/".encode()
+    found: list[Bounds] = []
+    for low, high in pattern.ranges:
+        if low.startswith(front):
+            first = low[len(front) :]
+        elif low < front:
+            first = b""
+        else:
+            continue
+        if high.startswith(front):
+            last: bytes | None = high[len(front) :]
+        elif high > front:
+            last = None
+        else:
+            continue
+        bounds = _as_text(first, last)
+        if bounds is not None:
+            found.append(bounds)
+    if not found:
+        return None
+    merged = _merged(found)
+    return () if merged == (("", None),) else merged
+
+
+def _as_text(low: bytes, high: bytes | None) -> Bounds | None:
+    """Bounds as PostgreSQL can compare with: valid texts without NUL; wider where these bytes are none."""
+    first = _valid_head(low.partition(b"\0")[0])
+    if high is None:
+        return first, None
+    # A text has no NUL, so that it is below "x\0..." if it is "x" at most, and so below "x\1".
+    head, nul, _ = high.partition(b"\0")
+    text = _valid_head(head)
+    if len(text.encode()) < len(head):
+        last = _behind(text)
+    elif nul:
+        last = text + "\1"
+    else:
+        last = text
+    return None if last is not None and last <= first and last.encode() <= first.encode() else (first, last)
+
+
+def _valid_head(text: bytes) -> str:
+    """The longest part from the begin on that is valid UTF-8; it sorts before all that begin so."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        return text[: error.start].decode()
+
+
+def _behind(head: str) -> str | None:
+    """The first text behind all that begin with ``head``; ``None`` where there is none."""
+    while head:
+        code = ord(head[-1]) + 1
+        if code in _SURROGATES:
+            code = _SURROGATES.stop
+        if code <= _LAST:
+            return head[:-1] + chr(code)
+        head = head[:-1]
+    return None
+
+
+def _merged(bounds: list[Bounds]) -> tuple[Bounds, ...]:
+    """Sorted and disjoint: made wider they may overlap."""
+    merged: list[Bounds] = []
+    for low, high in sorted(bounds, key=lambda each: each[0].encode()):
+        if merged:
+            end = merged[-1][1]
+            if end is None:
+                break
+            if low.encode() <= end.encode():
+                wider = None if high is None else max(end, high, key=str.encode)
+                merged[-1] = (merged[-1][0], wider)
+                continue
+        merged.append((low, high))
+    return tuple(merged)
+
+
+def _likes(pattern: TopicsPattern, namespace: str) -> list[str] | None:
+    """The required substrings as LIKE patterns of the local name; ``None`` where one cannot be in this namespace.
+
+    Where a substring may lie in the namespace's own name, it says nothing about the local one.
+    """
+    front = f"{namespace}/"
+    found: list[str] = []
+    for literal in pattern.required:
+        head, slash, rest = literal.rpartition("/")
+        if "\0" in literal:
+            return None
+        if literal in front:
+            continue
+        if not slash:
+            found.append(f"%{_escaped(literal)}%")
+        elif front.endswith(f"{head}/"):
+            # What is behind the last slash is the begin of the local name, unless the namespace has it too.
+            if rest:
+                found.append(f"{_escaped(rest)}%")
+        else:
+            return None
+    return found
+
+
+def _escaped(literal: str) -> str:
+    return literal.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _trigrams_in(like: str) -> bool:
+    """Whether the index can find anything: letters and digits in a row, of which trigrams are made."""
+    run = longest = 0
+    for char in like.replace("\\", ""):
+        run = run + 1 if char.isalnum() else 0
+        longest = max(longest, run)
+    return longest >= _TRIGRAM
