@@ -46,7 +46,8 @@ class ListingOutcome:
 
     ``outcome`` is ``"served"``, ``"unchanged"`` or ``"error"``; ``lister`` the plugin that answered, ``"catalog"`` or
     ``"upstream"`` (``None`` where nobody did); ``topics`` how many names were sent; ``seconds`` from the request's
-    arrival to its answer; ``error`` what the client was told, where it was refused.
+    arrival to its answer; ``error`` what the client was told, where it was refused; ``stale_seconds`` the age of a
+    former answer that a plugin's failure was answered with (``on_failure = "stale"``).
     """
 
     outcome: str
@@ -56,6 +57,7 @@ class ListingOutcome:
     topics_hash: str | None
     seconds: float
     error: str | None = None
+    stale_seconds: float | None = None
 
 
 class HookSpecs(Protocol):
@@ -99,8 +101,8 @@ class HookSpecs(Protocol):
     def broker_core_settings(self) -> type[BaseModel]:
         """Return the pydantic model of the plugin's own table ``[plugins.NAME]``; it is checked at start.
 
-        Fields named ``deadline``, ``on_failure``, ``verify_filtered`` and ``namespaces`` give the plugin's own defaults
-        for the settings that the core has for every plugin.
+        Fields named ``deadline``, ``namespaces``, ``on_failure``, ``max_stale`` and ``verify_filtered`` give the
+        plugin's own defaults for the settings that the core has for every plugin.
         """
 
     @hookspec

@@ -45,6 +45,7 @@ PREFIX: Final = "broker_core_"
 
 _WAIT_BOUNDS: Final = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0)
 _SECONDS_BOUNDS: Final = (1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 28.0)
+_AGE_BOUNDS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 _NAMES_BOUNDS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -108,6 +109,7 @@ class Metrics:
         self._seconds = Buckets(_SECONDS_BOUNDS)
         self._names = Buckets(_NAMES_BOUNDS)
         self._calls: Tally[tuple[str, ...]] = Tally()
+        self._stale_ages: dict[str, Buckets] = {}
         self._call_seconds: dict[tuple[str, str], Buckets] = {}
         self._waits = {"heap": Buckets(_WAIT_BOUNDS), "direct": Buckets(_WAIT_BOUNDS)}
         self._timeouts = {"heap": 0, "direct": 0}
@@ -161,6 +163,13 @@ class Metrics:
             if buckets is None:
                 buckets = self._call_seconds[plugin, hook] = Buckets(_SECONDS_BOUNDS)
             buckets.observe(seconds)
+
+    def stale_answer(self, plugin: str, age: float) -> None:
+        """A plugin failed, and its last answer was taken, which is ``age`` seconds old."""
+        buckets = self._stale_ages.get(plugin)
+        if buckets is None:
+            buckets = self._stale_ages[plugin] = Buckets(_AGE_BOUNDS)
+        buckets.observe(age)
 
     def watch(self, permits: Permits, plugins: WatchedPlugins) -> None:
         """Show budgets and plugins from now on."""
@@ -248,6 +257,20 @@ class Metrics:
         for key, buckets in self._call_seconds.items():
             seconds.add_metric(key, buckets.cumulative(), buckets.sum)
         yield seconds
+        yield _counter(
+            "listing_plugin_stale",
+            "Failures of a plugin that its last answer stood in for (on_failure is stale).",
+            ("plugin",),
+            {(plugin,): buckets.count for plugin, buckets in self._stale_ages.items()},
+        )
+        ages = HistogramMetricFamily(
+            f"{PREFIX}listing_plugin_stale_age_seconds",
+            "How old such answers were.",
+            labels=["plugin"],
+        )
+        for plugin, buckets in self._stale_ages.items():
+            ages.add_metric([plugin], buckets.cumulative(), buckets.sum)
+        yield ages
 
     def _permits(self, permits: Permits) -> Iterator[Metric]:
         parts: dict[str, tuple[PermitBudget, ...]] = {

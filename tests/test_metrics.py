@@ -40,6 +40,8 @@ OURS = {
     "broker_core_listing_plugin_dropped_outcomes",
     "broker_core_listing_plugin_passed_over",
     "broker_core_listing_plugin_seconds",
+    "broker_core_listing_plugin_stale",
+    "broker_core_listing_plugin_stale_age_seconds",
     "broker_core_listing_rejected",
     "broker_core_listing_requests",
     "broker_core_listing_seconds",

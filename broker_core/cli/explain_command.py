@@ -112,7 +112,7 @@ def _print_tables(report: dict[str, Any]) -> None:
     if steps:
         print_table(
             ["plugin", "", "answer", "ms", "why"],
-            [[step["plugin"], what, step["answer"], step["ms"], step.get("error")] for step, what in steps],
+            [[step["plugin"], what, _answer(step), step["ms"], step.get("error")] for step, what in steps],
             title="Plugins, in the order in which they were asked",
         )
     shown = {
@@ -121,6 +121,11 @@ def _print_tables(report: dict[str, Any]) -> None:
         if key not in {"chain", "masks"} and value not in (None, {})
     }
     print_table(["", ""], [[key.replace("_", " "), _text(value)] for key, value in shown.items()])
+
+
+def _answer(step: dict[str, Any]) -> str:
+    age = step.get("stale_s")
+    return str(step["answer"]) if age is None else f"{step['answer']}, {age:g} s old"
 
 
 def _text(value: Any) -> str:

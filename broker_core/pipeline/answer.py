@@ -25,6 +25,8 @@ class Answer:
     lister: str
     plan: str
     permit: Permit | None = None
+    #: Seconds since this was known to be true, where it is a plugin's former answer in place of one that failed.
+    stale: float | None = None
 
     @property
     def changed(self) -> bool:

@@ -19,7 +19,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     """Run a request and say, in plain values, who answered what, how the pattern was applied, and what it took.
 
     ``chain`` has every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``,
-    ``unchanged``, ``error``, ``not_asked`` and its ``ms``; ``masks`` those that hid topics. ``plan`` is ``none`` (no
+    ``unchanged``, ``error``, ``not_asked`` and its ``ms`` (and ``stale_s``, where a former answer of that age stands in
+    for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is ``none`` (no
     pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
     ``topics`` counts the names of the answer, ``bytes`` its encoded names. A request that fails has ``error`` and
     ``code`` in place of an answer.
@@ -62,6 +63,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "topics": answer.topics,
             "filtered": answer.filtered,
             "changed": answer.changed,
+            "stale_s": None if answer.stale is None else round(answer.stale, 3),
             "topics_hash": answer.topics_hash,
             "bytes": answer.fields_size,
             "permits": trace.permits,
@@ -93,6 +95,7 @@ def _steps(steps: Iterable[ChainStep]) -> list[dict[str, Any]]:
     return [
         {"plugin": step.plugin, "answer": step.answer, "ms": _ms(step.seconds)}
         | ({} if step.error is None else {"error": step.error})
+        | ({} if step.stale is None else {"stale_s": round(step.stale, 3)})
         for step in steps
     ]
 

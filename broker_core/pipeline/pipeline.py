@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,9 +29,13 @@ from broker_core.name_columns import as_column
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.permits import Permits
 from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.answer_key import answer_key
+from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.checked import VerifyFiltered, built, claim_holds, known_selection, own_hash
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.kept_answers import KeptAnswers
+from broker_core.pipeline.last_answers import LastAnswers
+from broker_core.pipeline.run import Listed, Run
 from broker_core.plugins import Dispatcher, LoadedPlugin
 from broker_core.questions import QuestionCounter
 from broker_core.selection import Selection
@@ -73,28 +77,6 @@ class _Cancelled(BrokerCoreError):
     """Ends work in a thread that nobody waits for any more."""
 
 
-@dataclass(slots=True)
-class _Listed:
-    """What a lister said, checked: topics, or that nothing changed."""
-
-    lister: str
-    selection: Selection | None
-    filtered: bool
-    topics_hash: str | None
-    #: Bytes of a listing that was built for this request alone; a shared one is charged where it is kept.
-    owned: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One request on its way: with the pattern that the core applies, and its heap permits."""
-
-    request: ListingRequest
-    pattern: TopicsPattern | None
-    held: HeldPermit
-    trace: Trace | None
-
-
 class Pipeline:
     """Answers listing requests; one for all transports of a broker."""
 
@@ -112,7 +94,9 @@ class Pipeline:
         self.metrics = metrics
         self.options = options or PipelineOptions()
         self.sizes = SizeCache()
-        self.kept = KeptAnswers(permits.snapshots)
+        self.answers = AnswerStore(permits.snapshots)
+        self.kept = KeptAnswers(self.answers)
+        self._last = LastAnswers(self.answers)
         self.questions = QuestionCounter()
         self._workers = ThreadPoolExecutor(4, thread_name_prefix="listing")
 
@@ -215,7 +199,7 @@ class Pipeline:
             (request.namespace, request.mode, request.topics_pattern, frozenset(request.properties.items()))
         )
         held = HeldPermit(self.permits, holder)
-        run = _Run(replace(request, reserve_bytes=held.reserve), pattern, held, trace)
+        run = Run(replace(request, reserve_bytes=held.reserve), pattern, held, trace)
         try:
             await held.acquire_estimate()
             if trace is not None:
@@ -239,18 +223,23 @@ class Pipeline:
             )
         return None
 
-    async def _list(self, run: _Run) -> _Listed:
+    async def _list(self, run: Run) -> Listed:
         """Ask the plugins in order, then the default lister."""
         request = run.request
         if self.dispatcher.masks(request.namespace) and request.topics_hash is not None:
             # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
             request = replace(request, topics_hash=None)
         if self.dispatcher.lists(request.namespace):
-            chain = await self.dispatcher.ask(request, partial(self._accept, run))
+            # A pattern that is never compiled is too long to be remembered.
+            memory = None if self._is_long(request) else self._last.to(request, run.pattern)
+            chain = await self.dispatcher.ask(request, partial(self._accept, run), memory)
             if run.trace is not None:
                 run.trace.chain = list(chain.steps)
+            for step in chain.steps:
+                if step.stale is not None:
+                    self.metrics.stale_answer(step.plugin, step.stale)
             if chain.accepted is not None:
-                accepted: _Listed = chain.accepted
+                accepted: Listed = chain.accepted
                 return accepted
         if not self.options.evaluate:
             request = replace(request, pattern=None)
@@ -262,7 +251,7 @@ class Pipeline:
         except ListingFailed as failure:
             raise ListingFailed(f"{self.lister.name} {failure.message}", reason=failure.reason) from failure
 
-    async def _accept(self, run: _Run, plugin: LoadedPlugin | None, result: TopicListingResult) -> _Listed:
+    async def _accept(self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult) -> Listed:
         """Check what a plugin, or the default lister, returned. Raises :exc:`ListingFailed`."""
         lister = self.lister.name if plugin is None else plugin.name
         request, pattern = run.request, run.pattern
@@ -270,7 +259,7 @@ class Pipeline:
             if result.topics_hash is None or result.topics_hash != request.topics_hash:
                 raise ListingFailed("answered unchanged to a request without that hash", reason="bad_topics")
             applied = pattern if plugin is not None else request.pattern if self.options.evaluate else None
-            return _Listed(lister, None, applied is not None, result.topics_hash)
+            return Listed(lister, None, applied is not None, result.topics_hash)
         selection = known_selection(result, request)
         owned = 0
         if selection is not None:
@@ -278,7 +267,7 @@ class Pipeline:
         else:
             selection, returned, owned = await self._build(run, plugin, result)
         topics_hash = own_hash(result, selection, returned)
-        listed = _Listed(lister, selection, False, topics_hash, owned)
+        listed = Listed(lister, selection, False, topics_hash, result.filtered, owned)
         if not result.filtered:
             return listed
         if plugin is None:
@@ -296,13 +285,13 @@ class Pipeline:
         return listed
 
     async def _build(
-        self, run: _Run, plugin: LoadedPlugin | None, result: TopicListingResult
+        self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult
     ) -> tuple[Selection, int, int]:
         """The selection of the names returned, how many there were, and the bytes built for this request alone."""
         request = run.request
         key = None
         if result.version is not None and plugin is not None and not self._is_long(request):
-            key = (plugin.name, request.namespace, request.mode, *_dependence(plugin, request))
+            key = answer_key(plugin, request)
             kept = self.kept.get(key, result.version)
             if kept is not None:
                 return kept[0].all(), kept[1], 0
@@ -317,11 +306,11 @@ class Pipeline:
         except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
         if key is not None and result.version is not None:
-            if self.kept.put(key, result.version, listing, len(names)):
+            if self.kept.put(key, result.version, listing, len(names), text=key.text):
                 return listing.all(), len(names), 0  # charged where it is kept
         return listing.all(), len(names), listing.column_bytes
 
-    async def _finish(self, run: _Run, listed: _Listed) -> Answer:
+    async def _finish(self, run: Run, listed: Listed) -> Answer:
         """Filter, mask and hash what was listed, and take permits for what is sent."""
         request, pattern, held = run.request, run.pattern, run.held
         selection, topics_hash, filtered = listed.selection, listed.topics_hash, listed.filtered
@@ -329,7 +318,7 @@ class Pipeline:
         if selection is None:
             assert topics_hash is not None
             held.settle(0, None)
-            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over())
+            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
         returned = len(selection)
         if run.trace is not None:
             run.trace.listed = returned
@@ -351,14 +340,14 @@ class Pipeline:
         needed = selection.heap_bytes + listed.owned
         if topics_hash == request.topics_hash:
             held.settle(0, needed)
-            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over())
+            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
         await held.reserve(needed)
         held.settle(needed, needed)
         if run.trace is not None:
             run.trace.permits["held"] = needed
-        return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over())
+        return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
 
-    async def _masked(self, run: _Run, selection: Selection, owned: int) -> Selection:
+    async def _masked(self, run: Run, selection: Selection, owned: int) -> Selection:
         trace = run.trace
         small = len(selection) <= _QUICK_NAMES
         # The column of names is made for the masks: their bytes, and their offsets twice.
@@ -408,7 +397,13 @@ class Pipeline:
         )
         if self.dispatcher.has_observers:
             told = ListingOutcome(
-                outcome, answer.lister, answer.topics, answer.filtered, answer.topics_hash, seconds
+                outcome,
+                answer.lister,
+                answer.topics,
+                answer.filtered,
+                answer.topics_hash,
+                seconds,
+                stale_seconds=answer.stale,
             )
             self._tell(request, told)
 
@@ -434,16 +429,3 @@ def _plan(request: ListingRequest, pattern: TopicsPattern | None) -> str:
     if pattern is not None:
         return pattern.plan
     return "none" if request.pattern is None or request.pattern.supported else "unsupported"
-
-
-def _dependence(plugin: LoadedPlugin, request: ListingRequest) -> Iterator[Hashable]:
-    """What a plugin's answers depend on, in this request; by default all there is."""
-    asker = request.asker
-    if "pattern" in plugin.depends_on:
-        yield ("pattern", request.topics_pattern)
-    if "properties" in plugin.depends_on:
-        yield ("properties", frozenset(request.properties.items()))
-    if "principal" in plugin.depends_on:
-        yield ("principal", asker.role, asker.original_principal)
-    if "client" in plugin.depends_on:
-        yield ("client", asker.client_version, asker.remote_address, asker.protocol_version, asker.transport)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.plugins.dispatcher import ChainResult, Dispatcher
+from broker_core.plugins.dispatcher import ChainResult, Dispatcher, Recalled, Remembers
 from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError
 from broker_core.plugins.installed import InstalledPlugin, installed_plugins
 from broker_core.plugins.options import PluginOptions
@@ -18,5 +18,7 @@ __all__ = [
     "PluginLoadError",
     "PluginOptions",
     "PluginRegistry",
+    "Recalled",
+    "Remembers",
     "installed_plugins",
 ]

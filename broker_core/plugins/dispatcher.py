@@ -1,7 +1,8 @@
 """Asking the plugins: the chain of listers, the masks, the observers, start and end.
 
 The listers are walked one by one in the operator's order. The first success (or ``unchanged``) ends the chain; pass
-through and ``None`` go on; a failure is an error or goes on, as the plugin's ``on_failure`` says. Masks are all asked,
+through and ``None`` go on; a failure is an error, goes on or is stood in for by the plugin's last answer, as its
+``on_failure`` says. Masks are all asked,
 and ANDed; one that fails is always an error, since a filter that fails must not open the gate.
 
 What is returned here is of the right types. Whether the names are right is checked where all listings are.
@@ -13,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 
@@ -31,7 +32,7 @@ from broker_core.plugins.observers import Observer
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.threads import PluginThreads
 
-__all__ = ["Accept", "ChainResult", "Dispatcher"]
+__all__ = ["Accept", "ChainResult", "Dispatcher", "Recalled", "Remembers"]
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ class ChainResult:
     """How the chain ended. ``answer`` and ``plugin`` are ``None`` where nobody took the request.
 
     ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what
-    the caller's ``accept`` made of the answer.
+    the caller's ``accept`` made of the answer. Of a former answer in place of a failed one there is only ``accepted``.
     """
 
     answer: TopicListingResult | None
@@ -59,6 +60,25 @@ class ChainResult:
 
 #: Checks the names that a plugin returned; raises :exc:`~broker_core.errors.ListingFailed` where they are wrong.
 Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A former answer: its word, what ``accept`` had made of it, and its age in seconds."""
+
+    word: str
+    accepted: Any
+    age: float
+
+
+class Remembers(Protocol):
+    """Keeps the last answers to one question, for plugins whose ``on_failure`` is ``stale``."""
+
+    def answered(self, plugin: LoadedPlugin, accepted: Any, asked_at: float) -> None:
+        """The plugin was asked at that time, and this is what came of it; ``None`` is a pass through."""
+
+    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> Recalled | None:
+        """The last answer, not older than the plugin's ``max_stale``; ``None`` where there is none."""
 
 
 _NOBODY: Final = ChainResult(None, None, ())
@@ -126,11 +146,13 @@ class Dispatcher:
         """What the answers of the plugins for this namespace depend on, all together: what a cache must key on."""
         return self._chain(namespace).depends_on
 
-    async def ask(self, request: ListingRequest, accept: Accept | None = None) -> ChainResult:
+    async def ask(
+        self, request: ListingRequest, accept: Accept | None = None, memory: Remembers | None = None
+    ) -> ChainResult:
         """Walk the chain. An answer that ``accept`` refuses is a failure of its plugin.
 
-        Raises :exc:`PluginFailed` where a plugin fails whose ``on_failure`` is ``error``, and lets a
-        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` pass.
+        Raises :exc:`PluginFailed` where a plugin fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory``
+        has no answer of it, and lets a :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` pass.
         """
         if not self.has_listers:
             return _NOBODY
@@ -150,12 +172,23 @@ class Dispatcher:
                 answer, word, accepted = await caller.call(request, _check_answer, accepting)
             except PluginFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
-                if caller.plugin.options.on_failure == "next":
+                on_failure = caller.plugin.options.on_failure
+                if on_failure == "next":
                     caller.statistics.passed_over += 1
                     continue
-                failure.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
-                raise
-            steps.append(ChainStep(name, word, clock() - started))
+                recalled = None
+                if on_failure == "stale" and memory is not None:
+                    recalled = memory.recalled(caller.plugin, request.topics_hash, clock())
+                if recalled is None:
+                    failure.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
+                    raise
+                caller.statistics.stale += 1
+                steps[-1] = replace(steps[-1], answer=recalled.word, stale=recalled.age)
+                answer, word, accepted = None, recalled.word, recalled.accepted
+            else:
+                steps.append(ChainStep(name, word, clock() - started))
+                if memory is not None and caller.plugin.options.on_failure == "stale":
+                    memory.answered(caller.plugin, accepted, started)
             if word != "pass_through":
                 steps += _not_asked(chain.listers[position + 1 :])
                 return ChainResult(answer, name, tuple(steps), accepted)

@@ -25,12 +25,14 @@ class ChainStep:
 
     ``answer`` is ``"success"``, ``"pass_through"``, ``"unchanged"``, ``"mask"``, ``"error"`` or ``"not_asked"``;
     ``seconds`` what it took; ``error`` what went wrong, for the operator (it may hold text of the plugin's exception).
+    Where ``stale`` is not ``None``, the answer is a former one in place of that failure, so many seconds old.
     """
 
     plugin: str
     answer: str
     seconds: float = 0.0
     error: str | None = None
+    stale: float | None = None
 
 
 class PluginFailed(ListingFailed):

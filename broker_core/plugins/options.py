@@ -48,8 +48,11 @@ class CommonOptions(BaseModel):
     deadline: PositiveDuration = 5.0
     #: The namespaces that the plugin is asked about, with ``*`` and ``?``.
     namespaces: Annotated[tuple[str, ...], BeforeValidator(_patterns)] = ("*",)
-    #: After a failure: ``error`` refuses the request, ``next`` asks the next plugin. A filter must not fail open.
-    on_failure: Literal["error", "next"] = "error"
+    #: After a failure: ``error`` refuses the request, ``next`` asks the next plugin, ``stale`` takes the plugin's last
+    #: answer to the same question. A filter must not fail open.
+    on_failure: Literal["error", "next", "stale"] = "error"
+    #: How old that last answer may be; without one, ``stale`` refuses the request.
+    max_stale: PositiveDuration = 60.0
     #: Which names are checked against the pattern where the plugin says that it filtered.
     verify_filtered: Literal["always", "sample", "never"] = "always"
 
@@ -58,12 +61,14 @@ class CommonOptions(BaseModel):
 class PluginOptions:
     """How the core treats one plugin: what the operator says, else what the plugin proposes, else the defaults.
 
-    ``deadline`` is in seconds. ``settings`` is the instance of the plugin's own model, ``None`` where it has none.
+    ``deadline`` and ``max_stale`` are in seconds. ``settings`` is the instance of the plugin's own model, ``None``
+    where it has none.
     """
 
     deadline: float = 5.0
     namespaces: tuple[str, ...] = ("*",)
-    on_failure: Literal["error", "next"] = "error"
+    on_failure: Literal["error", "next", "stale"] = "error"
+    max_stale: float = 60.0
     verify_filtered: Literal["always", "sample", "never"] = "always"
     settings: BaseModel | None = None
 

@@ -151,6 +151,7 @@ class PluginRegistry:
                 "namespaces": list(plugin.options.namespaces),
                 "deadline": plugin.options.deadline,
                 "on_failure": plugin.options.on_failure,
+                "max_stale": plugin.options.max_stale,
                 "verify_filtered": plugin.options.verify_filtered,
                 "depends_on": sorted(plugin.depends_on),
                 "warnings": list(plugin.warnings),

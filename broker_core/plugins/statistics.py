@@ -14,12 +14,13 @@ RECENT: Final = 256
 class HookStatistics:
     """The calls of one hook of one plugin."""
 
-    __slots__ = ("_recent", "answers", "failures", "last_error", "passed_over")
+    __slots__ = ("_recent", "answers", "failures", "last_error", "passed_over", "stale")
 
     def __init__(self) -> None:
         self.answers: Counter[str] = Counter()
         self.failures: Counter[str] = Counter()  # by reason
         self.passed_over = 0  # failures after which the next plugin was asked: the open branch
+        self.stale = 0  # failures in whose place the last answer was taken
         self.last_error: str | None = None
         self._recent: deque[float] = deque(maxlen=RECENT)
 
@@ -49,6 +50,7 @@ class HookStatistics:
             "answers": dict(self.answers),
             "failures": dict(self.failures),
             "passed_over": self.passed_over,
+            "stale": self.stale,
             "last_error": self.last_error,
             "p50_ms": _milliseconds(self.percentile(50)),
             "p99_ms": _milliseconds(self.percentile(99)),

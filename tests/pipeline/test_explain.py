@@ -149,6 +149,28 @@ async def test_a_request_that_fails_says_who_and_what(hook: str) -> None:
         assert [(step["plugin"], step["answer"]) for step in report["masks"]] == [("fails", "error")]
 
 
+async def test_a_former_answer_shows_with_its_age_and_the_failure() -> None:
+    answers: list[Any] = [TopicListingResult.success(NAMES[:4])]
+
+    def broker_core_list_topics() -> Any:
+        return answers.pop()
+
+    plugins = {"p": PluginOf(list_topics=broker_core_list_topics)}
+    dispatcher = Dispatcher(PluginRegistry.load(given=plugins, tables={"p": {"on_failure": "stale"}}))
+    pipeline = Pipeline(MemoryLister(NAMES), dispatcher, Permits(), Metrics())
+    request = ListingRequest(NamespaceName("t", "n"))
+    try:
+        fresh, stale = [await explain(pipeline, request) for _ in range(2)]
+    finally:
+        await dispatcher.shutdown()
+        pipeline.close()
+    assert (fresh["stale_s"], stale["topics_hash"]) == (None, fresh["topics_hash"])
+    assert chain(stale) == [("p", "success")]
+    (step,) = stale["chain"]
+    assert "IndexError: pop from empty list" in step["error"]
+    assert step["stale_s"] == stale["stale_s"] >= 0
+
+
 async def test_bad_topics_show_in_the_chain() -> None:
     report = await explained({"p": PluginOf(list_topics=lambda: TopicListingResult.success(["bad"]))})
     assert chain(report) == [("p", "error")]

@@ -489,6 +489,6 @@ async def test_of_a_pattern_of_megabytes_observers_hear_the_begin_and_nothing_is
     async with made(plugins=plugins) as m:
         answer = await m.ask(pattern="x" * 1_000_000)
         assert names(answer) == sorted(FEW)
-        assert len(m.pipeline.kept) == 0
+        assert len(m.pipeline.answers) == 0
         await eventually(lambda: heard)
     assert heard == ["x" * 1024]

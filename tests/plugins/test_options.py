@@ -21,15 +21,18 @@ class Own(BaseModel):
 
 def test_defaults_of_the_core() -> None:
     options = read_table({}, None)
-    assert options == PluginOptions(5.0, ("*",), "error", "always", None)
+    assert options == PluginOptions(5.0, ("*",), "error", 60.0, "always", None)
     common = CommonOptions()
     assert (common.deadline, common.namespaces) == (options.deadline, options.namespaces)
     assert (common.on_failure, common.verify_filtered) == (options.on_failure, options.verify_filtered)
+    assert common.max_stale == options.max_stale
 
 
 def test_what_the_operator_says() -> None:
     table = {"deadline": "250ms", "namespaces": ["acme/*"], "on_failure": "next", "verify_filtered": "sample"}
-    assert read_table(table, None) == PluginOptions(0.25, ("acme/*",), "next", "sample", None)
+    assert read_table(table, None) == PluginOptions(0.25, ("acme/*",), "next", 60.0, "sample", None)
+    stale = read_table({"on_failure": "stale", "max_stale": "5m"}, None)
+    assert (stale.on_failure, stale.max_stale) == ("stale", 300.0)
 
 
 def test_a_plugin_proposes_its_own_defaults() -> None:
@@ -47,9 +50,12 @@ def test_the_operator_wins_over_the_plugin() -> None:
 def test_a_plugin_may_propose_in_words() -> None:
     class Worded(BaseModel):
         deadline: str = "750ms"
+        on_failure: str = "stale"
+        max_stale: str = "90s"
         namespaces: list[str] = ["acme/*"]
 
     options = read_table({}, Worded)
+    assert (options.on_failure, options.max_stale) == ("stale", 90.0)
     assert (options.deadline, options.namespaces) == (0.75, ("acme/*",))
 
 
@@ -61,7 +67,8 @@ def test_a_plugin_may_propose_in_words() -> None:
         ({"url": "x"}, None, "url: unknown key, did you mean 'on_failure'?"),
         ({"deadline": 0}, None, "deadline: 0: input should be greater than 0"),
         ({"deadline": "soon"}, None, "deadline: 'soon' is not a duration"),
-        ({"on_failure": "stale"}, None, "on_failure: 'stale': input should be 'error' or 'next'"),
+        ({"on_failure": "hope"}, None, "on_failure: 'hope': input should be 'error', 'next' or 'stale'"),
+        ({"max_stale": 0}, None, "max_stale: 0: input should be greater than 0"),
         ({"verify_filtered": True}, None, "verify_filtered: True: input should be"),
         ({"namespaces": ["acme"]}, None, "namespaces: 'acme' matches no namespace: write 'acme/*'"),
         ({"namespaces": ["acme/[a-z]"]}, None, "namespaces: 'acme/[a-z]' is no namespace"),

@@ -52,6 +52,7 @@ def test_the_operators_list_is_the_order(distribution: Distribution) -> None:
         "namespaces": ["*"],
         "deadline": 5.0,
         "on_failure": "error",
+        "max_stale": 60.0,
         "verify_filtered": "always",
         "depends_on": ["client", "pattern", "principal", "properties"],
         "warnings": [],

@@ -11,6 +11,7 @@ def test_before_the_first_call() -> None:
         "answers": {},
         "failures": {},
         "passed_over": 0,
+        "stale": 0,
         "last_error": None,
         "p50_ms": None,
         "p99_ms": None,

@@ -648,14 +648,14 @@ async def test_an_answer_with_a_version_is_built_once() -> None:
     plugins = {"p": source.plugin()}
     async with serving(plugins=plugins) as s, await s.client() as client:
         assert topics(await client.ask(NAMESPACE)) == [A, B]
-        assert len(s.pipeline.kept) == 1
+        assert len(s.pipeline.answers) == 1
         source.topics = [C]  # a lie: other topics under the same version
         for pattern in (None, "t/n/.*"):
             assert topics(await client.ask(NAMESPACE, pattern=pattern)) == [A, B]
         assert source.calls == 3
         source.version = "v2"
         assert topics(await client.ask(NAMESPACE)) == [C]
-        assert len(s.pipeline.kept) == 1
+        assert len(s.pipeline.answers) == 1
         s.pipeline.kept.forget(NamespaceName("t", "n"))
         assert s.permits.snapshots.acquired == 0
         assert topics(await client.ask(NAMESPACE)) == [C]
@@ -668,7 +668,7 @@ async def test_without_a_version_nothing_is_kept() -> None:
         await client.ask(NAMESPACE)
         source.topics = [C]
         assert topics(await client.ask(NAMESPACE)) == [C]
-        assert len(s.pipeline.kept) == 0
+        assert len(s.pipeline.answers) == 0
 
 
 @pytest.mark.parametrize(
@@ -693,8 +693,8 @@ async def test_an_answer_is_kept_for_all_that_it_depends_on(
                     for value in ("x", "y"):
                         await client.ask(NAMESPACE, pattern=pattern, properties={"k": value})
                 if "client" not in depends_on:
-                    assert len(s.pipeline.kept) == questions
-        assert len(s.pipeline.kept) == questions
+                    assert len(s.pipeline.answers) == questions
+        assert len(s.pipeline.answers) == questions
 
 
 async def test_modes_do_not_mix() -> None:
@@ -702,7 +702,7 @@ async def test_modes_do_not_mix() -> None:
     async with serving(plugins={"p": source.plugin()}) as s, await s.client() as client:
         for mode in (0, 2):
             assert topics(await client.ask(NAMESPACE, mode)) == [A, B]
-        assert len(s.pipeline.kept) == 2
+        assert len(s.pipeline.answers) == 2
 
 
 async def test_masks_apply_to_kept_answers_each_time() -> None:

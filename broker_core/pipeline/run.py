@@ -1,0 +1,42 @@
+"""One request on its way through the pipeline, and what a lister said to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker_core.listing_request import ListingRequest
+from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.answer import Trace
+from broker_core.pipeline.held_permit import HeldPermit
+from broker_core.selection import Selection
+
+__all__ = ["Listed", "Run"]
+
+
+@dataclass(slots=True)
+class Listed:
+    """What a lister said, checked: topics, or (``selection`` is ``None``) that the client's hash still holds.
+
+    ``topics_hash`` is known where it is not ``None``, and is that of exactly these topics. ``claimed`` is whether the
+    lister said that it filtered, ``filtered`` whether the core has seen to it.
+    """
+
+    lister: str
+    selection: Selection | None
+    filtered: bool
+    topics_hash: str | None
+    claimed: bool = False
+    #: Bytes of a listing that was built for this request alone; a shared one is charged where it is kept.
+    owned: int = 0
+    #: Seconds since this was known to be true, where it is a former answer in place of one that failed.
+    stale: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One request on its way: with the pattern that the core applies, and its heap permits."""
+
+    request: ListingRequest
+    pattern: TopicsPattern | None
+    held: HeldPermit
+    trace: Trace | None
