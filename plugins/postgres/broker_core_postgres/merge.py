@@ -1,0 +1,147 @@
+"""Comparing a namespace with what is staged, and bringing it there: whole sets in one transaction, no locks on readers.
+
+A writer takes the row of the namespace's version first, so that two of them come one after the other; readers see the
+state before or after. Topics are added before others are removed, so that a topic whose listed names all change (it
+got partitions, say) keeps its id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import asyncpg
+
+from broker_core_postgres.filling_failed import FillingFailed
+
+__all__ = ["Counts", "Merged", "compare", "merge", "namespaces_of_database", "version_of"]
+
+_TRIES: Final = 3
+#: Writers wait so long for each other, the largest loads included.
+_LOCK_TIMEOUT: Final = "120s"
+
+_MARK_LOADED: Final = "INSERT INTO broker_core.namespaces (namespace) VALUES ($1) ON CONFLICT DO NOTHING"
+_LOCK: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1 FOR NO KEY UPDATE"
+_VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
+_COMPARE: Final = """SELECT
+        count(*) FILTER (WHERE t.local_name IS NULL),
+        count(*) FILTER (WHERE s.properties <> t.properties),
+        count(*) FILTER (WHERE s.local_name IS NULL),
+        count(t.local_name)
+    FROM (SELECT domain, local_name, properties FROM pg_temp.broker_core_staged WHERE namespace = $1) s
+    FULL JOIN (SELECT domain, local_name, properties FROM broker_core.topics WHERE namespace = $1) t
+        USING (domain, local_name)"""
+# A further partition of a topic has the topic's properties, unless others are given.
+_INSERT: Final = """INSERT INTO broker_core.topics (namespace, domain, local_name, properties)
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{}')
+    FROM pg_temp.broker_core_staged s
+    LEFT JOIN (
+        SELECT DISTINCT ON (domain, matched) domain, matched, properties FROM broker_core.topics
+        WHERE namespace = $1 AND properties <> '{}' ORDER BY domain, matched, partition NULLS FIRST
+    ) kept ON s.properties IS NULL AND kept.domain = s.domain AND kept.matched = coalesce(s.topic, s.local_name)
+    WHERE s.namespace = $1 AND NOT EXISTS (
+        SELECT FROM broker_core.topics t
+        WHERE t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name)
+    ORDER BY s.domain, s.local_name"""
+_UPDATE: Final = """UPDATE broker_core.topics t SET properties = s.properties
+    FROM pg_temp.broker_core_staged s
+    WHERE s.namespace = $1 AND t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name
+        AND t.properties <> s.properties"""
+# The same for all partitions of the topics, those that are not staged too.
+_GIVEN_TO_TOPICS: Final = """(
+        SELECT DISTINCT domain, coalesce(topic, local_name) AS topic, properties
+        FROM pg_temp.broker_core_staged WHERE namespace = $1 AND properties IS NOT NULL
+    ) s
+    WHERE t.namespace = $1 AND t.domain = s.domain AND t.matched = s.topic AND t.properties <> s.properties"""
+_UPDATE_TOPICS: Final = (
+    "UPDATE broker_core.topics t SET properties = s.properties FROM " + _GIVEN_TO_TOPICS  # noqa: S608 - a constant
+)
+_COMPARE_TOPICS: Final = "SELECT count(*) FROM broker_core.topics t, " + _GIVEN_TO_TOPICS  # noqa: S608
+_DELETE: Final = """DELETE FROM broker_core.topics t
+    WHERE t.namespace = $1 AND NOT EXISTS (
+        SELECT FROM pg_temp.broker_core_staged s
+        WHERE s.namespace = $1 AND s.domain = t.domain AND s.local_name = t.local_name)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Listed names that differ: ``added`` and ``removed`` ones, ``changed`` have other properties. ``there``: in all
+    in the database before.
+    """
+
+    added: int
+    changed: int
+    removed: int
+    there: int
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge did, in listed names, and the version of the namespace since."""
+
+    added: int
+    changed: int
+    removed: int
+    version: int
+
+
+async def namespaces_of_database(connection: Any) -> dict[str, int]:
+    """All namespaces that were ever filled, with their versions."""
+    rows = await connection.fetch("SELECT namespace, version FROM broker_core.namespaces")
+    return {row["namespace"]: row["version"] for row in rows}
+
+
+async def version_of(connection: Any, namespace: str) -> int | None:
+    """The version of a namespace; ``None`` where it was never filled."""
+    version: int | None = await connection.fetchval(_VERSION, namespace)
+    return version
+
+
+async def compare(connection: Any, namespace: str, *, remove: bool = True) -> Counts:
+    """What :func:`merge` with the same arguments would do, as things are now."""
+    counts = Counts(*await connection.fetchrow(_COMPARE, namespace))
+    if remove:
+        return counts
+    return replace(counts, removed=0, changed=await connection.fetchval(_COMPARE_TOPICS, namespace))
+
+
+async def merge(connection: Any, namespace: str, *, remove: bool = True) -> Merged:
+    """Bring a namespace to what is staged, within the caller's transaction.
+
+    With ``remove`` to exactly that; without it properties that are given for some name of a topic are given to all.
+
+    A namespace without topics is marked as filled: it lists nothing from then on, instead of passing through. Nothing
+    to change leaves the version as it is. Raises :exc:`FillingFailed` where another writer does not come to an end.
+    """
+    for number in range(_TRIES, 0, -1):
+        try:
+            async with connection.transaction():
+                return await _merge(connection, namespace, remove=remove)
+        except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError):
+            # Somebody else writes the same topics by SQL, in another order: one of the two has to begin again.
+            if number == 1:
+                raise
+        except asyncpg.LockNotAvailableError:
+            raise FillingFailed(
+                f"Somebody else has been writing {namespace} for {_LOCK_TIMEOUT}: nothing was changed, try again later"
+            ) from None
+    raise AssertionError("the last try returns or raises")
+
+
+async def _merge(connection: Any, namespace: str, *, remove: bool) -> Merged:
+    await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+    await connection.execute(_MARK_LOADED, namespace)
+    await connection.fetchval(_LOCK, namespace)
+    added = _count(await connection.execute(_INSERT, namespace))
+    changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
+    removed = _count(await connection.execute(_DELETE, namespace)) if remove else 0
+    version = await connection.fetchval(_VERSION, namespace)
+    return Merged(added, changed, removed, version)
+
+
+def _count(status: str) -> int:
+    """Rows of a statement's tag: ``INSERT 0 12``, ``DELETE 3``."""
+    return int(status.rpartition(" ")[2])

@@ -1,0 +1,116 @@
+"""A temporary table of what namespaces shall hold, filled by COPY: what is compared and merged afterwards, as a set.
+
+It belongs to one connection and locks nothing. Rows are listed names; ``topic`` is ``NULL`` where the name is the
+topic's own, ``properties`` is ``NULL`` where those that are there shall stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+__all__ = ["STAGED", "Staging", "copy_lines"]
+
+#: The table's name, in the connection's own schema of temporary tables.
+STAGED: Final = "pg_temp.broker_core_staged"
+
+_CREATE: Final = """CREATE TEMPORARY TABLE broker_core_staged (
+    namespace text COLLATE "C" NOT NULL,
+    domain text COLLATE "C" NOT NULL,
+    topic text COLLATE "C",
+    local_name text COLLATE "C" NOT NULL,
+    properties jsonb,
+    part integer NOT NULL
+)"""
+_NULL: Final = r"\N"
+_COLUMNS: Final = ("namespace", "domain", "topic", "local_name", "properties", "part")
+
+# What several parts of a file say about one topic: its names once each, and the properties of the last part with some.
+_ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
+    SELECT DISTINCT ON (s.namespace, s.domain, s.local_name)
+        s.namespace, s.domain, s.topic, s.local_name, given.properties, 0 AS part
+    FROM pg_temp.broker_core_staged s
+    LEFT JOIN (
+        SELECT DISTINCT ON (namespace, domain, coalesce(topic, local_name))
+            namespace, domain, coalesce(topic, local_name) AS topic, properties
+        FROM pg_temp.broker_core_staged
+        WHERE properties IS NOT NULL
+        ORDER BY namespace, domain, coalesce(topic, local_name), part DESC
+    ) given ON given.namespace = s.namespace AND given.domain = s.domain
+        AND given.topic = coalesce(s.topic, s.local_name)"""
+
+
+class Staging:
+    """The table on one connection."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def create(self, *, keep: bool = False) -> None:
+        """Make it empty: until the transaction ends or, with ``keep``, until the connection does."""
+        await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
+        await self._connection.execute(_CREATE + ("" if keep else " ON COMMIT DROP"))
+
+    async def drop(self) -> None:
+        """Remove it before the connection ends."""
+        await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
+
+    async def copy(self, blocks: AsyncIterator[bytes]) -> None:
+        """Add rows in COPY's text format, as :func:`copy_lines` makes them. What ``blocks`` raises leaves none."""
+        await self._connection.copy_to_table(
+            "broker_core_staged", schema_name="pg_temp", columns=_COLUMNS, source=blocks, format="text"
+        )
+
+    async def keep_each_once(self) -> None:
+        """Merge what several parts say about the same topics, within a transaction."""
+        await self._connection.execute(_ONCE)
+        await self._connection.execute("TRUNCATE pg_temp.broker_core_staged")
+        await self._connection.execute(
+            "INSERT INTO pg_temp.broker_core_staged SELECT * FROM pg_temp.broker_core_once"
+        )
+
+    async def analyze(self) -> None:
+        """Let the planner know how much it is: nobody else does so for a temporary table."""
+        await self._connection.execute("ANALYZE pg_temp.broker_core_staged")
+
+
+def copy_lines(
+    namespace: str,
+    domain: str,
+    names: Sequence[str],
+    topics: Sequence[str] | None = None,
+    properties: Sequence[str | None] | None = None,
+    *,
+    part: int = 0,
+) -> bytes:
+    """Rows in COPY's text format, UTF-8. ``topics`` without a value: each name is a topic's own."""
+    if not names:
+        return b""
+    head, tail = f"{namespace}\t{domain}\t", f"\t{part}\n"
+    names = _escaped(names)
+    if topics is None and properties is None:
+        between = f"\t\\N{tail}{head}\\N\t"
+        return f"{head}\\N\t{between.join(names)}\t\\N{tail}".encode()
+    owners = names if topics is None else _escaped(topics)
+    texts = [_NULL] * len(names) if properties is None else [_text(text) for text in properties]
+    return "".join(
+        [
+            f"{head}{_NULL if owner == name else owner}\t{name}\t{text}{tail}"
+            for owner, name, text in zip(owners, names, texts, strict=True)
+        ]
+    ).encode()
+
+
+def _escaped(names: Sequence[str]) -> Sequence[str]:
+    """Names as COPY reads them back. None has a NUL, so that one pass over the joined text does for all."""
+    text = "\0".join(names)
+    if not any(special in text for special in "\\\t\n\r"):
+        return names
+    for special, written in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(special, written)
+    return text.split("\0")
+
+
+def _text(properties: str | None) -> str:
+    # JSON has no raw tabs and line feeds, only escaped ones.
+    return _NULL if properties is None else properties.replace("\\", "\\\\")

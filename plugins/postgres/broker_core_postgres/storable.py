@@ -1,0 +1,42 @@
+"""What the database can hold of what a catalogue or a cluster can: properties without NUL, names that fit its index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.properties import checked_text
+from broker_core.names import NamespaceName
+
+__all__ = ["longest_name", "storable_text", "too_long"]
+
+#: Bytes of a namespace and a local name together (UTF-8), as the table's own constraint has it.
+_FIT_AN_INDEX: Final = 2_400
+
+
+def storable_text(properties: object) -> str:
+    """The JSON text of properties, as the embedded catalogue has it.
+
+    Raises :exc:`~broker_core.catalog.errors.CatalogError` for what are no properties (a value that is no string, more
+    than 64 KiB) and for those that PostgreSQL's jsonb cannot hold.
+    """
+    text = checked_text(properties)
+    if "\\u0000" in text and isinstance(properties, Mapping):
+        if any("\0" in word for pair in properties.items() for word in pair):
+            raise CatalogError("a property has a NUL character, which PostgreSQL cannot hold")
+    return text
+
+
+def longest_name(namespace: NamespaceName) -> int:
+    """The most bytes (UTF-8) of a local name in a namespace."""
+    return _FIT_AN_INDEX - len(str(namespace))
+
+
+def too_long(namespace: NamespaceName, names: Iterable[str]) -> str | None:
+    """The first name that the database cannot hold."""
+    longest = longest_name(namespace)
+    for name in names:
+        if len(name) * 4 > longest and len(name.encode()) > longest:
+            return name
+    return None

@@ -1,0 +1,1 @@
+"""Mirroring a cluster, or the embedded catalogue, into the database."""
