@@ -69,6 +69,11 @@ class BrokerHandle:
         """
         return self._metrics_registry
 
+    @property
+    def selecting_keys(self) -> frozenset[str]:
+        """The properties that select topics in the embedded catalogue (``[catalog] property_keys``)."""
+        return self._pipeline.options.selecting_keys
+
     def _holder(self) -> Any:
         if self._catalog is None:
             raise ListingFailed("The brokers upstream hold the topics, and they have no change log")

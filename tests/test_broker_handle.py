@@ -75,6 +75,13 @@ async def test_questions_are_counted_without_who_asked(tmp_path: Path) -> None:
     assert (second.topics_pattern, second.count) == (None, 1)
 
 
+async def test_the_properties_that_select_are_the_catalogues(tmp_path: Path) -> None:
+    plugin = Curious()
+    catalog = {"path": tmp_path / "topics.sqlite", "property_keys": ["team"]}
+    async with Broker(settings(tmp_path, catalog=catalog), plugins={"curious": plugin}):
+        assert plugin.broker.selecting_keys == {"team"}
+
+
 async def test_kept_answers_are_forgotten_when_the_plugin_says_so(tmp_path: Path) -> None:
     plugin = Curious()
     async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
