@@ -234,8 +234,8 @@ def server_words(error: BaseException) -> str:
         return f"{' '.join(str(getattr(error, 'message', '') or error).split())} (SQLSTATE {error.sqlstate})"
     if isinstance(error, TimeoutError) and not str(error):
         return "timed out"
-    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno)
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and (error.errno or 0) > 0:
+        return os.strerror(error.errno or 0)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror  # of looking up a name, whose numbers are others
     return " ".join(str(error).split()) or type(error).__name__

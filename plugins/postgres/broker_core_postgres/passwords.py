@@ -91,7 +91,7 @@ def read_pgpass(path: Path | None, host: str, port: int, database: str, user: st
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 entry = list(_fields(line.rstrip("\r\n")))
-                if line.startswith("#") or len(entry) != 5:
+                if line.startswith("#") or len(entry) < 5:
                     continue
                 hosts = {host, "localhost"} if host.startswith("/") else {host}
                 wanted = ({*hosts, "*"}, {str(port), "*"}, {database, "*"}, {user, "*"})
