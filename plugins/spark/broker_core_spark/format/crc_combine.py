@@ -66,8 +66,8 @@ def combined(first: int, second: int, second_size: int) -> int:
 def joined_groups(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:
     """The CRC32C and the length of parts joined by commas, for many groups at once.
 
-    ``crcs`` (uint32) and ``sizes`` (bytes) are of all parts, group by group and in order; ``starts`` are the first parts
-    of the groups, none of which is empty. Gives (uint32, uint64), one a group.
+    ``crcs`` (uint32) and ``sizes`` (bytes) are of all parts, group by group and in order; ``starts`` are the first
+    parts of the groups, none of which is empty. Gives (uint32, uint64), one a group.
     """
     sizes = np.asarray(sizes, np.uint64)
     if not len(starts):

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 from broker_core.errors import InvalidName
@@ -150,7 +151,7 @@ class Manifest:
             )
         try:
             manifest = _manifest(record)
-            manifest._check()
+            manifest.check()
         except InvalidName as error:
             raise InvalidGeneration(file, str(error)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -159,8 +160,8 @@ class Manifest:
             raise InvalidGeneration(file, "it is not in its canonical form")
         return manifest
 
-    def _check(self) -> None:
-        """Raise where parts contradict each other."""
+    def check(self) -> None:
+        """Raise :exc:`ValueError` where parts contradict each other."""
         for namespace in self.namespaces:
             NamespaceName.parse(namespace)
         if list(self.property_keys) != sorted(set(self.property_keys)):
@@ -172,7 +173,7 @@ class Manifest:
             if not _FILE.fullmatch(file.name) or not 0 <= file.size <= _MOST:
                 raise ValueError(f"{file.name!r} is no file of a generation")
         orders = [segment.order for segment in self.segments]
-        if any(later <= earlier for earlier, later in zip(orders, orders[1:], strict=False)):
+        if any(later <= earlier for earlier, later in pairwise(orders)):
             raise ValueError("the segments are not in order")
         for namespace, _ in self.counts():
             if namespace not in self.namespaces:
@@ -211,14 +212,14 @@ def _segment(record: dict[str, Any]) -> SegmentEntry:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r:.100} is no string")
+        raise TypeError(f"{value!r:.100} is no string")
     value.encode()  # a lone surrogate raises
     return value
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"{value!r:.100} is neither true nor false")
+        raise TypeError(f"{value!r:.100} is neither true nor false")
     return value
 
 

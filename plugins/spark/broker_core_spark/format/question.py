@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from broker_core.errors import InvalidPattern
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import strip_scheme
 
@@ -36,7 +37,9 @@ MATCH_ALL: Final = ".*"
 
 def canonical_json(value: Any) -> bytes:
     """JSON with sorted keys, no spaces and no escapes but the necessary ones, in UTF-8."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    ).encode()
 
 
 def key_of(line: bytes) -> bytes:
@@ -79,9 +82,15 @@ class Question:
     ) -> Question:
         """The question with a raw pattern; ``properties`` are those that select.
 
-        Raises :exc:`~broker_core.errors.InvalidPattern` where the pattern's scheme is none of Pulsar's.
+        Raises :exc:`~broker_core.errors.InvalidPattern` where the pattern's scheme is none of Pulsar's, and for the
+        few patterns that have one still when they have lost it.
         """
         text = None if pattern is None else strip_scheme(pattern)
+        if text is not None and "://" in text:
+            # Whoever compiles the text would strip once more: such a pattern is not precomputed.
+            raise InvalidPattern(
+                f"Invalid topics pattern {pattern!r:.200}: without its scheme it has one still"
+            )
         return cls.of_text(namespace, mode, text, properties)
 
     @classmethod
@@ -105,6 +114,8 @@ class Question:
             raise ValueError("the namespace or the mode of a question is none")
         if not (pattern is None or isinstance(pattern, str)) or not isinstance(properties, dict):
             raise ValueError("the pattern or the properties of a question are none")
+        if pattern is not None and ("://" in pattern or pattern == MATCH_ALL):
+            raise ValueError("the pattern of a question is not in its canonical form")
         if not all(isinstance(value, str) for value in properties.values()):
             raise ValueError("the properties of a question are strings")
         question = cls.of_text(namespace, Mode[mode], pattern, properties)

@@ -96,7 +96,9 @@ class Run:
 class Segment:
     """A segment over a buffer that nobody changes."""
 
-    def __init__(self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], layout.RunPlace]]) -> None:
+    def __init__(
+        self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], layout.RunPlace]]
+    ) -> None:
         self.file = file
         self._buffer = buffer
         self._places = places
@@ -172,7 +174,12 @@ def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], l
     try:
         record = json.loads(data)
         runs = record["runs"]
-        if set(record) != {"runs"} or not isinstance(runs, list) or not runs or canonical_json(record) != data:
+        if (
+            set(record) != {"runs"}
+            or not isinstance(runs, list)
+            or not runs
+            or canonical_json(record) != data
+        ):
             raise ValueError("it is not in its canonical form")
         places: list[tuple[dict[str, Any], layout.RunPlace]] = []
         start = layout.HEADER.size

@@ -63,10 +63,14 @@ def visible_names(namespace: str, domain: str, names: Any) -> pa.LargeStringArra
 
 @dataclass(slots=True)
 class SegmentFile:
-    """A segment that is written: ``file`` is to be put into a store under ``entry.name``, then closed."""
+    """A segment that is written: ``file`` is to be put into a store under ``entry.name``, then closed.
+
+    ``tallies`` are the entries of each run, in order: the count, hash and bytes of what each selector picks.
+    """
 
     entry: SegmentEntry
     file: BinaryIO
+    tallies: tuple[_Array, ...] = ()
 
     @property
     def name(self) -> str:
@@ -86,6 +90,7 @@ class SegmentWriter:
         self._size = 0
         self._directory: list[dict[str, Any]] = []
         self._runs: list[tuple[str, str, int]] = []
+        self._tallies: list[_Array] = []
         self._first_local: str = ""
         self._write(layout.HEADER.pack(layout.HEADER_MAGIC, layout.FORMAT_VERSION, 0))
 
@@ -108,7 +113,9 @@ class SegmentWriter:
         data, offsets = column_data(encode_fields(joined))
         offsets = offsets - offsets[0]
         if int(offsets[-1]) > layout.MOST_FIELD_BYTES:
-            raise ValueError(f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many")
+            raise ValueError(
+                f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
+            )
         entries, rows = _postings(joined, {selector.key for selector in selectors}, matches)
         place = layout.RunPlace(
             self._size, len(names), int(offsets[-1]), len(entries), sum(len(part) for part in rows)
@@ -126,6 +133,7 @@ class SegmentWriter:
         if not self._runs:
             self._first_local = names[0].as_py()
         self._runs.append((namespace, domain, len(names)))
+        self._tallies.append(entries)
 
     def finish(self) -> SegmentFile:
         """The file, at its beginning; the writer is done with."""
@@ -138,7 +146,7 @@ class SegmentWriter:
         self._file.seek(0)
         name = f"segments/{self._digest.hexdigest()}.seg"
         entry = SegmentEntry(name, self._size, self._first_local, tuple(self._runs))
-        return SegmentFile(entry, self._file)  # type: ignore[arg-type]  # a spooled file is one, but not by its type
+        return SegmentFile(entry, self._file, tuple(self._tallies))  # type: ignore[arg-type]  # a spooled file is one, but not by its type
 
     def close(self) -> None:
         """Throw away what was written, where it is not to be finished."""

@@ -1,0 +1,131 @@
+"""A whole generation in one process, by the same parts as the Spark job and to the same bytes: for small catalogues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.name_columns import with_ends
+from broker_core.partition_columns import partitioned_local_names
+from broker_core.patterns import MAX_LENGTH, compile_pattern
+from broker_core_spark.format.cuts import SEGMENT_BYTES, begins_segment
+from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.question import DOMAIN_ORDER, Question, Selector, required_selectors
+from broker_core_spark.format.sealing import seal
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter, visible_names
+from broker_core_spark.store import Store
+
+__all__ = ["build_generation", "matches_of"]
+
+#: The names of each domain of each namespace: local names, in any order.
+Catalogue = Mapping[str, Mapping[str, Any]]
+#: The properties of topics, by the full name without a partition suffix; of a topic that is not here there are none.
+Properties = Mapping[str, Mapping[str, str]]
+
+
+def build_generation(
+    store: Store,
+    catalogue: Catalogue,
+    questions: Iterable[Question],
+    *,
+    catalogue_id: str,
+    versions: Mapping[str, int | None] | None = None,
+    properties: Properties | None = None,
+    property_keys: Iterable[str] = (),
+    segment_bytes: int = SEGMENT_BYTES,
+) -> Manifest:
+    """Write all files of a generation; publish it by :mod:`broker_core_spark.generations`.
+
+    Without ``versions`` the catalogue is static. Patterns must be such that RE2 runs them
+    (:exc:`~broker_core.errors.InvalidPattern` otherwise).
+    """
+    questions = list(questions)
+    required = required_selectors(questions)
+    entries: list[SegmentEntry] = []
+    writer: SegmentWriter | None = None
+    for namespace, domain, names, cut in _pieces(catalogue, segment_bytes):
+        if writer is not None and cut:
+            entries.append(_put(store, writer))
+            writer = None
+        if writer is None:
+            writer = SegmentWriter()
+        selectors = required.get((namespace, domain), ())
+        writer.add_run(
+            namespace,
+            domain,
+            names,
+            selectors,
+            matches_of(namespace, domain, names, selectors, properties or {}),
+        )
+    if writer is not None:
+        entries.append(_put(store, writer))
+    return seal(
+        store,
+        catalogue_id=catalogue_id,
+        versions=dict.fromkeys(catalogue) if versions is None else versions,
+        segments=entries,
+        questions=questions,
+        property_keys=property_keys,
+        static=versions is None,
+        segment_bytes=segment_bytes,
+    )
+
+
+def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[str, str, pa.LargeStringArray, bool]]:
+    """Runs in the order of all names, each with whether it begins a segment."""
+    for namespace in sorted(catalogue):
+        for domain in DOMAIN_ORDER:
+            names = visible_names(namespace, domain, catalogue[namespace].get(domain, []))
+            if not len(names):
+                continue
+            cuts = np.flatnonzero(begins_segment(namespace, domain, names, target=target)).tolist()
+            edges = sorted({0, *cuts, len(names)})
+            for start, stop in pairwise(edges):
+                yield namespace, domain, names[start:stop], start in cuts
+
+
+def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
+    segment = writer.finish()
+    with segment.file as file:
+        store.put_new(segment.name, file)
+    return segment.entry
+
+
+def matches_of(
+    namespace: str,
+    domain: str,
+    names: pa.LargeStringArray,
+    selectors: Sequence[Selector],
+    properties: Properties,
+) -> Iterator[tuple[Selector, Matches]]:
+    """What each selector picks of some names: by matching all of them, one pattern after the other."""
+    bases = partitioned_local_names(names)
+    forms = with_ends(bases, f"{namespace}/", "")
+    for selector in selectors:
+        if selector.pattern is None:
+            keep = np.ones(len(names), bool)
+        else:
+            pattern = compile_pattern(selector.pattern, max_length=max(MAX_LENGTH, 2 * len(selector.pattern)))
+            keep = pattern.match_column(forms).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(keep)
+        if selector.properties:
+            rows = rows[
+                _with_properties(f"{domain}://{namespace}/", bases.take(pa.array(rows)), selector, properties)
+            ]
+        yield selector, rows
+
+
+def _with_properties(
+    head: str, bases: pa.LargeStringArray, selector: Selector, properties: Properties
+) -> np.ndarray[Any, Any]:
+    """Which topics have all of the selector's properties (bool)."""
+    wanted = selector.properties
+    none: Mapping[str, str] = {}
+    found = (properties.get(head + base, none) for base in bases.to_pylist())
+    return np.fromiter(
+        (all(own.get(key) == value for key, value in wanted) for own in found), bool, count=len(bases)
+    )

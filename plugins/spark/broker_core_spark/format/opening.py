@@ -1,0 +1,303 @@
+"""Opening a generation: every file is fetched to a private file, checked wholly, and laid out for look-ups.
+
+Names of all segments become one column, in which each namespace is a stretch; row numbers of segments become rows of
+namespaces. A file is looked at in bounded memory, one segment at a time, and what is kept lies in files without names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
+from typing import Any, BinaryIO, Final, cast
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.name_columns import column_data, hash_order_bytes
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.answer_index import NamespacePostings
+from broker_core_spark.format.manifest import FileEntry, Manifest
+from broker_core_spark.format.private_copy import PrivateFile
+from broker_core_spark.format.question import Question, Selector, required_selectors, selectors_digest
+from broker_core_spark.format.rematch import rematch
+from broker_core_spark.format.segment_reader import Run, Segment
+from broker_core_spark.store import Store
+
+__all__ = ["Checks", "Opened", "open_files", "read_questions"]
+
+_MOST_NAMES: Final = 2**31 - 1
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How much is checked beyond checksums and structure, which always are.
+
+    ``hashed_bytes`` bounds the names whose hashes are computed again, over all postings of the generation (in random
+    order; what is beyond it is not looked at); ``rematched`` the selectors of each run of names that RE2 runs again, on
+    some of the names. ``seed`` makes the choice repeatable; without it every opening looks at others.
+    """
+
+    hashed_bytes: int = 2 * 1024**3
+    rematched: int = 64
+    seed: int | None = None
+
+    def random(self) -> Random:
+        return SystemRandom() if self.seed is None else Random(self.seed)  # noqa: S311 (a sample)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The mapped files: names of all namespaces one behind the other, and the index of the questions.
+
+    ``field_offsets`` and ``joined_offsets`` are int64, one more than there are names; ``keys`` the first halves of the
+    questions' keys (uint64, ascending), ``records`` one :data:`~.answer_index.RECORD` each, in the same order; ``rows``
+    are int32. ``namespaces`` has (first name, non-persistent names, all names) of each that has names.
+    """
+
+    fields: pa.Buffer
+    field_offsets: pa.Buffer
+    joined: pa.Buffer
+    joined_offsets: pa.Buffer
+    lines: pa.Buffer
+    keys: pa.Buffer
+    records: pa.Buffer
+    rows: pa.Buffer
+    namespaces: dict[str, tuple[int, int, int]]
+
+    @property
+    def mapped_bytes(self) -> int:
+        buffers = (self.fields, self.field_offsets, self.joined, self.joined_offsets)
+        return sum(buffer.size for buffer in (*buffers, self.lines, self.keys, self.records, self.rows))
+
+
+class _Digesting:
+    """What a store fetches into: a private file, and the checksum of what went through."""
+
+    def __init__(self, file: PrivateFile) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+
+def _fetched(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
+    """A file of the generation in a private file, mapped; its size and its checksum are right."""
+    with PrivateFile(directory) as file:
+        digesting = _Digesting(file)
+        if not store.fetch(entry.name, cast(BinaryIO, digesting), entry.size):
+            raise InvalidGeneration(entry.name, "it is not in the store")
+        if digesting.digest.hexdigest() != entry.sha256:
+            raise InvalidGeneration(
+                entry.name, "its checksum is not the one that its name has: it was changed"
+            )
+        return file.mapped()
+
+
+def read_questions(data: Any, manifest: Manifest) -> list[tuple[Question, int, int]]:
+    """The questions of a generation's questions file, each with where its line is and its bytes, in order."""
+    file = manifest.questions.name
+    found: list[tuple[Question, int, int]] = []
+    keys = set(manifest.property_keys)
+    at, last = 0, b""
+    for line in bytes(data).splitlines(keepends=True):
+        text = line[:-1]
+        if line[-1:] != b"\n" or text <= last:
+            raise InvalidGeneration(file, "its lines are not sorted, each once")
+        try:
+            question = Question.parse(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidGeneration(file, f"at byte {at}: {error!s:.200}") from None
+        if question.namespace not in manifest.namespaces:
+            raise InvalidGeneration(
+                file, f"a question about {question.namespace!r:.100}, which has no version"
+            )
+        if not keys.issuperset(key for key, _ in question.selector.properties):
+            raise InvalidGeneration(
+                file, "a question selects by properties that the generation does not know"
+            )
+        found.append((question, at, len(text)))
+        at, last = at + len(line), text
+    if len(found) != manifest.question_count:
+        raise InvalidGeneration(file, f"{len(found)} questions where {manifest.question_count} are expected")
+    return found
+
+
+def open_files(store: Store, manifest: Manifest, directory: str | None, checks: Checks) -> Opened:
+    """Fetch and check all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
+    lines = _fetched(store, manifest.questions, directory)
+    questions = read_questions(lines, manifest)
+    with ExitStack() as stack:
+        opening = _Opening(stack, manifest, directory, checks, questions)
+        for entry in manifest.segments:
+            segment = Segment.open(_fetched(store, entry, directory), entry.name)
+            expected = list(entry.runs)
+            for run in segment.runs():
+                if not expected or expected.pop(0) != (run.namespace, run.domain, len(run.names)):
+                    raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
+                opening.add(run, checks.hashed_bytes * entry.size // max(1, opening.segment_bytes))
+            if expected:
+                raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
+        return opening.finish(lines)
+
+
+@dataclass(slots=True)
+class _Names:
+    """The files that names go to."""
+
+    fields: PrivateFile
+    field_offsets: PrivateFile
+    joined: PrivateFile
+    joined_offsets: PrivateFile
+    count: int = 0
+
+    def add(self, run: Run) -> None:
+        for column, data_file, offsets_file in (
+            (run.fields, self.fields, self.field_offsets),
+            (run.joined, self.joined, self.joined_offsets),
+        ):
+            data, offsets = column_data(column)
+            begin, end = int(offsets[0]), int(offsets[-1])
+            offsets_file.write((offsets[1:] - begin + data_file.size).astype("<i8"))
+            data_file.write(memoryview(data)[begin:end])
+        self.count += len(run.names)
+
+
+@dataclass(slots=True)
+class _Namespace:
+    name: str
+    first: int
+    postings: NamespacePostings
+    last: tuple[str, bytes] = ("", b"")
+
+
+@dataclass(slots=True)
+class _Index:
+    """The questions by namespace, and the records of those that are done with."""
+
+    of: dict[str, list[tuple[Question, int, int]]]
+    keys: list[_Array] = field(default_factory=list)
+    records: list[_Array] = field(default_factory=list)
+
+
+class _Opening:
+    """What becomes of the runs of a generation, in order."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        manifest: Manifest,
+        directory: str | None,
+        checks: Checks,
+        questions: list[tuple[Question, int, int]],
+    ) -> None:
+        def file() -> PrivateFile:
+            return stack.enter_context(PrivateFile(directory))
+
+        self._file = file
+        self._manifest = manifest
+        self._checks = checks
+        self._random = checks.random()
+        self._required = required_selectors(question for question, _, _ in questions)
+        self._asked = {
+            place: selectors_digest(selector.key for selector in selectors)
+            for place, selectors in self._required.items()
+        }
+        self._nothing_asked = selectors_digest(())
+        self._names = _Names(file(), file(), file(), file())
+        for offsets in (self._names.field_offsets, self._names.joined_offsets):
+            offsets.write(np.zeros(1, "<i8"))
+        self._rows, self._scratch = file(), file()
+        by_namespace: dict[str, list[tuple[Question, int, int]]] = {}
+        for item in questions:
+            by_namespace.setdefault(item[0].namespace, []).append(item)
+        self._index = _Index(by_namespace)
+        self._namespaces: dict[str, tuple[int, int, int]] = {}
+        self._open: _Namespace | None = None
+        self.segment_bytes = sum(segment.size for segment in manifest.segments)
+
+    def add(self, run: Run, hashed_bytes: int) -> None:
+        """The next run; ``hashed_bytes`` may be spent on its hashes."""
+        place = (run.namespace, run.domain)
+        selectors: tuple[Selector, ...] = self._required.get(place, ())
+        if run.asked != self._asked.get(place, self._nothing_asked):
+            raise InvalidGeneration(
+                run.file, f"{run.namespace} was asked other patterns than the questions have"
+            )
+        if self._open is None or self._open.name != run.namespace:
+            self._close_namespace()
+            self._open = _Namespace(run.namespace, self._names.count, NamespacePostings(self._scratch))
+        first, last = (hash_order_bytes(run.names[row].as_py().encode()) for row in (0, len(run.names) - 1))
+        if self._open.last[0] == run.domain and first <= self._open.last[1]:
+            raise InvalidGeneration(run.file, f"its names of {run.namespace} are not behind those before it")
+        self._open.last = (run.domain, last)
+        self._check_hashes(run, hashed_bytes)
+        rematch(run, selectors, self._random, self._checks.rematched)
+        self._names.add(run)
+        self._open.postings.add(run)
+        if self._open.postings.names > _MOST_NAMES:
+            raise InvalidGeneration(run.file, f"{run.namespace} has more than {_MOST_NAMES} names")
+
+    def _check_hashes(self, run: Run, left: int) -> None:
+        known = {selector.key for selector in self._required.get((run.namespace, run.domain), ())}
+        if not known.issuperset(run.keys()):
+            raise InvalidGeneration(
+                run.file, f"{run.namespace} has postings of a selector that no question has"
+            )
+        order = list(range(len(run.entries)))
+        self._random.shuffle(order)
+        for index in order:
+            if left <= 0:
+                return
+            left -= run.check_hash(index)
+
+    def _close_namespace(self) -> None:
+        """Make the answers of the namespace whose names are all there."""
+        if self._open is None:
+            return
+        names = self._open.postings.names
+        self._namespaces[self._open.name] = (self._open.first, self._open.postings.others, names)
+        asked = self._index.of.pop(self._open.name, [])
+        if asked:
+            every = self._names.field_offsets.array("<i8")
+            offsets = every[self._open.first : self._open.first + names + 1]
+            questions = [question for question, _, _ in asked]
+            self._keep(asked, self._open.postings.answers(questions, offsets, self._rows))
+        self._open = None
+
+    def _keep(self, asked: list[tuple[Question, int, int]], records: _Array) -> None:
+        keys = np.frombuffer(b"".join(question.key for question, _, _ in asked), ">u8").reshape(-1, 2)
+        records["low"] = keys[:, 1]
+        records["line"] = [line for _, line, _ in asked]
+        records["line_size"] = [size for _, _, size in asked]
+        self._index.keys.append(keys[:, 0].astype("<u8"))
+        self._index.records.append(records)
+
+    def finish(self, lines: pa.Buffer) -> Opened:
+        """All runs were there."""
+        self._close_namespace()
+        for asked in self._index.of.values():  # namespaces without a name
+            empty = NamespacePostings(self._scratch)
+            questions = [question for question, _, _ in asked]
+            self._keep(asked, empty.answers(questions, np.zeros(1, np.int64), self._rows))
+        keys_file, records_file = self._file(), self._file()
+        if self._index.keys:
+            keys, records = np.concatenate(self._index.keys), np.concatenate(self._index.records)
+            order = np.argsort(keys, kind="stable")
+            keys_file.write(keys[order])
+            records_file.write(records[order])
+        return Opened(
+            self._names.fields.mapped(),
+            self._names.field_offsets.mapped(),
+            self._names.joined.mapped(),
+            self._names.joined_offsets.mapped(),
+            lines,
+            keys_file.mapped(),
+            records_file.mapped(),
+            self._rows.mapped(),
+            self._namespaces,
+        )

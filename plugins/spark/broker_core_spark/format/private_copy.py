@@ -1,0 +1,83 @@
+"""Columns in a private file that has no name: written once, then mapped, and gone with the last who reads them.
+
+Nobody else can truncate or change such a file, so that reading a mapped page never fails and never surprises. What is
+mapped is no memory of the process: the kernel drops pages that nobody reads and fetches them again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core_spark.errors import StoreFailed
+
+__all__ = ["PrivateFile", "private_directory"]
+
+_BUFFERED: Final = 1024 * 1024  # bytes
+
+
+def private_directory(directory: str | None) -> str:
+    """Where private files are made: ``directory``, else the system's place for temporary files."""
+    return directory or tempfile.gettempdir()
+
+
+class PrivateFile:
+    """Bytes that are appended, and then mapped; a context manager that closes the file (the map stays)."""
+
+    def __init__(self, directory: str | None = None) -> None:
+        """Raises :exc:`StoreFailed` where no file can be made."""
+        self._directory = private_directory(directory)
+        self.size = 0
+        try:
+            self._file = tempfile.TemporaryFile(buffering=_BUFFERED, dir=self._directory)  # noqa: SIM115
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def write(self, data: Any) -> int:
+        """Append a buffer of bytes or numbers. Raises :exc:`StoreFailed` where there is no room."""
+        view = memoryview(data)
+        if not view.nbytes:
+            return 0
+        try:
+            self._file.write(view)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.size += view.nbytes
+        return view.nbytes
+
+    def mapped(self) -> pa.Buffer:
+        """All that was written so far, mapped read-only: as long as somebody has the buffer or a part of it."""
+        try:
+            self._file.flush()
+            if not self.size:
+                return pa.py_buffer(b"")
+            return pa.py_buffer(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ))
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def array(self, kind: Any) -> np.ndarray[Any, Any]:
+        """The same as numbers of a numpy type."""
+        return np.frombuffer(self.mapped(), kind)
+
+    def close(self) -> None:
+        """Close the file; what is mapped stays."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> StoreFailed:
+        return StoreFailed(f"{self._directory}: no private copy can be kept there: {error.strerror or error}")

@@ -1,0 +1,109 @@
+"""Removing what no generation needs: old generations, and what builds left that failed or were killed.
+
+Kept are the newest pointers, the generations that they name, all files of those, and whatever is younger than the time
+of grace. While a build is under way nothing is removed at all: it may have found a file to be there already, and count
+on it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from broker_core_spark.errors import NoSuchGeneration, StoreFailed
+from broker_core_spark.format.generation import read_manifest
+from broker_core_spark.format.manifest import manifest_name
+from broker_core_spark.generations import GC_GRACE, GRACE, MARKS, alive, history, make_mark, marks
+from broker_core_spark.store import Store, Stored
+
+__all__ = ["KEEP", "Collected", "collect"]
+
+KEEP: Final = 3
+#: The folders of a store, in the order in which files may go: what is left by a gc that ends half-way is never a
+#: generation that lacks a file.
+_FOLDERS: Final = ("pointers", "manifests", "questions", "segments", "temporary", MARKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What ``gc`` did: the files that it removed (or would have), and the ids of the generations that are kept."""
+
+    removed: tuple[Stored, ...]
+    kept: tuple[str, ...]
+    dry_run: bool
+
+    @property
+    def removed_bytes(self) -> int:
+        return sum(file.size for file in self.removed)
+
+
+def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run: bool = False) -> Collected:
+    """Keep the last ``keep`` generations that were published, and remove what is neither theirs nor young.
+
+    A mark or a file older than ``grace`` is that of a build that died. Raises :exc:`StoreFailed` while a build is under
+    way, and whatever reading a manifest raises: where it is not known what is needed, nothing is removed.
+    """
+    if keep < 1:
+        raise ValueError("at least one generation is kept")
+    own = make_mark(store, "gc")
+    try:
+        found = marks(store)
+        builds = alive(found, "build", own, grace)
+        if builds:
+            raise StoreFailed(
+                f"{store.uri}: a build is under way there since {min(mark.file.modified for mark in builds)}: nothing "
+                f"was removed. If it died, its mark counts for nothing after the time of grace, {grace}"
+            )
+        now = next((mark.file.modified for mark in found if mark.file.path == own), None)
+        if now is None:
+            raise StoreFailed(f"{store.uri}: what was just written is not listed: nothing was removed")
+        needed, kept = _needed(store, keep)
+        removed = _unneeded(store, needed | {own}, now - grace)
+        if not dry_run:
+            removed = _delete(store, removed)
+        return Collected(tuple(removed), kept, dry_run)
+    finally:
+        store.delete(own)
+
+
+def _delete(store: Store, files: list[Stored]) -> list[Stored]:
+    """Delete as many as the time of a gc allows; those that were deleted."""
+    ends = time.monotonic() + GC_GRACE.total_seconds() / 2
+    done: list[Stored] = []
+    for file in files:
+        if time.monotonic() >= ends:
+            break  # builds may begin again soon: the next gc goes on
+        store.delete(file.path)
+        done.append(file)
+    return done
+
+
+def _needed(store: Store, keep: int) -> tuple[set[str], tuple[str, ...]]:
+    """(the files that are needed, the generations that are kept)."""
+    needed: set[str] = set()
+    kept: list[str] = []
+    for pointer in history(store):
+        if pointer.generation not in kept:
+            if len(kept) == keep:
+                continue
+            try:
+                manifest = read_manifest(store, pointer.generation)
+            except NoSuchGeneration:
+                continue  # removed before, when it was too old; its pointer goes too
+            kept.append(pointer.generation)
+            needed.add(manifest_name(pointer.generation))
+            needed.update(file.name for file in manifest.files)
+        needed.add(pointer.path)
+    return needed, tuple(kept)
+
+
+def _unneeded(store: Store, needed: set[str], before: datetime) -> list[Stored]:
+    """The files that nothing needs and that are old enough, in the order in which they may go."""
+    return [
+        file
+        for folder in _FOLDERS
+        for file in sorted(store.list(folder), key=lambda file: file.path)
+        if file.path not in needed and file.modified <= before
+    ]
