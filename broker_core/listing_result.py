@@ -32,16 +32,18 @@ class TopicListingResult:
     ``topics`` are full names; ``filtered`` claims that all of them match the request's pattern; ``topics_hash`` is the
     lister's own hash of exactly these topics (used only if nothing is filtered after it); ``version`` names the state
     that the answer is for: an answer with the same version to the same question is the same answer, and only an answer
-    with a version is cached.
+    with a version is cached. ``owned`` says that ``topics`` is a listing that was made for this request alone, whose
+    memory is to be counted as this request's until its answer has left.
     """
 
-    __slots__ = ("filtered", "kind", "topics", "topics_hash", "version")
+    __slots__ = ("filtered", "kind", "owned", "topics", "topics_hash", "version")
 
     kind: AnswerKind
     topics: Topics
     filtered: bool
     topics_hash: str | None
     version: str | int | None
+    owned: bool
 
     def __init__(self) -> None:
         raise TypeError("use TopicListingResult.success(...), .pass_through() or .unchanged(...)")
@@ -54,6 +56,7 @@ class TopicListingResult:
         filtered: bool,
         topics_hash: str | None,
         version: str | int | None,
+        owned: bool = False,
     ) -> TopicListingResult:
         result = object.__new__(cls)
         result.kind = kind
@@ -61,6 +64,7 @@ class TopicListingResult:
         result.filtered = filtered
         result.topics_hash = topics_hash
         result.version = version
+        result.owned = owned
         return result
 
     @classmethod
@@ -76,6 +80,7 @@ class TopicListingResult:
         *,
         topics_hash: str | None = None,
         version: str | int | None = None,
+        owned: bool = False,
     ) -> TopicListingResult:
         """These are the topics, and nobody else is asked; an empty sequence is an authoritative "none".
 
@@ -97,7 +102,7 @@ class TopicListingResult:
             raise TypeError(f"topics_hash must be a string, not {type(topics_hash).__name__}")
         if version is not None and not isinstance(version, str | int):
             raise TypeError(f"version must be a string or an integer, not {type(version).__name__}")
-        return cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version)
+        return cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned)
 
     @classmethod
     def unchanged(cls, topics_hash: str) -> TopicListingResult:

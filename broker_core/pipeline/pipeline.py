@@ -264,6 +264,8 @@ class Pipeline:
         owned = 0
         if selection is not None:
             returned = len(selection)
+            if result.owned:
+                owned = selection.listing.column_bytes
         else:
             selection, returned, owned = await self._build(run, plugin, result)
         topics_hash = own_hash(result, selection, returned)

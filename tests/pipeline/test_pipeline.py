@@ -214,8 +214,9 @@ async def test_scattered_rows_take_heap_until_they_are_sent() -> None:
 
 async def test_names_of_a_plugin_take_heap_and_a_listing_of_its_own_does_not() -> None:
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, NAMES)
-    for topics, takes in ((NAMES, True), (listing, False)):
-        plugin = PluginOf(list_topics=lambda topics=topics: TopicListingResult.success(topics))
+    for topics, owned, takes in ((NAMES, False, True), (listing, False, False), (listing, True, True)):
+        result = TopicListingResult.success(topics, owned=owned)
+        plugin = PluginOf(list_topics=lambda result=result: result)
         async with made(plugins={"p": plugin}) as m:
             answer = await m.ask()
             assert (m.permits.heap.acquired > answer.fields_size) is takes
