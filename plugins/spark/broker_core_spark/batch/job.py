@@ -1,0 +1,284 @@
+"""The batch: read a catalogue once, match all questions, write segments, and publish the generation they make.
+
+1. The questions are read and checked, the store is checked, and a marker keeps the garbage collector away.
+2. A snapshot of the catalogue is staged as sorted runs (:mod:`.runs`); it is let go as soon as that is done.
+3. Tasks make the segments (:mod:`.segment_task`); they say what they wrote.
+4. The driver seals the manifest over the segments and publishes it. Whatever fails before leaves the published
+   generation as it is, and files that nobody refers to.
+
+Everything goes through the DataFrame API and the store, so that it runs wherever the session does.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_core.patterns import MAX_LENGTH
+from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.incremental import Reuse, read_previous, reusable
+from broker_core_spark.batch.pattern_source import AskedQuestions, RefusedPattern, load_questions
+from broker_core_spark.batch.plan import EVERYTHING, plan_tasks
+from broker_core_spark.batch.runs import Run
+from broker_core_spark.batch.segment_task import SegmentResult, SegmentTask
+from broker_core_spark.batch.source import Snapshot, Staging, open_source
+from broker_core_spark.batch.tasks import numbered, run_tasks
+from broker_core_spark.batch.totals import QuestionTotal, read_tallies, total_of_questions
+from broker_core_spark.format.cuts import SEGMENT_BYTES
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format.question import Question, required_selectors
+from broker_core_spark.format.sealing import seal
+from broker_core_spark.generations import begin_build, current
+from broker_core_spark.store import Store, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["BuildResult", "build"]
+
+#: Names a task should make segments of, where the number of tasks is not given.
+_TASK_ROWS: Final = 400_000
+_LEAST_TASKS: Final = 4
+#: Reasons that a result line shows; the report has all of them.
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What was published. ``totals`` are in the order of the questions, ``seconds`` by what was done."""
+
+    generation: str
+    number: int
+    store: str
+    catalogue: str
+    manifest: Manifest
+    totals: tuple[QuestionTotal, ...]
+    asked: AskedQuestions
+    left_out: tuple[Question, ...]
+    staged: int
+    duplicates: int
+    system_topics: int
+    segments_written: int
+    segments_kept: int
+    tasks: int
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> tuple[RefusedPattern, ...]:
+        """The questions that are not precomputed, each with its reason."""
+        return self.asked.refused
+
+    def record(self) -> dict[str, Any]:
+        """The line of JSON that the command prints."""
+        return {
+            "generation": self.generation,
+            "number": self.number,
+            "store": self.store,
+            "catalogue": self.catalogue,
+            "catalogue_id": self.manifest.catalogue_id,
+            "static": self.manifest.static,
+            "topics": self.manifest.topics,
+            "namespaces": len(self.manifest.namespaces),
+            "questions": len(self.totals),
+            "matches": sum(total.count for total in self.totals),
+            "duplicate_questions": self.asked.duplicates,
+            "duplicate_topics": self.duplicates,
+            "system_topics": self.system_topics,
+            "refused": len(self.refused),
+            "refused_patterns": [
+                {"namespace": one.namespace, "pattern": one.pattern[:200], "reason": one.reason[:300]}
+                for one in self.refused[:_SHOWN]
+            ],
+            "unknown_namespaces": sorted({question.namespace for question in self.left_out})[:_SHOWN],
+            "segments": len(self.manifest.segments),
+            "segments_written": self.segments_written,
+            "segments_kept": self.segments_kept,
+            "partitions": self.tasks,
+            "seconds": {what: round(seconds, 3) for what, seconds in self.seconds.items()},
+        }
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def of(self, what: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[what] = self.seconds.get(what, 0.0) + time.monotonic() - began
+
+
+def build(
+    spark: SparkSession,
+    *,
+    catalogue: str,
+    patterns: str,
+    store: str,
+    namespace: str | None = None,
+    partitions: int | None = None,
+    property_keys: Sequence[str] = (),
+    incremental: bool = False,
+    report: Path | str | None = None,
+    export_parquet: str | None = None,
+    max_pattern_length: int = MAX_LENGTH,
+    segment_bytes: int = SEGMENT_BYTES,
+    store_options: Mapping[str, str] | None = None,
+) -> BuildResult:
+    """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
+
+    ``catalogue`` and ``patterns`` are sources as :func:`~.source.open_source` and
+    :func:`~.pattern_source.load_questions` take them; ``namespace`` is for local names. ``partitions`` is the number of
+    tasks that make segments; the bytes of a generation do not depend on it. ``property_keys`` are the properties that
+    select topics. ``incremental`` keeps the segments of the last generation that would come out the same. ``report`` is
+    where a page of HTML goes, ``export_parquet`` where a table of the counts and hashes.
+
+    Raises :exc:`BatchError`, :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package; then nothing
+    was published.
+    """
+    if partitions is not None and partitions < 1:
+        raise BatchError(f"{partitions} partitions: at least 1")
+    clock = _Clock()
+    keys = tuple(sorted(set(property_keys)))
+    with clock.of("total"):
+        place = open_store(store, store_options or {})
+        with clock.of("patterns"):
+            asked = load_questions(patterns, spark=spark, property_keys=keys, max_length=max_pattern_length)
+        source = open_source(catalogue, spark=spark, namespace=namespace)
+        place.check()
+        with begin_build(place) as building, _staging_of(place) as folder:
+            staging = Staging(place.uri, folder, keys, segment_bytes, dict(store_options or {}))
+            with clock.of("catalogue"), source.snapshot() as snapshot:
+                reuse = _reuse(place, snapshot, asked, staging) if incremental else None
+                runs = _stage(snapshot, staging, reuse)
+                versions = _versions(snapshot, runs, namespace if source.static else None)
+                catalogue_id = snapshot.catalogue_id
+            questions = [question for question in asked.questions if question.namespace in versions]
+            left_out = [question for question in asked.questions if question.namespace not in versions]
+            with clock.of("segments"):
+                made, tasks = _make_segments(spark, place, staging, runs, questions, partitions, reuse)
+            with clock.of("publish"):
+                kept = [read_tallies(place, entry) for entry in reuse.kept] if reuse else []
+                segments = sorted([*made, *kept], key=lambda segment: segment.entry.order)
+                manifest = seal(
+                    place,
+                    catalogue_id=catalogue_id,
+                    static=source.static,
+                    versions=versions,
+                    segments=[segment.entry for segment in segments],
+                    questions=questions,
+                    property_keys=keys,
+                    segment_bytes=segment_bytes,
+                )
+                totals = total_of_questions(questions, segments)
+                published = building.publish(manifest)
+    result = BuildResult(
+        generation=manifest.id,
+        number=published.number,
+        store=place.uri,
+        catalogue=_shown(catalogue),
+        manifest=manifest,
+        totals=tuple(totals),
+        asked=asked,
+        left_out=tuple(left_out),
+        staged=sum(sum(run.names.values()) for run in runs),
+        duplicates=sum(segment.duplicates for segment in made),
+        system_topics=sum(run.system for run in runs),
+        segments_written=sum(segment.new for segment in made),
+        segments_kept=len(kept),
+        tasks=tasks,
+        seconds=clock.seconds,
+    )
+    if report is not None:
+        from broker_core_spark.batch.report import write_report
+
+        write_report(Path(report), result)
+    if export_parquet is not None:
+        from broker_core_spark.batch.export import export_totals
+
+        export_totals(spark, export_parquet, result)
+    return result
+
+
+@contextmanager
+def _staging_of(store: Store) -> Iterator[str]:
+    """What the paths of staged files begin with; they are deleted at the end, however it ends."""
+    folder = f"temporary/stage-{secrets.token_hex(12)}"
+    try:
+        yield folder
+    finally:
+        for stored in list(store.list("temporary")):
+            if stored.path.startswith(f"{folder}-"):
+                store.delete(stored.path)
+
+
+def _reuse(place: Store, snapshot: Snapshot, asked: AskedQuestions, staging: Staging) -> Reuse | None:
+    published = current(place)
+    if published is None or snapshot.versions is None:
+        return None
+    previous = read_previous(place, published.generation)
+    questions = [question for question in asked.questions if question.namespace in snapshot.versions]
+    return reusable(previous, snapshot, questions, property_keys=staging.property_keys, target=staging.target)
+
+
+def _stage(snapshot: Snapshot, staging: Staging, reuse: Reuse | None) -> list[Run]:
+    if reuse is None:
+        return snapshot.read(staging, None)
+    if not reuse.window:
+        return []
+    return snapshot.read(staging.within(reuse.window), reuse.namespaces)
+
+
+def _versions(snapshot: Snapshot, runs: Sequence[Run], given: str | None) -> dict[str, int | None]:
+    """The version of each namespace; of a static catalogue the namespaces that have topics, or that was given."""
+    if snapshot.versions is not None:
+        return dict(snapshot.versions)
+    found = {name for run in runs for name, _ in run.names}
+    return dict.fromkeys(sorted(found | ({given} if given else set())))
+
+
+def _make_segments(
+    spark: SparkSession,
+    place: Store,
+    staging: Staging,
+    runs: Sequence[Run],
+    questions: Sequence[Question],
+    partitions: int | None,
+    reuse: Reuse | None,
+) -> tuple[list[SegmentResult], int]:
+    """The segments that tasks made, and how many tasks there were."""
+    rows = sum(block.rows for run in runs for block in run.blocks)
+    asked: Counter[str] = Counter()
+    for (namespace, _), selectors in required_selectors(questions).items():
+        asked[namespace] = max(asked[namespace], len(selectors))
+    plans = plan_tasks(
+        runs,
+        partitions or max(_LEAST_TASKS, -(-rows // _TASK_ROWS)),
+        selectors=asked,
+        window=EVERYTHING if reuse is None else reuse.window,
+    )
+    if not plans:
+        return [], 0
+    path = f"{staging.folder}-questions.jsonl"
+    place.put_new(path, b"\n".join(question.line for question in questions))
+    for number, plan in enumerate(plans):
+        place.put_new(f"{staging.folder}-plan-{number}.json", plan.to_bytes())
+    work = SegmentTask(staging, f"{staging.folder}-plan-", path)
+    results = run_tasks(numbered(spark, len(plans)), work)
+    return [SegmentResult.parse(result) for result in results], len(plans)
+
+
+def _shown(catalogue: str) -> str:
+    """A source without the password that an address may have."""
+    scheme, separator, rest = catalogue.partition("://")
+    if separator and "@" in rest.partition("/")[0]:
+        rest = rest[rest.index("@") + 1 :]
+    return f"{scheme}{separator}{rest}"

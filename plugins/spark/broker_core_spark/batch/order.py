@@ -1,0 +1,86 @@
+"""The order of all names of a catalogue as bytes, and the way back from these bytes to names."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.name_columns import column_data, without_ends
+from broker_core_spark.format.cuts import order_key
+from broker_core_spark.format.question import DOMAIN_ORDER
+
+__all__ = ["end_of_namespace", "first_of_namespace", "groups", "head_of", "key_at", "local_names", "name_of"]
+
+_SEPARATOR: Final = b"\x01"
+#: Behind every key of the same head: no key has two of these bytes one after the other.
+_BEHIND_ALL: Final = b"\xff\xff"
+#: What :func:`broker_core.name_columns.hash_order_key` did to bytes so that they sort as UTF-16 does, undone.
+_UTF8: Final = bytes({0xFE: 0xEE, 0xFF: 0xEF}.get(byte, byte) for byte in range(256))
+_FIRST_MOVED: Final = 0xFE
+
+
+def head_of(namespace: str, domain: str) -> bytes:
+    """What all keys of a namespace and domain begin with."""
+    key: bytes = order_key(namespace, domain, pa.array([""], pa.large_string()))[0].as_py()
+    return key
+
+
+def first_of_namespace(namespace: str) -> bytes:
+    """A key that is in front of all of a namespace's."""
+    return namespace.encode() + _SEPARATOR
+
+
+def end_of_namespace(namespace: str) -> bytes:
+    """A key that is behind all of a namespace's, and in front of the next one's."""
+    return namespace.encode() + b"\x02"
+
+
+def name_of(key: bytes) -> tuple[str, str, str]:
+    """(namespace, domain, local name) of one key."""
+    end = key.index(_SEPARATOR) + 2
+    namespace, domain = _parsed(key[:end])
+    return namespace, domain, key[end:].translate(_UTF8).decode()
+
+
+def key_at(keys: pa.LargeBinaryArray, row: int) -> bytes:
+    """One key of a column."""
+    key: bytes = keys[row].as_py()
+    return key
+
+
+def groups(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int, int]]:
+    """(namespace, domain, low, high) of each run of a sorted column of keys."""
+    low = 0
+    while low < len(keys):
+        first = key_at(keys, low)
+        head = first[: first.index(_SEPARATOR) + 2]
+        high = bisect_left(range(len(keys)), head + _BEHIND_ALL, low, key=lambda row: key_at(keys, row))
+        namespace, domain = _parsed(head)
+        yield namespace, domain, low, high
+        low = high
+
+
+def _parsed(head: bytes) -> tuple[str, str]:
+    return head[:-2].decode(), DOMAIN_ORDER[head[-1] - ord("0")]
+
+
+def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArray:
+    """The local names of keys that are all of one namespace and domain."""
+    size = len(namespace.encode()) + 2
+    data, offsets = column_data(keys)
+    used = (
+        np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])]
+        if len(keys)
+        else np.empty(0, np.uint8)
+    )
+    if len(used) and int(used.max()) >= _FIRST_MOVED:
+        moved = pa.py_buffer(used.tobytes().translate(_UTF8))
+        begins: Any = offsets - offsets[0]
+        keys = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(keys), [None, pa.py_buffer(begins), moved]
+        )
+    return without_ends(keys, size, 0)

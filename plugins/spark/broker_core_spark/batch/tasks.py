@@ -1,0 +1,77 @@
+"""Running Python over partitions in Spark, with results that are a few bytes each, and errors that can be read.
+
+Only the DataFrame API is used (``mapInArrow``), so that it runs in local mode, on a cluster and through Spark Connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["numbered", "run_tasks"]
+
+_RESULT: Final = pa.schema([("result", pa.binary()), ("refused", pa.string())])
+_DDL: Final = "result binary, refused string"
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """``work`` as Spark calls it. What is wrong with the input is a result: trying again would not mend it."""
+
+    work: Work
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            for result in self.work(batches):
+                yield pa.record_batch([[result], [None]], schema=_RESULT)
+        except InvalidCatalogue as error:
+            yield pa.record_batch([[None], [str(error)]], schema=_RESULT)
+
+
+def numbered(spark: SparkSession, tasks: int) -> DataFrame:
+    """A frame of one column ``id`` with the numbers from 0 on, one a partition."""
+    return spark.range(0, tasks, 1, tasks)
+
+
+def run_tasks(frame: DataFrame, work: Work) -> list[bytes]:
+    """What ``work`` gives of all partitions, in any order; each attempt of a task that succeeds counts once.
+
+    Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` where Spark gives up.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = frame.mapInArrow(_Task(work), _DDL).collect()
+    except PySparkException as error:
+        raise TaskFailed(_reason(error)) from error
+    except Exception as error:
+        # Of the classic session's bridge to Java, where the JVM went away.
+        if type(error).__module__.startswith("py4j"):
+            raise TaskFailed(f"Spark went away: {str(error).strip().partition(chr(10))[0]}") from error
+        raise
+    refused = sorted(row["refused"] for row in rows if row["refused"] is not None)
+    if refused:
+        raise InvalidCatalogue(refused[0])
+    return [bytes(row["result"]) for row in rows]
+
+
+def _reason(error: Exception) -> str:
+    """The last line of a worker's traceback if there is one, else the first line of what Spark says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for at, line in enumerate(lines):
+        if line.startswith("Traceback (most recent call last)"):
+            for later in lines[at + 1 :]:
+                if not later.startswith(("File ", "^", "~")) and ": " in later and later[:1].isalpha():
+                    kind = later.partition(":")[0]
+                    if kind.replace(".", "").replace("_", "").isalnum():
+                        return f"A task of Spark failed: {later[:2000]}"
+    return f"Spark failed: {lines[0][:2000]}" if lines else f"Spark failed: {type(error).__name__}"

@@ -1,0 +1,193 @@
+"""`broker-core spark build`: precompute the listings of known patterns over a catalogue, and publish them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.call import current_call
+from broker_core.cli.examples import examples
+from broker_core.cli.question import UnusableQuestion
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core spark build --catalogue broker-core.sqlite --patterns patterns.jsonl --out generations",
+    "# of the Postgres plugin's database, into a bucket, keeping what has not changed",
+    "broker-core spark build --catalogue postgresql://reader@db/topics --patterns patterns.jsonl "
+    "--out s3://listings/prod --incremental --report report.html",
+    "# a file of names; four workers with memory of their own",
+    "broker-core spark build --catalogue names.txt --namespace public/default --patterns patterns.jsonl "
+    "--out generations --master local[4] --conf spark.driver.memory=2g",
+)
+
+
+def run(
+    *,
+    catalogue: Annotated[
+        str,
+        typer.Option(
+            "--catalogue",
+            metavar="SOURCE",
+            help="The topics: broker-core.sqlite, postgresql://USER@HOST/DATABASE, a .parquet file or folder, "
+            "table:NAME of the session, or a file of names (with --namespace).",
+            show_default=False,
+        ),
+    ],
+    patterns: Annotated[
+        str,
+        typer.Option(
+            "--patterns",
+            metavar="SOURCE",
+            help="The questions: JSON lines, .toml, .parquet or table:NAME, with namespace, mode, pattern and properties.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            metavar="URI",
+            help="Where generations are: a folder, file://, s3://, gs:// or az://; plugins.spark.store of the broker.",
+            show_default=False,
+        ),
+    ],
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            metavar="NAMESPACE",
+            help="tenant/namespace of local names in a file or table.",
+            show_default=False,
+        ),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            min=1,
+            metavar="N",
+            help="Tasks that make segments; by default one for 400,000 names. The result is the same for any number.",
+            show_default=False,
+        ),
+    ] = None,
+    property_keys: Annotated[
+        str | None,
+        typer.Option(
+            "--property-keys",
+            metavar="KEY,...",
+            help="The properties that select topics, instead of catalog.property_keys of --config.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Write a page of HTML about the result.", show_default=False
+        ),
+    ] = None,
+    export_parquet: Annotated[
+        str | None,
+        typer.Option(
+            "--export-parquet",
+            metavar="URI",
+            help="Write a table of the questions with their counts and hashes.",
+            show_default=False,
+        ),
+    ] = None,
+    incremental: Annotated[
+        bool,
+        typer.Option(
+            "--incremental/--full",
+            help="Keep the segments of the last generation that would come out the same.",
+        ),
+    ] = False,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="Where Spark runs, unless a session is there (spark-submit): local[2], spark://, k8s://, yarn, sc://.",
+            show_default="local[*]",
+        ),
+    ] = None,
+    conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False
+        ),
+    ] = None,
+    store_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--store-option",
+            metavar="KEY=VALUE",
+            help="An option of the bucket: endpoint, region ...; may be repeated. No secrets: these come from the "
+            "environment.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Match all patterns over all topics and publish the answers as one verified generation.
+
+    The last line that is printed is one object of JSON about the result. Patterns that no broker evaluates are reported
+    and left out; anything else that is wrong ends the job, and the generation that is published stays as it is.
+    """
+    from broker_core_spark.batch.job import build
+    from broker_core_spark.session import spark_session
+
+    settings = current_call().load().settings
+    keys = settings.catalog.property_keys if property_keys is None else _listed(property_keys)
+    spark_settings = _pairs("--conf", conf)
+    options = _pairs("--store-option", store_options)
+    with spark_session(master=master, conf=spark_settings) as spark:
+        result = build(
+            spark,
+            catalogue=catalogue,
+            patterns=patterns,
+            store=out,
+            namespace=namespace,
+            partitions=partitions,
+            property_keys=keys,
+            incremental=incremental,
+            report=report,
+            export_parquet=export_parquet,
+            max_pattern_length=settings.patterns.max_length,
+            store_options=options,
+        )
+    for one in result.refused[:_SHOWN]:
+        _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
+    if len(result.refused) > _SHOWN:
+        _say(f"refused: {len(result.refused) - _SHOWN} more patterns")
+    if result.left_out:
+        names = sorted({question.namespace for question in result.left_out})
+        _say(
+            f"left out: {len(result.left_out)} questions of namespaces that the catalogue does not have: {names[0]} ..."
+        )
+    print(json.dumps(result.record(), ensure_ascii=False))
+
+
+_SHOWN: Final = 20
+
+
+def _say(text: str) -> None:
+    letters = (letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    print("broker-core: spark build: " + "".join(letters), file=sys.stderr)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(key.strip() for key in text.split(",") if key.strip())
+
+
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts or ():
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise UnusableQuestion(f"{option} {text!r}: expected KEY=VALUE")
+        pairs[key] = value
+    return pairs

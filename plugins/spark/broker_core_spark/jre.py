@@ -1,0 +1,94 @@
+"""Finding the Java that Spark runs on: a JRE 17 or 21.
+
+Spark's own start takes whatever ``java`` is first on the path, and what a JVM that is too new says then (of a security
+manager that is gone) tells nobody what to do. So the version is looked at before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["VERSIONS", "JavaMissing", "find_java_home"]
+
+#: Releases of Java that Spark 4 supports and that are tested here.
+VERSIONS: Final = (17, 21)
+_HOMES: Final = Path("/usr/lib/jvm")
+_TIMEOUT: Final = 30  # seconds: the first start of a JVM from a cold disk
+
+
+class JavaMissing(BrokerCoreError):
+    """No Java that Spark runs on; the message says what was found and what to install."""
+
+
+def find_java_home() -> Path:
+    """The home of a Java 17 or 21: ``$JAVA_HOME``, that of ``java`` on the path, or one below ``/usr/lib/jvm``.
+
+    A ``$JAVA_HOME`` that is something else is an error, not passed over: whoever set it means it. Raises
+    :exc:`JavaMissing`.
+    """
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        version = _version(Path(named))
+        if version in VERSIONS:
+            return Path(named)
+        found = f"Java {version}" if version else "no Java"
+        raise JavaMissing(f"JAVA_HOME is {named}, which is {found}: Spark runs on {_wanted()}. {_advice()}")
+    others: list[str] = []
+    for home in _homes():
+        version = _version(home)
+        if version in VERSIONS:
+            return home
+        if version:
+            others.append(f"Java {version} in {home}")
+    seen = f"found only {', '.join(others)}" if others else "there is none"
+    raise JavaMissing(f"Spark runs on {_wanted()}, and {seen}. {_advice()}")
+
+
+def _wanted() -> str:
+    return " or ".join(f"Java {version}" for version in VERSIONS)
+
+
+def _advice() -> str:
+    return (
+        "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; Fedora: dnf install "
+        "java-21-openjdk-headless; macOS: brew install openjdk@17) or set JAVA_HOME to one."
+    )
+
+
+def _homes() -> Iterator[Path]:
+    found = shutil.which("java")
+    if found:
+        yield Path(found).resolve().parent.parent
+    if _HOMES.is_dir():
+        for version in VERSIONS:
+            yield from sorted(home for home in _HOMES.iterdir() if str(version) in home.name)
+        yield from sorted(_HOMES.iterdir())
+
+
+def _version(home: Path) -> int | None:
+    """The release of the Java in a folder: of its file ``release``, else what it says itself."""
+    java = home / "bin" / "java"
+    if not java.is_file():
+        return None
+    try:
+        text = (home / "release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    said = re.search(r'^JAVA_VERSION="(\d+)', text, re.MULTILINE)
+    if said is None:
+        try:
+            done = subprocess.run(  # noqa: S603 - the Java of this machine
+                [str(java), "-version"], capture_output=True, text=True, check=False, timeout=_TIMEOUT
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        said = re.search(r'version "(\d+)', done.stderr + done.stdout)
+    return int(said[1]) if said else None
