@@ -66,7 +66,12 @@ class Broker:
             core = self._core = await self._stack.enter_async_context(_opened(settings, self._given))
             if settings.http is not None:
                 listen = settings.http.listen
-                self._http = HttpServer(core.metrics.registry, lambda: self._readiness)
+                self._http = HttpServer(
+                    core.metrics.registry,
+                    lambda: self._readiness,
+                    questions=core.pipeline.questions.most_asked,
+                    plugins=core.pipeline.dispatcher.describe_without_errors,
+                )
                 await self._http.start(listen.host, listen.port)
                 self._stack.push_async_callback(self._http.stop)
             self._server = PulsarServer(
@@ -194,7 +199,8 @@ async def _opened(settings: Settings, given: Mapping[str, object]) -> AsyncItera
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
-        pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings))
+        selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
+        pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings, selecting))
         stack.callback(pipeline.close)
         metrics.watch(permits, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
@@ -215,12 +221,12 @@ class _CatalogPartitions:
         return await asyncio.to_thread(self._catalog.partitions, topic)
 
 
-def _pipeline_options(settings: Settings) -> PipelineOptions:
+def _pipeline_options(settings: Settings, selecting_keys: frozenset[str]) -> PipelineOptions:
     return PipelineOptions(
         evaluate=settings.patterns.evaluate,
         unsupported=settings.patterns.unsupported,
         max_length=settings.patterns.max_length,
-        selecting_keys=frozenset(settings.catalog.property_keys),
+        selecting_keys=selecting_keys,
     )
 
 

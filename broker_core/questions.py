@@ -3,16 +3,21 @@
 Counts are those of the Space-Saving sketch (Metwally et al., 2005), emptied in batches: with room for ``n`` questions,
 every question asked more than ``total / n`` times is in it, and ``error`` bounds by how much a count may be too high.
 Who asked is not recorded, and of the properties only those keys that select topics.
+
+Clients choose the text of questions, so all of it together is bounded too: where long ones fill it, there is room for
+fewer of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from sys import getsizeof
 
 from broker_core.names import Mode
 
-__all__ = ["Question", "QuestionCounter"]
+__all__ = ["Question", "QuestionCounter", "question_lines"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +37,23 @@ _Key = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 
 
 class QuestionCounter:
-    """Counts questions; holds at most ``capacity`` of them, none with a pattern over ``max_text`` characters."""
+    """Counts questions; holds at most ``capacity`` of them, none with a text over ``max_text`` characters.
 
-    def __init__(self, capacity: int = 4096, *, max_text: int = 1024) -> None:
+    ``max_bytes`` bounds the memory of all their text; what is held besides is some 400 bytes for each.
+    """
+
+    def __init__(self, capacity: int = 4096, *, max_text: int = 1024, max_bytes: int = 1024 * 1024) -> None:
         self.capacity = capacity
         self.max_text = max_text
+        self.max_bytes = max_bytes
         self._counts: dict[_Key, list[float]] = {}  # count, error, seconds
         self._floor = 0  # what a question that is not here may have been counted before
+        self._bytes = 0
+
+    @property
+    def text_bytes(self) -> int:
+        """Memory of the text of all that is held."""
+        return self._bytes
 
     def record(
         self,
@@ -59,9 +74,13 @@ class QuestionCounter:
         text = len(topics_pattern or "") + sum(len(name) + len(value) for name, value in pairs)
         if text > self.max_text:
             return
-        if len(self._counts) >= self.capacity:
+        size = _text_bytes(key)
+        if size > self.max_bytes:
+            return
+        while self._counts and (len(self._counts) >= self.capacity or self._bytes + size > self.max_bytes):
             self._make_room()
         self._counts[key] = [self._floor + 1, self._floor, seconds]
+        self._bytes += size
 
     def _make_room(self) -> None:
         """Let go of the least frequent quarter at once, so that a new question costs a constant on average."""
@@ -70,8 +89,35 @@ class QuestionCounter:
         self._floor = int(leaving[-1][1][0])
         for key, _ in leaving:
             del self._counts[key]
+            self._bytes -= _text_bytes(key)
 
     def most_asked(self, limit: int | None = None) -> list[Question]:
         """The questions, the most frequent first."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1][0], -item[1][2]))[:limit]
         return [Question(*key, int(count), int(error), seconds) for key, (count, error, seconds) in ordered]
+
+
+def question_lines(questions: Iterable[Question]) -> Iterator[str]:
+    """JSON lines, of which each is also a line of a file of patterns for a batch.
+
+    ``namespace``, ``mode`` (``PERSISTENT``, ``NON_PERSISTENT`` or ``ALL``), ``pattern`` (``null`` without one) and
+    ``properties`` are the question; ``count``, ``error`` and ``seconds`` what is known of it.
+    """
+    for each in questions:
+        line = {
+            "namespace": each.namespace,
+            "mode": each.mode.name,
+            "pattern": each.topics_pattern,
+            "properties": dict(each.properties),
+            "count": each.count,
+            "error": each.error,
+            "seconds": round(each.seconds, 6),
+        }
+        yield json.dumps(line) + "\n"
+
+
+def _text_bytes(key: _Key) -> int:
+    """The memory of a key's strings; a character takes one to four bytes of it."""
+    namespace, _, pattern, pairs = key
+    texts = [namespace, *(text for pair in pairs for text in pair)]
+    return sum(getsizeof(text) for text in texts) + (0 if pattern is None else getsizeof(pattern))

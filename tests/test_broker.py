@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import BaseModel
 
 from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
 from broker_core.broker import Broker, ListenError, opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog
-from broker_core.client import LookupClient
+from broker_core.client import LookupClient, ServerRefused
 from broker_core.listing_request import ListingRequest as Request
 from broker_core.names import TopicName
 from broker_core.pipeline import explain
@@ -63,6 +65,57 @@ async def test_properties_select_by_the_keys_of_the_settings(tmp_path: Path) -> 
         assert chosen.topics == [f"{ORDERS}-partition-0", f"{ORDERS}-partition-1"]
         nothing = await client.get_topics("public/default", properties={"region": "us"})
         assert nothing.topics == []
+
+
+class OwnKeys(BaseModel):
+    property_keys: tuple[str, ...] = ("team",)
+
+
+class Selecting:
+    """Passes everything through; has a key of its own to select by, and fails for who asks it to."""
+
+    @hookimpl
+    def broker_core_settings(self) -> type[BaseModel]:
+        return OwnKeys
+
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> None:
+        if "fail" in request.properties:
+            raise OSError("the text of an error")
+
+
+async def test_what_was_asked_and_how_plugins_do_are_pages(tmp_path: Path) -> None:
+    filled(tmp_path)
+    served = settings(tmp_path, http={"listen": "127.0.0.1:0"})
+    async with (
+        Broker(served, plugins={"own-keys": Selecting()}) as broker,
+        LookupClient(url(broker)) as client,
+        aiohttp.ClientSession() as session,
+    ):
+        given = {"team": "a", "region": "eu", "secret": "x"}
+        for _ in range(2):
+            await client.get_topics("public/default", pattern="public/default/o.*", properties=given)
+        with pytest.raises(ServerRefused):
+            await client.get_topics("public/default", properties={"fail": "now"})
+        assert broker.http_address is not None
+        host, port = broker.http_address
+        async with session.get(f"http://{host}:{port}/questions") as answer:
+            (line,) = [json.loads(line) for line in (await answer.text()).splitlines()]
+        async with session.get(f"http://{host}:{port}/plugins") as answer:
+            text = await answer.text()
+    assert line.pop("seconds") > 0
+    assert line == {
+        "namespace": "public/default",
+        "mode": "PERSISTENT",
+        "pattern": "public/default/o.*",
+        "properties": {"region": "eu", "team": "a"},
+        "count": 2,
+        "error": 0,
+    }
+    (plugin,) = json.loads(text)["plugins"]
+    assert plugin["calls"]["list_topics"]["failures"] == {"plugin_error": 1}
+    assert (plugin["name"], plugin["on_failure"]) == ("own-keys", "error")
+    assert "the text of an error" not in text
 
 
 async def test_http_is_there_when_it_is_asked_for(tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from sys import getsizeof
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 from broker_core.names import Mode
-from broker_core.questions import QuestionCounter
+from broker_core.questions import QuestionCounter, question_lines
 
 
 def ask(counter: QuestionCounter, pattern: str | None, times: int = 1, **properties: str) -> None:
@@ -57,6 +59,62 @@ def test_memory_is_bounded_by_number_and_by_text() -> None:
     for number in range(1000):
         ask(counter, f"question-{number}")
     assert len(counter.most_asked()) <= 8
+
+
+def test_hostile_text_cannot_fill_the_memory() -> None:
+    """Long patterns of wide characters, in long namespaces, with many properties: fewer fit."""
+    counter = QuestionCounter()
+    ask(counter, "often", 1000)
+    for number in range(6000):
+        counter.record(
+            "t/" + "n" * 200, Mode.ALL, f"{number:06}" + "\U0001f600" * 900, {"k" * 50: f"{number}"}, 1e-3
+        )
+    found = counter.most_asked()
+    texts = [each.topics_pattern for each in found if each.topics_pattern]
+    assert sum(getsizeof(text) for text in texts) < counter.text_bytes <= counter.max_bytes
+    assert found[0].topics_pattern == "often"
+    assert len(found) > 100
+    assert sum(map(len, question_lines(found))) < 16 * counter.max_bytes
+
+
+def test_what_is_counted_of_the_text_is_let_go_with_it() -> None:
+    counter = QuestionCounter(capacity=8)
+    ask(counter, "a")
+    one = counter.text_bytes
+    for number in range(100):
+        ask(counter, f"{number % 10}")
+    assert counter.text_bytes == one * len(counter.most_asked())
+    tiny = QuestionCounter(max_bytes=10)
+    ask(tiny, "a")
+    assert (tiny.text_bytes, tiny.most_asked()) == (0, [])
+
+
+def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
+    counter = QuestionCounter()
+    ask(counter, 't/n/\u2028\n"[\u00e4-\u00fc]', 2, region="eu")
+    counter.record("t/n", Mode.NON_PERSISTENT, None, {}, 0.25)
+    lines = list(question_lines(counter.most_asked()))
+    assert all(line.endswith("\n") and line.count("\n") == 1 and line.isascii() for line in lines)
+    assert [json.loads(line) for line in lines] == [
+        {
+            "namespace": "t/n",
+            "mode": "PERSISTENT",
+            "pattern": 't/n/\u2028\n"[\u00e4-\u00fc]',
+            "properties": {"region": "eu"},
+            "count": 2,
+            "error": 0,
+            "seconds": 1.0,
+        },
+        {
+            "namespace": "t/n",
+            "mode": "NON_PERSISTENT",
+            "pattern": None,
+            "properties": {},
+            "count": 1,
+            "error": 0,
+            "seconds": 0.25,
+        },
+    ]
 
 
 @pytest.mark.parametrize("capacity", [4, 16])

@@ -1,4 +1,4 @@
-"""The HTTP server: ``/metrics``, ``/-/live`` and ``/-/ready``, everything else a 404 in JSON.
+"""The HTTP server: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``, else a 404 in JSON.
 
 It runs on the event loop of the broker, so what it answers must be quick, and it is bounded in what it reads: no
 request has a body, and a peer that sends nothing is closed.
@@ -6,12 +6,13 @@ request has a body, and a peer that sends nothing is closed.
 
 from __future__ import annotations
 
+import asyncio
 import enum
 import functools
 import json
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -20,6 +21,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from broker_core.errors import BrokerCoreError
+from broker_core.questions import Question, question_lines
 
 __all__ = ["HttpListenError", "HttpServer", "Readiness"]
 
@@ -47,11 +49,24 @@ class HttpListenError(BrokerCoreError):
 
 
 class HttpServer:
-    """Serves one registry of metrics and one readiness, from :meth:`start` to :meth:`stop`."""
+    """Serves one registry of metrics and one readiness, from :meth:`start` to :meth:`stop`.
 
-    def __init__(self, registry: CollectorRegistry, readiness: Callable[[], Readiness]) -> None:
+    ``questions`` gives the most frequent questions up to a number (``None``: all), and ``plugins`` what is known of
+    each plugin, in plain values. Both are called on the event loop.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        readiness: Callable[[], Readiness],
+        *,
+        questions: Callable[[int | None], list[Question]] = lambda _: [],
+        plugins: Callable[[], Sequence[dict[str, Any]]] = list,
+    ) -> None:
         self._registry = registry
         self._readiness = readiness
+        self._questions = questions
+        self._plugins = plugins
         self._runner: web.AppRunner | None = None
         self._address: tuple[str, int] | None = None
 
@@ -59,6 +74,8 @@ class HttpServer:
         """Listen; port 0 is a free one. Raises :exc:`HttpListenError`."""
         app = web.Application(middlewares=[_errors_in_json], client_max_size=_MAX_BODY_BYTES)
         app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/questions", self._asked)
+        app.router.add_get("/plugins", self._described)
         app.router.add_get("/-/live", self._live)
         app.router.add_get("/-/ready", self._ready)
         runner = web.AppRunner(
@@ -105,6 +122,20 @@ class HttpServer:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return web.Response(body=encode(self._registry), headers={hdrs.CONTENT_TYPE: content_type})
 
+    async def _asked(self, request: web.Request) -> web.Response:
+        """The most frequent questions as JSON lines, ``?limit=`` of them."""
+        limit = request.query.get("limit")
+        if limit is not None and not (limit.isascii() and limit.isdigit() and len(limit) < 10):
+            return _json(400, {"error": "limit is a number of questions, such as /questions?limit=100"})
+        found = self._questions(None if limit is None else int(limit))
+        # Thousands of them take too long for the event loop.
+        body = await asyncio.to_thread(lambda: "".join(question_lines(found)).encode())
+        return web.Response(body=body, content_type="application/x-ndjson", charset="utf-8")
+
+    async def _described(self, _request: web.Request) -> web.Response:
+        """The plugins in the order of the chain."""
+        return _json(200, {"plugins": self._plugins()})
+
     async def _live(self, _request: web.Request) -> web.Response:
         return _json(200, {"status": "live"})
 
@@ -142,7 +173,7 @@ async def _errors_in_json(
         return _json(500, {"error": "internal error; the log says more"})
 
 
-def _json(status: int, content: dict[str, str]) -> web.Response:
+def _json(status: int, content: dict[str, Any]) -> web.Response:
     return web.Response(status=status, text=json.dumps(content) + "\n", content_type="application/json")
 
 

@@ -286,6 +286,14 @@ class Dispatcher:
             entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
         return described
 
+    def describe_without_errors(self) -> list[dict[str, Any]]:
+        """The same without the texts of errors, which may hold what is not everybody's business."""
+        described = self.describe()
+        for entry in described:
+            for call in entry["calls"].values():
+                del call["last_error"]
+        return described
+
     def breaker_states(self) -> dict[str, int]:
         """For metrics: the worst breaker of each plugin; 0 closed, 1 half-open, 2 open."""
         return {

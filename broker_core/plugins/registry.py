@@ -139,6 +139,16 @@ class PluginRegistry:
         found = [f"plugin {plugin.name!r} {text}" for plugin in self for text in plugin.warnings]
         return [*found, *self._contradictions()]
 
+    @property
+    def property_keys(self) -> frozenset[str]:
+        """The request properties that plugins select topics by: the field ``property_keys`` of their settings."""
+        keys: set[str] = set()
+        for plugin in self:
+            own = getattr(plugin.options.settings, "property_keys", None)
+            if isinstance(own, list | tuple | set | frozenset):
+                keys.update(key for key in own if isinstance(key, str))
+        return frozenset(keys)
+
     def describe(self) -> list[dict[str, Any]]:
         """One dictionary of plain values for each plugin, in the order of the chain."""
         return [

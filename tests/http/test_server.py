@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
 import aiohttp
 import pytest
@@ -10,6 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from structlog.testing import capture_logs
 
 from broker_core.http import HttpListenError, HttpServer, Readiness
+from broker_core.names import Mode
+from broker_core.questions import QuestionCounter
 
 
 class Served:
@@ -18,7 +22,14 @@ class Served:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.readiness = Readiness.READY
-        self.server = HttpServer(self.registry, lambda: self.readiness)
+        self.questions = QuestionCounter()
+        self.plugins: list[dict[str, Any]] = []
+        self.server = HttpServer(
+            self.registry,
+            lambda: self.readiness,
+            questions=self.questions.most_asked,
+            plugins=lambda: self.plugins,
+        )
 
     @property
     def url(self) -> str:
@@ -65,6 +76,33 @@ async def test_metrics_are_openmetrics_for_whoever_asks_for_it(
     ) as answer:
         assert answer.content_type == "application/openmetrics-text"
         assert (await answer.text()).endswith("# EOF\n")
+
+
+async def test_questions_are_json_lines(served: Served, session: aiohttp.ClientSession) -> None:
+    async with session.get(served.url + "/questions") as answer:
+        assert (answer.status, await answer.text()) == (200, "")
+    for number in range(5):
+        for _ in range(number + 1):
+            served.questions.record("t/n", Mode.ALL, f"{number}", {"region": "eu"}, 0.5)
+    for query, expected in (("", 5), ("?limit=2", 2), ("?limit=0", 0), ("?limit=999999999", 5)):
+        async with session.get(f"{served.url}/questions{query}") as answer:
+            assert answer.content_type == "application/x-ndjson"
+            lines = [json.loads(line) for line in (await answer.text()).splitlines()]
+        assert [line["pattern"] for line in lines] == ["4", "3", "2", "1", "0"][:expected]
+        assert [line["count"] for line in lines] == [5, 4, 3, 2, 1][:expected]
+
+
+@pytest.mark.parametrize("limit", ["", "-1", "many", "1e3", "%D9%A3", "9999999999"])
+async def test_a_wrong_limit_is_named(served: Served, session: aiohttp.ClientSession, limit: str) -> None:
+    async with session.get(f"{served.url}/questions?limit={limit}") as answer:
+        assert answer.status == 400
+        assert "limit is a number" in (await answer.json())["error"]
+
+
+async def test_plugins_are_one_object(served: Served, session: aiohttp.ClientSession) -> None:
+    served.plugins = [{"name": "p", "state": "enabled"}]
+    async with session.get(served.url + "/plugins") as answer:
+        assert (answer.status, await answer.json()) == (200, {"plugins": served.plugins})
 
 
 @pytest.mark.parametrize(
