@@ -11,8 +11,8 @@ from broker_core.names import NamespaceName
 
 __all__ = ["longest_name", "storable_text", "too_long"]
 
-#: Bytes of a namespace and a local name together (UTF-8), as the table's own constraint has it.
-_FIT_AN_INDEX: Final = 2_400
+#: Bytes (UTF-8) of a namespace and twice a local name, as the table's own constraint has it.
+_FIT_AN_INDEX: Final = 2_600
 
 
 def storable_text(properties: object) -> str:
@@ -30,7 +30,7 @@ def storable_text(properties: object) -> str:
 
 def longest_name(namespace: NamespaceName) -> int:
     """The most bytes (UTF-8) of a local name in a namespace."""
-    return _FIT_AN_INDEX - len(str(namespace))
+    return (_FIT_AN_INDEX - len(str(namespace))) // 2
 
 
 def too_long(namespace: NamespaceName, names: Iterable[str]) -> str | None:
