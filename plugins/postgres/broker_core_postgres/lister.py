@@ -1,0 +1,273 @@
+"""A listing from the database: one question, one state of its namespace, one answer.
+
+Theory of operation. Most answers are one statement: the version of the namespace and a page of names, in one snapshot.
+An answer of more than a page is read in a transaction that sees one state throughout, page by page. A question that
+was answered before costs one look at the version: where that has not changed, the hash of the answer is known, and a
+client that has it already is told so without a row being read.
+
+An answer is never put together of two states, and never shortened: whatever goes wrong is an error
+(:mod:`broker_core_postgres.failures`), and what the broker does about it is the plugin's ``on_failure``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from broker_core.errors import ListingFailed
+from broker_core.listing import Listing
+from broker_core.listing_request import ListingRequest
+from broker_core.listing_result import TopicListingResult
+from broker_core.patterns import TopicsPattern
+from broker_core.selection import Part, Selection
+from broker_core_postgres.hash_cache import HashCache, Known, Question
+from broker_core_postgres.history import History
+from broker_core_postgres.metrics import PostgresMetrics
+from broker_core_postgres.plan import Plan, make_plan
+from broker_core_postgres.pool import Connections
+from broker_core_postgres.rows import (
+    Memory,
+    MustWait,
+    Page,
+    PageTooLarge,
+    Reading,
+    fetch_page,
+    later_pages,
+)
+from broker_core_postgres.statements import Source, first_page, version_statement
+
+__all__ = ["PostgresLister", "QuestionOptions"]
+
+#: The largest page of names that memory is reserved for before anything is known, in bytes: 32,000 usual names.
+_FIRST_PAGE: Final = 1536 * 1024
+#: A plan for rows that are found by their values must know the values: one may have ten rows, another a million.
+_CUSTOM_PLAN: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
+
+
+class QuestionOptions:
+    """Which properties select, as the settings say."""
+
+    def __init__(self, property_keys: tuple[str, ...] = (), *, only_with_properties: bool = False) -> None:
+        self.property_keys = property_keys
+        self.only_with_properties = only_with_properties
+
+    def selecting(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The pairs that select: of Java's clients all of a consumer's properties come."""
+        if not properties:
+            return {}
+        return {key: properties[key] for key in self.property_keys if key in properties}
+
+
+class _Moved(Exception):
+    """The answer has more than a page, and is read in a transaction: from the page that is here on, or all of it."""
+
+    def __init__(self, version: tuple[str, int] | None, page: Page | None) -> None:
+        super().__init__("more than a page")
+        self.version = version
+        self.page = page
+
+
+class PostgresLister:
+    """Answers listing requests; all methods are for the event loop. ``trigrams`` may be set when that is known."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        options: QuestionOptions,
+        metrics: PostgresMetrics,
+        history: History,
+        *,
+        source: Source | None = None,
+        hash_cache: int = 16 * 1024 * 1024,
+    ) -> None:
+        self.connections = connections
+        self.options = options
+        self.source = source or Source()
+        self.trigrams = False
+        self.hashes = HashCache(hash_cache)
+        self._metrics = metrics
+        self._history = history
+        self._workers = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
+
+    def close(self) -> None:
+        """End the threads once what they do is done."""
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, of the database or of the memory."""
+        pairs = self.options.selecting(request.properties)
+        ignored = len(request.properties) - len(pairs)
+        if ignored:
+            self._metrics.ignored_properties(ignored)
+        if self.options.only_with_properties and not pairs:
+            return TopicListingResult.pass_through()
+        pattern = request.pattern if request.pattern is not None and request.pattern.supported else None
+        plan = make_plan(request.namespace, request.mode, pattern, pairs, trigrams=self.trigrams)
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            result, rows = await self._answer(request, plan, pattern)
+        except ListingFailed as failure:
+            self._metrics.failure(failure.reason)
+            self._metrics.query(plan.kind, "failed", clock() - started)
+            raise
+        outcome = "not_loaded" if result.is_pass_through else "listed" if rows is not None else "unchanged"
+        self._metrics.query(plan.kind, outcome, clock() - started, rows or 0)
+        return result
+
+    async def _answer(
+        self, request: ListingRequest, plan: Plan, pattern: TopicsPattern | None
+    ) -> tuple[TopicListingResult, int | None]:
+        """The answer, and how many rows were read for it (``None``: the hash was known)."""
+        question: Question = (
+            request.namespace,
+            request.mode,
+            None if pattern is None else pattern.text,
+            tuple(sorted(plan.properties.items())),
+        )
+        known = self.hashes.get(question)
+        if known is not None and known.topics_hash == request.topics_hash:
+            if await self._is_still(request, plan, known):
+                return TopicListingResult.unchanged(known.topics_hash), None
+        memory = Memory(request.reserve)
+        expected = min(known.read_bytes + 4096, 16 * _FIRST_PAGE) if known is not None else _FIRST_PAGE
+        await memory.need(Memory.for_page(expected))
+        moved: _Moved | None = None
+        while True:
+            asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
+            try:
+                if moved is None:
+                    version, reading = await self._one_page(request, plan, pattern, memory)
+                else:
+                    version, reading = await self._many_pages(request, plan, pattern, memory, moved)
+            except PageTooLarge as large:
+                await memory.need(Memory.for_page(large.size))
+            except MustWait as waiting:
+                await memory.wait_for(waiting)
+            except _Moved as more:
+                moved = more
+            else:
+                if reading is None:
+                    return TopicListingResult.pass_through(), 0
+                listing = await reading.finish()
+                name = self._remember(question, request, version, listing, reading, asked, epoch)
+                return self._result(listing, pattern, name), reading.rows
+
+    def _result(
+        self, listing: Listing, pattern: TopicsPattern | None, version: str | None
+    ) -> TopicListingResult:
+        # Says which pattern was applied, so that the core need not look at every name again.
+        selection = Selection(listing, Part(0, len(listing), text=None if pattern is None else pattern.text))
+        return TopicListingResult.success(
+            selection, filtered=pattern is not None, version=version, owned=True
+        )
+
+    def _remember(
+        self,
+        question: Question,
+        request: ListingRequest,
+        version: tuple[str, int] | None,
+        listing: Listing,
+        reading: Reading,
+        asked: float,
+        epoch: int,
+    ) -> str | None:
+        """What the broker is told as the version, ``None`` where the answer must not be kept."""
+        if version is None or not self._history.saw(request.namespace, *version, asked=asked):
+            return None
+        name = self._history.version(*version, epoch)
+        self.hashes.put(question, Known(name, listing.topics_hash, reading.read_bytes))
+        return name
+
+    async def _is_still(self, request: ListingRequest, plan: Plan, known: Known) -> bool:
+        """Whether the namespace is at the version that the hash is for: one look at an index."""
+        asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
+        statement = version_statement(plan)
+
+        async def look(connection: Any) -> Any:
+            return await fetch_page(connection, statement)
+
+        row = await self.connections.read(look, deadline=request.deadline, namespace=plan.namespace)
+        if row is None:
+            return False
+        number, catalog_id = row["version"], str(row["catalog_id"])
+        if not self._history.saw(request.namespace, catalog_id, number, asked=asked):
+            return False
+        return self._history.version(catalog_id, number, epoch) == known.version
+
+    async def _one_page(
+        self, request: ListingRequest, plan: Plan, pattern: TopicsPattern | None, memory: Memory
+    ) -> tuple[tuple[str, int] | None, Reading | None]:
+        """Version and names in one statement; ``None`` for the names where the namespace was never loaded."""
+        search = plan.kind == "search"
+        statement = (
+            version_statement(plan)
+            if plan.impossible and self.source.versions
+            else first_page(plan, self.source, memory.page_bytes, most_names=0 if plan.impossible else None)
+        )
+
+        async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
+            if search:
+                await connection.execute(_CUSTOM_PLAN)
+            row = await fetch_page(connection, statement)
+            if row is None:
+                return None, None
+            version = _version_of(row)
+            reading = self._reading(request, plan, pattern)
+            if plan.impossible:
+                return version, reading
+            page = Page.of(row)
+            if page.full and not search:
+                raise _Moved(version, page if plan.kind == "namespace" else None)
+            if not page.full:
+                await reading.take(page)
+                return version, reading
+            async for each in later_pages(connection, plan, self.source, memory, reading):
+                await reading.take(each)
+            await reading.settle()
+            return version, reading
+
+        return await self.connections.read(
+            read, deadline=request.deadline, namespace=plan.namespace, snapshot=search
+        )
+
+    async def _many_pages(
+        self,
+        request: ListingRequest,
+        plan: Plan,
+        pattern: TopicsPattern | None,
+        memory: Memory,
+        moved: _Moved,
+    ) -> tuple[tuple[str, int] | None, Reading | None]:
+        """All of a namespace or of ranges, in a transaction that sees one state."""
+
+        async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
+            version = None
+            if self.source.versions:
+                row = await fetch_page(connection, version_statement(plan))
+                if row is None:
+                    return None, None
+                version = _version_of(row)
+            reading = self._reading(request, plan, pattern)
+            # The first page is of another transaction: it counts only if that saw the same state.
+            first = moved.page if version is not None and moved.version == version else None
+            if first is not None:
+                await memory.need_now(Memory.for_page(first.size))
+                await reading.take(first)
+            async for page in later_pages(connection, plan, self.source, memory, reading, first):
+                await reading.take(page)
+            await reading.settle()
+            return version, reading
+
+        return await self.connections.read(
+            read, deadline=request.deadline, namespace=plan.namespace, snapshot=True
+        )
+
+    def _reading(self, request: ListingRequest, plan: Plan, pattern: TopicsPattern | None) -> Reading:
+        return Reading(request.namespace, request.mode, pattern, finish=plan.finish, workers=self._workers)
+
+
+def _version_of(row: Any) -> tuple[str, int] | None:
+    return None if row["version"] is None else (str(row["catalog_id"]), int(row["version"]))

@@ -1,0 +1,257 @@
+"""Rows of the database as a listing: reading pages, matching them, encoding them, within the request's memory.
+
+While one page is matched and encoded in a thread, the next one is read. Memory is reserved before it is used. Where
+that has to wait, nothing else is held meanwhile: :exc:`MustWait` leaves the block that holds the connection, which
+stops the statement, and the listing begins anew when there is memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from broker_core.errors import ListingFailed
+from broker_core.listing import Listing
+from broker_core.listing_encoder import ListingEncoder, page_column
+from broker_core.name_columns import column_data, with_ends, without_ends
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, partitioned_local_name
+from broker_core.partition_columns import partitioned_local_names
+from broker_core.patterns import TopicsPattern
+from broker_core_postgres.plan import Plan
+from broker_core_postgres.statements import PAGE, Source, Statement, next_page, pages_of_search
+
+__all__ = ["Memory", "MustWait", "Page", "PageTooLarge", "Reading", "fetch_page", "later_pages"]
+
+#: Bytes of names that are handled on the event loop: some hundred microseconds, about what a thread costs.
+_QUICK: Final = 48 * 1024
+#: The same where RE2 has to look at each.
+_QUICK_TO_MATCH: Final = 8 * 1024
+#: What a page of names takes while it is handled, in multiples of its bytes: as it came, as a column, matched, encoded.
+_PAGE_FACTOR: Final = 5
+#: Seconds that a reservation may take while a connection is held.
+_PATIENCE: Final = 0.02
+#: Bytes of names in a page of a search.
+_SEARCH_PAGE: Final = 2 * 1024 * 1024
+
+
+class MustWait(Exception):
+    """There is no memory at once. ``reservation`` is under way: wait for it without a connection, and begin anew."""
+
+    def __init__(self, reservation: asyncio.Task[None], size: int) -> None:
+        super().__init__(f"waiting for {size} bytes")
+        self.reservation = reservation
+        self.size = size
+
+
+class PageTooLarge(Exception):
+    """A page of ``size`` bytes was withheld, because there is not as much memory reserved."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"a page of {size} bytes")
+        self.size = size
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Names of a statement's row, each behind a slash, by domain; ``names`` is how many the database counted."""
+
+    names: int
+    size: int
+    persistent: bytes
+    other: bytes
+
+    @classmethod
+    def of(cls, row: Any) -> Page:
+        """The page in a row of one of :mod:`~broker_core_postgres.statements`."""
+        if row["size"] and row["persistent"] is None and row["other"] is None:
+            raise PageTooLarge(row["size"])
+        return cls(row["names"], row["size"], row["persistent"] or b"", row["other"] or b"")
+
+    @property
+    def full(self) -> bool:
+        """Whether there may be more names behind it."""
+        return self.names >= PAGE
+
+    @property
+    def last(self) -> tuple[str, str, str]:
+        """The last row of a page in order: matched, domain, local name."""
+        domain, names = (PERSISTENT, self.persistent) if self.persistent else (NON_PERSISTENT, self.other)
+        local = names.rpartition(b"/")[2].decode()
+        return partitioned_local_name(local), domain, local
+
+
+class Memory:
+    """What a request has reserved, in bytes; it only grows."""
+
+    def __init__(self, reserve: Callable[[int], Awaitable[None]]) -> None:
+        self.reserved = 0
+        self._reserve = reserve
+
+    async def need(self, size: int) -> None:
+        """Reserve so much in all, however long it takes: for who holds nothing that others wait for."""
+        if size > self.reserved:
+            await self._reserve(size)
+            self.reserved = size
+
+    async def need_now(self, size: int) -> None:
+        """Reserve so much in all, if that takes no waiting; else :exc:`MustWait`."""
+        if size <= self.reserved:
+            return
+        size = max(size, self.reserved + self.reserved // 2)
+        task = asyncio.get_running_loop().create_task(self._now(size))
+        try:
+            done, _ = await asyncio.wait([task], timeout=_PATIENCE)
+        except BaseException:
+            task.cancel()
+            raise
+        if not done:
+            raise MustWait(task, size)
+        task.result()
+        self.reserved = size
+
+    async def wait_for(self, waiting: MustWait) -> None:
+        """Wait for what could not be had at once."""
+        try:
+            await waiting.reservation
+        finally:
+            waiting.reservation.cancel()
+        self.reserved = max(self.reserved, waiting.size)
+
+    async def _now(self, size: int) -> None:
+        await self._reserve(size)
+
+    @property
+    def page_bytes(self) -> int:
+        """The largest page that there is memory for, where nothing else is held."""
+        return self.reserved // _PAGE_FACTOR
+
+    @staticmethod
+    def for_page(size: int, held: int = 0) -> int:
+        """What a page of ``size`` takes, beside what is ``held``."""
+        return _PAGE_FACTOR * size + held + held // 4
+
+
+class Reading:
+    """The names that were read so far. One for each attempt at a listing."""
+
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        mode: Mode,
+        pattern: TopicsPattern | None,
+        *,
+        finish: bool,
+        workers: ThreadPoolExecutor,
+    ) -> None:
+        self.rows = 0
+        self.read_bytes = 0
+        self._namespace = namespace
+        self._pattern = pattern
+        self._finish = finish
+        self._workers = workers
+        self._encoder = ListingEncoder(namespace, mode)
+        self._under_way: asyncio.Future[None] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held."""
+        return self._encoder.nbytes
+
+    async def take(self, page: Page) -> None:
+        """Begin with a page, when the one before is done; returns while it is handled, if that takes long."""
+        await self.settle()
+        self.rows += page.names
+        self.read_bytes += page.size
+        matching = self._finish or (self._pattern is not None and b"\n" in page.persistent + page.other)
+        if page.size <= (_QUICK_TO_MATCH if matching else _QUICK):
+            self._handle(page, matching=matching)
+            return
+        loop = asyncio.get_running_loop()
+        self._under_way = loop.run_in_executor(self._workers, lambda: self._handle(page, matching=matching))
+
+    async def settle(self) -> None:
+        """Wait until the last page is done."""
+        under_way, self._under_way = self._under_way, None
+        if under_way is not None:
+            await under_way
+
+    async def finish(self) -> Listing:
+        """The listing of all pages."""
+        await self.settle()
+        return self._encoder.finish()
+
+    def _handle(self, page: Page, *, matching: bool) -> None:
+        """In a thread, or at once: match the names of a page, and encode those that are left."""
+        counted = 0
+        for domain, names in ((NON_PERSISTENT, page.other), (PERSISTENT, page.persistent)):
+            if not names:
+                continue
+            if not matching:
+                counted += self._encoder.add(domain, names)
+                continue
+            count, left = self._matching(names)
+            counted += count
+            self._encoder.add(domain, left)
+        if counted != page.names:
+            # A relation of the operator's own may hold anything; a slash would make two names of one.
+            raise ListingFailed(
+                f"the database has {page.names} topics here, of which {counted} names were read: a local name is "
+                "empty or has a '/'",
+                reason="bad_topics",
+            )
+
+    def _matching(self, names: bytes) -> tuple[int, bytes]:
+        """How many names there are, and those of them that match, as a page."""
+        assert self._pattern is not None
+        column = page_column(names)
+        forms = with_ends(column, str(self._namespace), "")
+        if b"-partition-" in names:
+            forms = with_ends(partitioned_local_names(without_ends(column, 1, 0)), f"{self._namespace}/", "")
+        keep = self._pattern.match_column(forms)
+        if keep.true_count == len(column):
+            return len(column), names
+        left = column.filter(keep)
+        if not len(left):
+            return len(column), b""
+        data, offsets = column_data(left.cast(pa.large_binary()))
+        return len(column), bytes(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
+
+
+async def fetch_page(connection: Any, statement: Statement) -> Any:
+    """The only row of a statement, ``None`` where there is none."""
+    return await connection.fetchrow(statement.text, *statement.arguments)
+
+
+async def later_pages(
+    connection: Any, plan: Plan, source: Source, memory: Memory, reading: Reading, after: Page | None = None
+) -> AsyncIterator[Page]:
+    """All pages of a plan, or those behind the page ``after`` of a whole namespace; in a transaction of one state."""
+    if plan.kind == "search":
+        await memory.need_now(Memory.for_page(_SEARCH_PAGE, reading.nbytes))
+        statement = pages_of_search(plan, source, _SEARCH_PAGE)
+        cursor = await connection.cursor(statement.text, *statement.arguments)
+        while rows := await cursor.fetch(1):
+            yield Page.of(rows[0])
+            await memory.need_now(Memory.for_page(_SEARCH_PAGE, reading.nbytes))
+        return
+    most = max(_SEARCH_PAGE, after.size + after.size // 4 if after is not None else 0)
+    for bounds in plan.bounds or (None,):
+        last = after.last if after is not None else None
+        while True:
+            await memory.need_now(Memory.for_page(most, reading.nbytes))
+            row = await fetch_page(connection, next_page(plan, source, bounds, last, most))
+            try:
+                page = Page.of(row)
+            except PageTooLarge as large:
+                most = large.size
+                continue
+            if page.names:
+                yield page
+                last = page.last
+            if not page.full:
+                break
