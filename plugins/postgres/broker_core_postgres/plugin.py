@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 import typer
 
-from broker_core import hookimpl
+from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["COMMANDS", "PostgresPlugin"]
@@ -23,7 +24,10 @@ COMMANDS: Final = ("migrate", "status", "explain", "load", "sync", "verify", "se
 
 
 class PostgresPlugin:
-    """The hooks. One instance serves one broker."""
+    """The hooks. One instance serves one broker at a time."""
+
+    def __init__(self) -> None:
+        self.service: PostgresService | None = None
 
     @hookimpl
     def broker_core_settings(self) -> type[PostgresSettings]:
@@ -34,6 +38,32 @@ class PostgresPlugin:
     def broker_core_depends_on(self) -> Collection[str]:
         """Answers depend on the question alone, never on who asks."""
         return {"pattern", "properties"}
+
+    @hookimpl
+    async def broker_core_startup(self, broker: Any, settings: PostgresSettings) -> None:
+        """Connect. Raises where the database is there and cannot be served from."""
+        if self.service is not None:
+            raise RuntimeError(
+                "this instance of the plugin serves a broker already: make a PostgresPlugin for each"
+            )
+        service = PostgresService(settings, None if broker is None else broker.topics_changed)
+        await service.start()
+        if broker is not None:
+            service.metrics.register(broker.metrics_registry)
+        self.service = service
+
+    @hookimpl
+    async def broker_core_shutdown(self) -> None:
+        """Let go of all connections."""
+        service, self.service = self.service, None
+        if service is not None:
+            await service.close()
+
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """List a namespace that was loaded into the database."""
+        assert self.service is not None, "the plugin was not started"
+        return await self.service.lister.list_topics(request)
 
     @hookimpl
     def broker_core_commands(self, app: typer.Typer) -> None:
@@ -49,4 +79,7 @@ class PostgresPlugin:
 _plugin: Final = PostgresPlugin()
 broker_core_settings = _plugin.broker_core_settings
 broker_core_depends_on = _plugin.broker_core_depends_on
+broker_core_startup = _plugin.broker_core_startup
+broker_core_shutdown = _plugin.broker_core_shutdown
+broker_core_list_topics = _plugin.broker_core_list_topics
 broker_core_commands = _plugin.broker_core_commands

@@ -1,0 +1,106 @@
+"""The parts of the plugin while a broker runs: the pool, the lister, what listens, and what is checked of a database.
+
+A database that is down at the start is one that comes up later: the server starts, and listings fail until then. One
+that is there but cannot be served from (another schema, a relation that breaks its contract) ends the start with what
+to do; found later, listings fail with the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from broker_core.errors import ListingFailed
+from broker_core.names import NamespaceName
+from broker_core_postgres.dsn import target_of
+from broker_core_postgres.history import History
+from broker_core_postgres.listen import TopicsListener
+from broker_core_postgres.lister import PostgresLister, QuestionOptions
+from broker_core_postgres.metrics import PostgresMetrics
+from broker_core_postgres.pool import Connections
+from broker_core_postgres.schema_version import MIGRATE, SchemaMismatch, check_schema
+from broker_core_postgres.settings import PostgresSettings
+from broker_core_postgres.trigrams import read_trigrams
+
+__all__ = ["SESSION", "DatabaseRefused", "PostgresService"]
+
+_log = structlog.get_logger(__name__)
+
+#: Set for every session. A listing is short: compiling it, or starting processes for it, takes longer than it does.
+#: And it reads by an index, whatever the statistics of a table say that nobody has analyzed yet.
+SESSION: Final = {"jit": "off", "enable_seqscan": "off", "max_parallel_workers_per_gather": "0"}
+
+
+class DatabaseRefused(ListingFailed):
+    """The database is there and cannot be served from; the message says what to do."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="schema")
+
+
+class PostgresService:
+    """Everything from :meth:`start` to :meth:`close`. ``topics_changed`` is the broker's."""
+
+    def __init__(
+        self, settings: PostgresSettings, topics_changed: Callable[[NamespaceName], None] | None = None
+    ) -> None:
+        self.settings = settings
+        self.metrics = PostgresMetrics()
+        self.history = History(topics_changed, max_lag=settings.replica_max_lag)
+        self.connections = Connections.from_settings(
+            settings, check=self.check, on_other_server=self.history.broke, session_settings=SESSION
+        )
+        self.lister = PostgresLister(
+            self.connections,
+            QuestionOptions(settings.property_keys, only_with_properties=settings.only_with_properties),
+            self.metrics,
+            self.history,
+            hash_cache=settings.hash_cache,
+        )
+        self.listener: TopicsListener | None = None
+        # Behind a pooler that pools transactions nobody can listen.
+        if settings.listen and (settings.listen_dsn is not None or settings.prepared_statements == "on"):
+            self.listener = TopicsListener(
+                target_of(settings, settings.listen_dsn), topics_changed or _nobody_keeps
+            )
+        self.metrics.watch(self.connections, self.listener, self.history)
+
+    async def start(self) -> None:
+        """Connect, if the database is there. Raises :exc:`DatabaseRefused`."""
+        failure = await self.connections.start()
+        if isinstance(failure, DatabaseRefused):
+            await self.close()
+            raise failure
+        if failure is not None:
+            _log.warning("PostgreSQL is not there yet: listings fail until it is", error=failure.message)
+        if self.listener is not None:
+            self.listener.start()
+
+    async def close(self) -> None:
+        """Close all connections; whatever is under way fails."""
+        if self.listener is not None:
+            await self.listener.close()
+        await self.connections.close()
+        self.lister.close()
+
+    async def check(self, connection: Any) -> None:
+        """Look at a new connection's database. Raises :exc:`DatabaseRefused`."""
+        try:
+            await check_schema(connection)
+        except SchemaMismatch as error:
+            raise DatabaseRefused(str(error)) from None
+        if self.settings.trigrams == "off":
+            return
+        found = await read_trigrams(connection)
+        if found is None and self.settings.trigrams == "on":
+            raise DatabaseRefused(
+                f"trigrams is on, and the database has no index of trigrams: run `{MIGRATE}` as a user who may create "
+                "the extension pg_trgm, or set trigrams to auto"
+            )
+        self.lister.trigrams = found is not None
+
+
+def _nobody_keeps(_namespace: NamespaceName) -> None:
+    """Stands in where there is no broker."""
