@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_core import TopicListingResult, hookimpl
+from broker_core_spark.serving.passed_on import PassedOn
+from broker_core_spark.serving.tally import Tally
 from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
+    import typer
     from pydantic import BaseModel
 
+    from broker_core.listing_request import ListingRequest
+    from broker_core_spark.format.generation import Generation
+    from broker_core_spark.serving.served import Served
+    from broker_core_spark.serving.shelf import Shelf
+
 __all__ = ["SparkPlugin"]
+
+#: Seconds that the start of the broker waits for the first generation; questions are passed on until it is checked.
+_PATIENCE: Final = 30.0
 
 
 class SparkPlugin:
     """The plugin of one broker."""
 
     def __init__(self) -> None:
-        self._settings: SparkSettings | None = None
+        self.tally = Tally()
+        self._shelf: Shelf | None = None
+        self._selecting: frozenset[str] | None = None
 
     @hookimpl
     def broker_core_settings(self) -> type[BaseModel]:
@@ -29,22 +42,78 @@ class SparkPlugin:
         return {"pattern", "properties"}
 
     @hookimpl
-    async def broker_core_startup(self, settings: SparkSettings) -> None:
-        self._settings = settings
+    def broker_core_commands(self, app: typer.Typer) -> None:
+        from broker_core_spark.commands import add_commands
+
+        add_commands(app)
+
+    @hookimpl
+    async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
+        # Not needed by the command line, which loads plugins for their settings and commands.
+        from broker_core_spark.serving.kept_answers import KeptAnswers
+        from broker_core_spark.serving.logs import FoundLog
+        from broker_core_spark.serving.measures import Measures
+        from broker_core_spark.serving.served import FollowOptions, Served
+        from broker_core_spark.serving.shelf import Shelf
+
+        answers = KeptAnswers(settings.answers)
+        options = FollowOptions(
+            overlay_limit=settings.overlay_limit,
+            source_timeout=settings.source_timeout,
+            static=settings.static,
+            max_stale=settings.max_stale if settings.on_failure == "stale" else None,
+        )
+
+        def serve(generation: Generation) -> Served:
+            log = FoundLog(broker.change_logs, timeout=settings.source_timeout)
+            return Served(generation, log, answers, options)
+
+        self.tally = Tally()
+        self._selecting = broker.selecting_keys
+        self._shelf = Shelf(settings, serve, self.tally)
+        broker.metrics_registry.register(Measures(self._shelf, self.tally, answers))
+        await self._shelf.start(_PATIENCE)
 
     @hookimpl
     async def broker_core_shutdown(self) -> None:
-        self._settings = None
+        shelf, self._shelf = self._shelf, None
+        if shelf is not None:
+            await shelf.close()
+
+    @property
+    def shelf(self) -> Shelf:
+        """What is served, while the broker runs."""
+        assert self._shelf is not None
+        return self._shelf
 
     @hookimpl
-    async def broker_core_list_topics(self) -> TopicListingResult | None:
-        return None
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult | None:
+        served = None if self._shelf is None else self._shelf.served
+        if served is None:
+            self.tally.passed_on("no_generation")
+            return None
+        try:
+            answer = await served.answer(request, self._selecting)
+        except PassedOn as passed:
+            self.tally.passed_on(passed.reason)
+            return None
+        if request.topics_hash == answer.topics_hash:
+            self.tally.answered("stale" if answer.stale else "unchanged")
+            return TopicListingResult.unchanged(answer.topics_hash)
+        self.tally.answered("stale" if answer.stale else "served")
+        return TopicListingResult.success(
+            answer.selection,
+            filtered=request.pattern is not None,
+            topics_hash=answer.topics_hash,
+            version=answer.version,
+        )
 
 
 # The plugin of a process that was started for one broker: its entry point names this module.
 _installed = SparkPlugin()
 broker_core_settings = _installed.broker_core_settings
 broker_core_depends_on = _installed.broker_core_depends_on
+broker_core_commands = _installed.broker_core_commands
 broker_core_startup = _installed.broker_core_startup
 broker_core_shutdown = _installed.broker_core_shutdown
 broker_core_list_topics = _installed.broker_core_list_topics

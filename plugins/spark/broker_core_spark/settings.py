@@ -30,9 +30,13 @@ class SparkSettings(BaseModel):
     overlay_limit: int = Field(default=10_000, ge=0, le=1_000_000)
     #: Bytes of answers that are kept because the generation's own is no longer right.
     answers: Size = 64 * 1024 * 1024
+    #: How long the change log may take to say what is current; then the question passes.
+    source_timeout: PositiveDuration = 1.0
     #: The catalogue never changes and has no change log: the generation is right for as long as it is served.
     static: bool = False
     #: Folder for the private copies that are mapped; the system's folder for temporary files by default.
     folder: Path | None = None
     on_failure: Literal["error", "next", "stale"] = "next"
+    #: With ``on_failure = "stale"``: how old an answer may be where the current state cannot be known.
+    max_stale: PositiveDuration = 60.0
     verify_filtered: Literal["always", "sample", "never"] = "never"

@@ -1,0 +1,33 @@
+"""Why a question is left to the next lister: what cannot be answered here exactly is somebody else's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["REASONS", "PassedOn"]
+
+#: Why a question was passed on, by the words of the metrics.
+REASONS: Final = {
+    "no_generation": "no generation is served yet",
+    "unsupported_pattern": "RE2 does not know the pattern, or it is too long",
+    "namespace": "the generation does not have the namespace",
+    "not_registered": "the generation does not have the question",
+    "property_keys": "the broker selects topics by other properties than the generation",
+    "no_change_log": "nobody here has a change log, and the catalogue is not declared as static",
+    "not_declared_static": "the generation is of a catalogue without versions, which was not declared as static",
+    "other_catalogue": "the generation is of another catalogue than the one that is served here",
+    "unreachable": "the change log could not be read",
+    "gap": "the change log does not reach back to the generation",
+    "overlay_limit": "more topics changed than overlay_limit allows",
+    "answers_limit": "an answer that changes touched does not fit into the memory for answers",
+}
+
+
+class PassedOn(BrokerCoreError):
+    """This question is somebody else's; ``reason`` is one of :data:`REASONS`."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason

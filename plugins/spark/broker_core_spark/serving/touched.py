@@ -1,0 +1,161 @@
+"""The topics of one namespace that changed since the generation: as columns, so that questions are matched at once.
+
+Each name has its final state (a topic that was deleted and created again is simply listed), the version of its last
+change, and its place in the generation. A name that is not here is as the generation says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.catalog import Change
+from broker_core.listing import Listing
+from broker_core.listing_splice import locate, splice
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
+
+__all__ = ["NameState", "TooManyNames", "Touched", "states_after"]
+
+_Array = np.ndarray[Any, Any]
+_NO_NAMES = pa.array([], pa.large_string())
+
+
+class TooManyNames(Exception):
+    """More names changed than the operator lets be followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameState:
+    """One name after a change: whether it is listed, with which properties, and the number of that version."""
+
+    listed: bool
+    properties: Mapping[str, str]
+    version: int
+
+
+def states_after(changes: Sequence[Change], property_keys: Sequence[str], limit: int) -> dict[str, NameState]:
+    """The final state of each full name that ``changes`` (oldest first) touched.
+
+    Names whose selecting properties stay the same are not touched by an update. Raises :exc:`TooManyNames` before more
+    than ``limit`` names are made: one change can list a million partitions.
+    """
+    states: dict[str, NameState] = {}
+    for change in changes:
+        before, after = change.properties_before, change.properties_after
+        others = any(before.get(key) != after.get(key) for key in property_keys)
+        gone = change.listed_before.without(change.listed_after)
+        shown = change.listed_after if others else change.listed_after.without(change.listed_before)
+        if len(gone) + len(shown) > limit:
+            raise TooManyNames
+        name = str(change.name)
+        for each in gone.names(name):
+            states[each] = NameState(listed=False, properties={}, version=change.version)
+        for each in shown.names(name):
+            states[each] = NameState(listed=True, properties=after, version=change.version)
+        if len(states) > limit:
+            raise TooManyNames
+    return states
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The touched names in the order of a listing of mode ``ALL``; all arrays are aligned with :attr:`names`.
+
+    ``listed``: whether the name is listed now. ``versions``: the number of the version that touched it last.
+    ``places``: its row in the generation's listing of mode ``ALL``, or in front of which row it would be put;
+    ``there``: whether the generation has it. ``values``: its selecting properties, ``None`` where it has none.
+    ``first_persistent`` is the first row of the persistent domain.
+    """
+
+    names: Listing
+    listed: _Array
+    versions: _Array
+    places: _Array
+    there: _Array
+    values: Mapping[str, _Array]
+    first_persistent: int = 0
+
+    @classmethod
+    def nothing(cls, namespace: NamespaceName, property_keys: Sequence[str] = ()) -> Touched:
+        """Nothing has changed yet."""
+        return cls(
+            Listing.from_columns(namespace, Mode.ALL),
+            np.empty(0, bool),
+            np.empty(0, np.int64),
+            np.empty(0, np.int64),
+            np.empty(0, bool),
+            {key: np.empty(0, object) for key in property_keys},
+        )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about."""
+        arrays = (self.listed, self.versions, self.places, self.there, *self.values.values())
+        return self.names.column_bytes + sum(int(array.nbytes) for array in arrays)
+
+    def with_states(self, base: Listing, states: Mapping[str, NameState]) -> Touched:
+        """The same after more changes; ``base`` is the generation's listing of mode ``ALL``.
+
+        Costs a binary search in ``base`` for each name that is new here; the other columns are copied.
+        """
+        # Topics that brokers keep for themselves are left out here, as they are in every listing.
+        addition = Listing.from_names(self.names.namespace, Mode.ALL, list(states))
+        changed = addition.names
+        if not len(changed):
+            return self
+        at, known = locate(self.names, changed)
+        fresh, put = np.flatnonzero(~known), at[~known]
+        names = splice(self.names, _NO_NAMES, addition)
+        fresh_places, fresh_there = locate(base, changed.take(pa.array(fresh)))
+        listed = np.insert(self.listed, put, False)
+        versions = np.insert(self.versions, put, 0)
+        places = np.insert(self.places, put, fresh_places)
+        there = np.insert(self.there, put, fresh_there)
+        none = np.full(len(put), None, object)
+        values: dict[str, _Array] = {key: np.insert(column, put, none) for key, column in self.values.items()}
+
+        rows, _ = locate(names, changed)
+        final = [states[name] for name in changed.to_pylist()]
+        listed[rows] = [state.listed for state in final]
+        versions[rows] = [state.version for state in final]
+        for key, column in values.items():
+            column[rows] = [state.properties.get(key) for state in final]
+        namespace = self.names.namespace
+        bound = pa.array([f"{PERSISTENT}://{namespace}/"], pa.large_string())
+        return Touched(names, listed, versions, places, there, values, int(locate(names, bound)[0][0]))
+
+    def matching_is_quick(self, pattern: TopicsPattern | None) -> bool:
+        """Whether :meth:`matching` takes about a millisecond at most."""
+        return pattern is None or self.names.all().matching_is_quick(pattern)
+
+    def matching(self, mode: Mode, pattern: TopicsPattern | None, *, after: int = -1) -> _Array:
+        """The rows here that a question's mode and pattern match, listed or not, ascending.
+
+        Only those that a version after ``after`` touched.
+        """
+        low = 0 if mode.lists(NON_PERSISTENT) else self.first_persistent
+        high = len(self) if mode.lists(PERSISTENT) else self.first_persistent
+        rows: _Array = np.arange(low, high)
+        if after >= 0:
+            rows = rows[self.versions[low:high] > after]
+        if pattern is None or not len(rows):
+            return rows
+        if after < 0:
+            found = self.names.all().matching(pattern).row_array
+            return found[(found >= low) & (found < high)]
+        return self.names.rows(rows).matching(pattern).row_array
+
+    def shown(self, rows: _Array, properties: Mapping[str, str]) -> _Array:
+        """Which of these rows (bool) are listed now with all of these selecting properties."""
+        keep: _Array = self.listed[rows]
+        for key, value in properties.items():
+            keep = keep & (self.values[key][rows] == value)
+        return keep

@@ -1,0 +1,89 @@
+"""Over the protocol: every answer is the catalogue's own as of now, whatever is precomputed, changed or swapped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+from broker_core.patterns import compile_pattern
+from broker_core.testing import Server, serve
+from broker_core.topics_hash import topics_hash
+from broker_core_spark.plugin import SparkPlugin
+from tests.support.spark_model import Asked, CatalogueModel, publish, random_name, random_question
+
+
+@asynccontextmanager
+async def serving(
+    settings: Mapping[str, Any] | None = None,
+) -> AsyncIterator[tuple[Server, SparkPlugin, CatalogueModel, str]]:
+    """A server with the plugin on a store of its own, which is empty."""
+    uri = f"memory://{uuid4()}"
+    plugin = SparkPlugin()
+    tables = {
+        "catalog": {"property_keys": ["team"]},
+        "plugins": {"spark": {"store": uri, "refresh": "1h", **(settings or {})}},
+    }
+    async with serve({"spark": plugin}, settings=tables) as server:
+        yield server, plugin, CatalogueModel(server), uri
+
+
+async def check(server: Server, model: CatalogueModel, asked: Asked, random: Random) -> None:
+    """One question, and sometimes the same with the hash that it was answered with."""
+    namespace, mode, pattern, properties = asked
+    expected = model.answer(asked)
+    answer = await server.list(namespace, pattern=pattern, mode=mode, properties=properties)
+    assert answer.topics == expected, asked
+    assert answer.topics_hash == topics_hash(expected), asked
+    assert answer.filtered is (pattern is not None and compile_pattern(pattern).supported), asked
+    if random.random() < 0.3:
+        again = await server.list(
+            namespace, pattern=pattern, mode=mode, properties=properties, topics_hash=answer.topics_hash
+        )
+        assert (again.changed, len(again)) == (False, 0), asked
+
+
+async def test_3000_questions_before_during_and_after_changes_and_swaps() -> None:
+    random = Random(1)
+    asked = [random_question(random) for _ in range(3000)]
+    registered = [question for question in asked if random.random() < 0.6]
+    async with serving() as (server, plugin, model, uri):
+        await model.fill({random_name(random) for _ in range(300)}, random)
+        questions = iter(asked)
+        for _ in range(200):  # nothing is published yet
+            await check(server, model, next(questions), random)
+        assert plugin.tally.passed["no_generation"] > 0
+
+        await publish(uri, model, registered)
+        await plugin.shelf.look()
+        for _ in range(600):
+            await check(server, model, next(questions), random)
+        served = plugin.tally.answers.copy()
+        assert served["served"] > 200
+        assert served["unchanged"] > 50
+
+        for _ in range(400):
+            await model.change(random)
+            for _ in range(2):
+                await check(server, model, next(questions), random)
+        assert plugin.tally.answers["served"] > served["served"] + 200
+        assert plugin.shelf.served is not None
+        assert plugin.shelf.served.overlay_names() > 100
+
+        for _ in range(20):  # swapped again and again, in between of changes and questions
+            await publish(uri, model, random.sample(registered, len(registered) // 2))
+            for _ in range(3):
+                await model.change(random)
+            look = asyncio.create_task(plugin.shelf.look())
+            await asyncio.gather(*(check(server, model, next(questions), random) for _ in range(60)))
+            await look
+        for question in questions:
+            await check(server, model, question, random)
+        tally = plugin.tally
+        assert (tally.checks["ok"], tally.checks["failed"]) == (21, 0)
+        ended = {"gap", "overlay_limit", "unreachable", "other_catalogue", "answers_limit", "property_keys"}
+        assert not any(tally.passed[reason] for reason in ended)
+        assert tally.passed["not_registered"] > 0

@@ -1,0 +1,176 @@
+"""A catalogue whose every listing is known by brute force, and generations of it: for tests of the Spark plugin."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Any
+
+import re2
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
+from broker_core.patterns import compile_pattern, strip_scheme
+from broker_core.testing import Server
+from broker_core.topics_hash import utf16_key
+from broker_core_spark.format.build import build_generation
+from broker_core_spark.format.question import Question
+from broker_core_spark.generations import Published, begin_build
+from broker_core_spark.store import open_store
+
+__all__ = ["Asked", "CatalogueModel", "publish", "random_name", "random_question"]
+
+NAMESPACES = ("public/default", "public/orders", "acme/eu")
+TEAMS = ("red", "blue", "green")
+_WORDS = ("orders", "payments", "audit", "a", "k", "K", "é", "😀", "x" * 120)
+
+#: Namespace, mode, pattern as a client sends it, properties.
+Asked = tuple[str, Mode, str | None, dict[str, str]]
+
+
+def random_name(random: Random) -> str:
+    """A full name of a topic, now and then of one that other topics are named like."""
+    local = f"{random.choice(_WORDS)}-{random.choice(_WORDS)}-{random.randrange(40)}"
+    if random.random() < 0.05:
+        local = random.choice(["__change_events", "a\nb", "x-partition-", "x-partition-007"])
+    domain = DOMAINS[0] if random.random() < 0.8 else DOMAINS[1]
+    return f"{domain}://{random.choice(NAMESPACES)}/{local}"
+
+
+def random_question(random: Random) -> Asked:
+    """What a client may ask; some patterns are none that RE2 knows."""
+    namespace = random.choice(NAMESPACES)
+    one, other, number = random.choice(_WORDS), random.choice(_WORDS), random.randrange(40)
+    pattern = random.choice(
+        [
+            *(None, ".*", f"{namespace}/.*", f"{namespace}/{one}.*", f"{namespace}/{one}-{other}-.*"),
+            *(f"persistent://{namespace}/{one}.*", f".*-{other}-.*", f"{namespace}/.*-{number}"),
+            *(
+                f"{namespace}/({one}|{other})-.*",
+                f"(?i){namespace}/k-.*",
+                f"{namespace}/{one}-{other}-{number}",
+            ),
+            *(f"{namespace}/(?!{one}).*", f"{namespace}/[a-p].*[02468]", f".*{one}.*{number}.*", "nothing"),
+        ]
+    )
+    properties = {}
+    if random.random() < 0.3:
+        properties["team"] = random.choice(TEAMS)
+    if random.random() < 0.1:
+        properties["note"] = "selects nothing"
+    return namespace, random.choice(list(Mode)), pattern, properties
+
+
+class CatalogueModel:
+    """The topics of a server's catalogue by full name, with their properties and numbers of partitions.
+
+    Every change is made in both.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.topics: dict[str, tuple[int, dict[str, str]]] = {}
+        self._engines: dict[str, Any] = {}
+
+    @property
+    def catalog(self) -> SqliteCatalog:
+        catalog = self._server.broker.catalog
+        assert catalog is not None
+        return catalog
+
+    async def fill(self, names: Iterable[str], random: Random) -> None:
+        """Create topics, some of them partitioned."""
+        for name in names:
+            await self.create(name, random)
+
+    async def create(self, name: str, random: Random) -> None:
+        """Create a topic if there is none of the name."""
+        base = str(TopicName.parse(name).partitioned_name)
+        if base != name or name in self.topics:
+            return
+        partitions = random.choice([0, 0, 0, 1, 3])
+        properties = {"team": random.choice(TEAMS)} if random.random() < 0.6 else {}
+        await self._server.create(name, partitions=partitions, properties=properties)
+        self.topics[name] = partitions, properties
+
+    async def delete(self, name: str) -> None:
+        await self._server.delete(name)
+        del self.topics[name]
+
+    async def change(self, random: Random) -> None:
+        """One change of some kind."""
+        kind = random.random()
+        if kind < 0.4 or not self.topics:
+            await self.create(random_name(random), random)
+        elif kind < 0.75:
+            await self.delete(random.choice(sorted(self.topics)))
+        else:
+            name = random.choice(sorted(self.topics))
+            partitions, _ = self.topics[name]
+            properties = random.choice([{}, {"team": random.choice(TEAMS)}, {"team": "red", "note": "x"}])
+            await asyncio.to_thread(self.catalog.set_properties, TopicName.parse(name), properties)
+            self.topics[name] = partitions, properties
+
+    def answer(self, asked: Asked) -> list[str]:
+        """What a listing must be, one name at a time."""
+        namespace, mode, pattern, properties = asked
+        found: list[str] = []
+        for name, (partitions, own) in self.topics.items():
+            topic = TopicName.parse(name)
+            if str(topic.namespace) != namespace or not mode.lists(topic.domain) or topic.is_system:
+                continue
+            if "team" in properties and own.get("team") != properties["team"]:
+                continue
+            if pattern is not None and not self._matches(pattern, f"{namespace}/{topic.local}"):
+                continue
+            found += [f"{name}-partition-{index}" for index in range(partitions)] or [name]
+        return sorted(found, key=utf16_key)
+
+    def _matches(self, pattern: str, form: str) -> bool:
+        text = strip_scheme(pattern)
+        if text == ".*" or not compile_pattern(pattern).supported:
+            return True  # such a pattern is left to the client
+        engine = self._engines.get(text)
+        if engine is None:
+            engine = self._engines[text] = re2.compile(text)
+        return engine.fullmatch(form) is not None
+
+
+async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **options: Any) -> Published:
+    """Build a generation of the catalogue as it is, for these questions, and publish it."""
+    catalogue: dict[str, dict[str, list[str]]] = {
+        name: {domain: [] for domain in DOMAINS} for name in NAMESPACES
+    }
+    properties: dict[str, Mapping[str, str]] = {}
+    for name, (partitions, own) in model.topics.items():
+        topic = TopicName.parse(name)
+        locals_ = [f"{topic.local}-partition-{index}" for index in range(partitions)] or [topic.local]
+        catalogue[str(topic.namespace)][topic.domain] += locals_
+        properties[name] = own
+    questions = {
+        Question.of(namespace, mode, pattern, {key: value for key, value in given.items() if key == "team"})
+        for namespace, mode, pattern, given in asked
+        if pattern is None or compile_pattern(pattern).supported
+    }
+    versions = {name: model.catalog.version(NamespaceName.parse(name)).number for name in NAMESPACES}
+
+    def build() -> Published:
+        store = open_store(uri)
+        with begin_build(store) as begun:
+            manifest = build_generation(
+                store,
+                catalogue,
+                sorted(questions, key=lambda question: question.line),
+                **{
+                    "catalogue_id": model.catalog.catalog_id,
+                    "versions": versions,
+                    "properties": properties,
+                    "property_keys": ["team"],
+                    "segment_bytes": 4096,
+                    **options,
+                },
+            )
+            return begun.publish(manifest)
+
+    return await asyncio.to_thread(build)
