@@ -181,7 +181,9 @@ def stage_names(
                 f"{shown[:200]!r} is a local name without a namespace: give a column 'namespace', or --namespace"
             )
         places = with_ends(places, "", "/")
-        prefixes = pc.binary_join_element_wise(pc.fill_null(domains.take(index), PERSISTENT), places, "://")
+        prefixes = pc.binary_join_element_wise(
+            pc.fill_null(domains.take(index), PERSISTENT), places, pa.scalar("://", _TEXT)
+        )
         yield from _stage_by_prefix(writer, prefixes, names, [column.take(index) for column in values])
 
 
@@ -205,7 +207,7 @@ def _stage_full(
     halves = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), data)
     heads = halves.take(pa.array(np.arange(0, len(halves), 2)))
     if namespaces.null_count < len(namespaces):
-        said = pc.binary_join_element_wise(namespaces, "", "/")
+        said = pc.binary_join_element_wise(namespaces, pa.scalar("", _TEXT), pa.scalar("/", _TEXT))
         agrees = pc.equal(pc.extract_regex(heads, "://(?P<place>.*)").field("place"), said)
         if pc.any(pc.invert(agrees)).as_py():
             at = int(pc.index(agrees, False).as_py())

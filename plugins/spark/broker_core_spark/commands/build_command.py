@@ -166,7 +166,7 @@ def run(
     if result.left_out:
         names = sorted({question.namespace for question in result.left_out})
         _say(
-            f"left out: {len(result.left_out)} questions of namespaces that the catalogue does not have: {names[0]} ..."
+            f"left out: {len(result.left_out)} questions of {names[0]} ...: the catalogue has no such namespace"
         )
     print(json.dumps(result.record(), ensure_ascii=False))
 

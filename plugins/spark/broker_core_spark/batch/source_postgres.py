@@ -1,0 +1,236 @@
+"""The database of the Postgres plugin as a catalogue, read in parallel from one exported snapshot.
+
+The driver holds a transaction that exports its snapshot; each task takes the same snapshot and reads pages of the table
+of its own (a range of ``ctid``), so that no namespace is too large for a task and nothing is read twice. What was
+committed after the snapshot is not seen by any of them. Names come by COPY and go into Arrow without an object each.
+
+Passwords come from where PostgreSQL's own tools take them (``PGPASSWORD``, ``~/.pgpass``), on the driver and on the
+executors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.csv
+
+from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.runs import Run
+from broker_core_spark.batch.source import Snapshot, Staging
+from broker_core_spark.batch.source_table import stage_names
+from broker_core_spark.batch.tasks import numbered, run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["PostgresSource"]
+
+#: Pages of the table (8 KiB each) that are read at once: some 300,000 names, 20 MB of text.
+_PAGES: Final = 4096
+_BLOCK_BYTES: Final = 4 * 1024 * 1024  # of CSV parsed together
+_CONNECT_TIMEOUT: Final = 30.0
+_SNAPSHOT: Final = re.compile(r"[0-9A-Fa-f]+(?:-[0-9A-Fa-f]+)*")
+_NAME: Final = pa.large_string()
+_T = TypeVar("_T")
+
+_BEGIN: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+# Neither may end a snapshot that a batch is reading from.
+_PATIENT: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+
+
+class PostgresSource:
+    """A database by its address, ``postgresql://[USER@]HOST[:PORT]/DATABASE``."""
+
+    static = False
+
+    def __init__(self, dsn: str, spark: SparkSession) -> None:
+        self._dsn = dsn
+        self._spark = spark
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """A snapshot of the database, exported until the end."""
+        with _Loop() as loop:
+            connection = loop.run(_connected(self._dsn))
+            try:
+                yield loop.run(_taken(connection, loop, self._dsn, self._spark))
+            finally:
+                loop.run(connection.close(timeout=5))
+
+
+class _Loop:
+    """An event loop in a thread: the caller may have one of its own, as notebooks do."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="postgres-snapshot", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """What a coroutine returns or raises; the database's complaints as :exc:`InvalidCatalogue`."""
+        import asyncpg
+
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise InvalidCatalogue(f"Cannot read the catalogue in PostgreSQL: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return text or type(error).__name__
+
+
+async def _connected(dsn: str) -> Any:
+    import asyncpg
+
+    try:
+        return await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT, statement_cache_size=0)
+    except ValueError as error:  # an address that is none; its text may have a password
+        raise InvalidCatalogue("the address of the catalogue is no postgresql:// address") from error
+
+
+async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _Database:
+    await connection.execute(_BEGIN)
+    await connection.execute(_PATIENT)
+    snapshot = await connection.fetchval("SELECT pg_export_snapshot()")
+    catalogue_id = await connection.fetchval("SELECT id::text FROM broker_core.catalog")
+    if catalogue_id is None:
+        raise InvalidCatalogue(
+            "the database has no catalogue id: is the schema of the Postgres plugin complete?"
+        )
+    rows = await connection.fetch("SELECT namespace, version FROM broker_core.namespaces")
+    pages = await connection.fetchval(
+        "SELECT pg_relation_size('broker_core.topics') / current_setting('block_size')::bigint"
+    )
+    versions = {row["namespace"]: int(row["version"]) for row in rows}
+    return _Database(connection, loop, dsn, spark, snapshot, catalogue_id, versions, int(pages))
+
+
+@dataclass
+class _Database:
+    connection: Any
+    loop: _Loop
+    dsn: str
+    spark: SparkSession
+    exported: str
+    catalogue_id: str
+    versions: Mapping[str, int] | None
+    pages: int
+
+    def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
+        wanted = tuple(sorted(self.versions or () if namespaces is None else namespaces))
+        if not self.pages or not wanted:
+            return []
+        tasks = -(-self.pages // _PAGES)
+        work = _ReadPages(self.dsn, self.exported, staging, wanted)
+        return [Run.parse(result) for result in run_tasks(numbered(self.spark, tasks), work)]
+
+    def changed(self, namespace: str, since: int) -> Iterable[tuple[str, str]] | None:
+        return self.loop.run(self._changed(namespace, since))
+
+    async def _changed(self, namespace: str, since: int) -> Iterable[tuple[str, str]] | None:
+        floor = await self.connection.fetchval(
+            "SELECT log_floor FROM broker_core.namespaces WHERE namespace = $1", namespace
+        )
+        if floor is None or since < floor:
+            return None
+        rows = await self.connection.fetch(
+            "SELECT DISTINCT domain, local_name FROM broker_core.changes WHERE namespace = $1 AND version > $2",
+            namespace,
+            since,
+        )
+        return [(row["domain"], row["local_name"]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPages:
+    """Stages the names on some pages of the table; pickled by reference into the executors."""
+
+    dsn: str
+    exported: str
+    staging: Staging
+    namespaces: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        writer = self.staging.writer()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                text = asyncio.run(self._copied(number * _PAGES, (number + 1) * _PAGES))
+                for table in _parsed(text, len(self.staging.property_keys)):
+                    name, namespace, domain, *values = (column.cast(_NAME) for column in table.columns)
+                    for run in stage_names(writer, name, namespace, domain, values):
+                        yield run.to_bytes()
+        for run in writer.finish():
+            yield run.to_bytes()
+
+    async def _copied(self, first: int, stop: int) -> bytes:
+        """The rows of pages ``first`` to ``stop`` as CSV in which every text is quoted and a null is not."""
+        import asyncpg
+
+        keys = self.staging.property_keys
+        values = [f"properties ->> ${number}" for number in range(4, 4 + len(keys))]
+        columns = ", ".join(["local_name", "namespace", "domain", *values])
+        query = (
+            f"SELECT {columns} FROM broker_core.topics "  # noqa: S608 - numbers of parameters alone
+            "WHERE ctid >= $1::text::tid AND ctid < $2::text::tid AND namespace = ANY($3::text[])"
+        )
+        if not _SNAPSHOT.fullmatch(self.exported):
+            raise TaskFailed("the exported snapshot has a name that is none")
+        sink = io.BytesIO()
+        try:
+            connection = await asyncpg.connect(self.dsn, timeout=_CONNECT_TIMEOUT, statement_cache_size=0)
+            try:
+                await connection.execute(_BEGIN)
+                await connection.execute(f"SET TRANSACTION SNAPSHOT '{self.exported}'")
+                await connection.execute(_PATIENT)
+                await connection.copy_from_query(
+                    query,
+                    f"({first},0)",
+                    f"({stop},0)",
+                    list(self.namespaces),
+                    *keys,
+                    output=sink,
+                    format="csv",
+                    force_quote=True,
+                    encoding="utf-8",
+                )
+            finally:
+                await connection.close(timeout=5)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise TaskFailed(f"Cannot read the catalogue in PostgreSQL: {_said(error)}") from error
+        return sink.getvalue()
+
+
+def _parsed(text: bytes, properties: int) -> Iterator[pa.RecordBatch]:
+    if not text:
+        return
+    names = ["name", "namespace", "domain", *(f"p{number}" for number in range(properties))]
+    reader = pyarrow.csv.open_csv(
+        pa.BufferReader(text),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, _NAME),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    yield from reader
