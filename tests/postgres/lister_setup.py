@@ -7,15 +7,19 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from broker_core.pulsar import PulsarOptions
 from broker_core_postgres.history import History
 from broker_core_postgres.lister import PostgresLister, QuestionOptions
 from broker_core_postgres.metrics import PostgresMetrics
-from broker_core_postgres.service import SESSION
 from broker_core_postgres.pool import Connections
+from broker_core_postgres.service import SESSION
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.postgres_server import Database
 
-__all__ = ["Row", "fill", "opened_lister"]
+__all__ = ["QUIET", "Row", "fill", "opened_lister"]
+
+#: A client that only reads answers need not see PINGs, however slow the machine is.
+QUIET = PulsarOptions(keep_alive=3600)
 
 #: Domain, local name, properties.
 Row = tuple[str, str, Mapping[str, str]]

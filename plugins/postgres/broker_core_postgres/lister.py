@@ -38,12 +38,12 @@ from broker_core_postgres.rows import (
 )
 from broker_core_postgres.statements import Source, first_page, version_statement
 
-__all__ = ["PostgresLister", "QuestionOptions"]
+__all__ = ["CUSTOM_PLAN", "PostgresLister", "QuestionOptions"]
 
 #: The largest page of names that memory is reserved for before anything is known, in bytes: 32,000 usual names.
 _FIRST_PAGE: Final = 1536 * 1024
 #: A plan for rows that are found by their values must know the values: one may have ten rows, another a million.
-_CUSTOM_PLAN: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
+CUSTOM_PLAN: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 
 class QuestionOptions:
@@ -97,18 +97,16 @@ class PostgresLister:
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, of the database or of the memory."""
-        pairs = self.options.selecting(request.properties)
-        ignored = len(request.properties) - len(pairs)
+        plan = self.plan(request)
+        ignored = len(request.properties) - len(plan.properties)
         if ignored:
             self._metrics.ignored_properties(ignored)
-        if self.options.only_with_properties and not pairs:
+        if self.options.only_with_properties and not plan.properties:
             return TopicListingResult.pass_through()
-        pattern = request.pattern if request.pattern is not None and request.pattern.supported else None
-        plan = make_plan(request.namespace, request.mode, pattern, pairs, trigrams=self.trigrams)
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            result, rows = await self._answer(request, plan, pattern)
+            result, rows = await self.answer(request, plan)
         except ListingFailed as failure:
             self._metrics.failure(failure.reason)
             self._metrics.query(plan.kind, "failed", clock() - started)
@@ -117,10 +115,14 @@ class PostgresLister:
         self._metrics.query(plan.kind, outcome, clock() - started, rows or 0)
         return result
 
-    async def _answer(
-        self, request: ListingRequest, plan: Plan, pattern: TopicsPattern | None
-    ) -> tuple[TopicListingResult, int | None]:
-        """The answer, and how many rows were read for it (``None``: the hash was known)."""
+    def plan(self, request: ListingRequest) -> Plan:
+        """How the rows of a request are found."""
+        pairs = self.options.selecting(request.properties)
+        return make_plan(request.namespace, request.mode, _applied(request), pairs, trigrams=self.trigrams)
+
+    async def answer(self, request: ListingRequest, plan: Plan) -> tuple[TopicListingResult, int | None]:
+        """The answer by a plan, and how many rows were read for it (``None``: the hash was known)."""
+        pattern = _applied(request)
         question: Question = (
             request.namespace,
             request.mode,
@@ -210,7 +212,7 @@ class PostgresLister:
 
         async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
             if search:
-                await connection.execute(_CUSTOM_PLAN)
+                await connection.execute(CUSTOM_PLAN)
             row = await fetch_page(connection, statement)
             if row is None:
                 return None, None
@@ -267,6 +269,12 @@ class PostgresLister:
 
     def _reading(self, request: ListingRequest, plan: Plan, pattern: TopicsPattern | None) -> Reading:
         return Reading(request.namespace, request.mode, pattern, finish=plan.finish, workers=self._workers)
+
+
+def _applied(request: ListingRequest) -> TopicsPattern | None:
+    """The pattern that is applied here: what RE2 does not support the core treats as its settings say."""
+    pattern = request.pattern
+    return pattern if pattern is not None and pattern.supported else None
 
 
 def _version_of(row: Any) -> tuple[str, int] | None:

@@ -129,7 +129,7 @@ def pages_of_search(plan: Plan, source: Source, page_bytes: int) -> Statement:
 
 def _version(namespace: str) -> str:
     return (
-        "SELECT n.version, (SELECT c.id FROM broker_core.catalog c) AS catalog_id "
+        "SELECT n.version, (SELECT c.id FROM broker_core.catalog c WHERE c.singleton) AS catalog_id "
         f"FROM broker_core.namespaces n WHERE n.namespace = {namespace}"
     )
 

@@ -1,0 +1,164 @@
+"""`broker-core postgres explain`: what a question asks of the database, how that plans it, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+import typer
+
+from broker_core.cli.call import plugin_settings
+from broker_core.cli.examples import examples
+from broker_core.cli.question import (
+    ModeOption,
+    NamespaceArgument,
+    PatternOption,
+    PropertyOption,
+    parse_mode,
+    parse_namespace,
+    parse_properties,
+)
+from broker_core.listing_request import Asker, ListingRequest
+from broker_core.patterns import compile_pattern
+from broker_core_postgres.lister import CUSTOM_PLAN, PostgresLister
+from broker_core_postgres.plan import Plan
+from broker_core_postgres.service import PostgresService
+from broker_core_postgres.statements import PAGE, first_page
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core postgres explain public/default --pattern 'public/default/orders-.*' --config broker-core.toml",
+    "broker-core postgres explain public/default --property region=eu --json",
+)
+
+#: Bytes of names that the explained statement may send.
+_MOST_BYTES: Final = 64 * 1024 * 1024
+
+
+def run(
+    namespace: NamespaceArgument,
+    *,
+    pattern: PatternOption = None,
+    mode: ModeOption = "persistent",
+    properties: PropertyOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)] = False,
+    dsn: Annotated[
+        str | None,
+        typer.Option(
+            "--dsn",
+            metavar="URL",
+            help="The database, instead of the one in the settings.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show the SQL of a question, its parameters, PostgreSQL's plan, and how many rows and names it comes to.
+
+    The statement runs twice: once under EXPLAIN ANALYZE, once for the listing. Nothing is changed.
+    """
+    request = ListingRequest(
+        parse_namespace(namespace),
+        parse_mode(mode),
+        pattern=None if pattern is None else compile_pattern(pattern),
+        properties=parse_properties(properties),
+        asker=Asker(transport="explain"),
+    )
+    settings = plugin_settings("postgres")
+    if dsn is not None:
+        settings = settings.model_copy(update={"dsn": dsn})
+
+    async def explain() -> dict[str, Any]:
+        service = PostgresService(settings)
+        try:
+            failure = await service.connections.start()
+            if failure is not None:
+                raise failure
+            return await _explained(service.lister, request)
+        finally:
+            await service.close()
+
+    report = asyncio.run(explain())
+    if as_json:
+        print(json.dumps(report, ensure_ascii=False, indent=2))
+    else:
+        _print(report)
+
+
+async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[str, Any]:
+    plan = lister.plan(request)
+    report: dict[str, Any] = {
+        "namespace": plan.namespace,
+        "mode": request.mode.name,
+        "pattern": request.topics_pattern,
+        "properties": dict(plan.properties),
+        "ignored_properties": sorted(set(request.properties) - set(plan.properties)),
+        "plan": plan.kind,
+        "trigrams": lister.trigrams,
+        "finished_by_re2": plan.finish,
+    }
+    if request.pattern is not None and not request.pattern.supported:
+        report["unsupported"] = request.pattern.reason
+    if lister.options.only_with_properties and not plan.properties:
+        return report | {"answer": "pass_through"}
+    if not plan.impossible:
+        report |= await _statement(lister, plan)
+    started = time.perf_counter()
+    result, rows = await lister.answer(request, plan)
+    report["total_ms"] = _milliseconds(started)
+    if result.is_pass_through:
+        return report | {"answer": "pass_through", "why": "the namespace was never loaded"}
+    topics: Any = result.topics
+    return report | {
+        "answer": "success",
+        "version": result.version,
+        "rows": rows,
+        "topics": len(topics),
+        "topics_hash": topics.topics_hash,
+        "filtered": result.filtered,
+    }
+
+
+async def _statement(lister: PostgresLister, plan: Plan) -> dict[str, Any]:
+    """The first statement, its parameters, and what PostgreSQL makes of it."""
+    statement = first_page(plan, lister.source, _MOST_BYTES)
+    async with lister.connections.acquire(snapshot=True) as connection:
+        if plan.kind == "search":
+            await connection.execute(CUSTOM_PLAN)
+        rows = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}", *statement.arguments)
+        started = time.perf_counter()
+        await connection.fetchrow(statement.text, *statement.arguments)
+        return {
+            "sql": statement.text,
+            "parameters": [_shown(value) for value in statement.arguments],
+            "page": PAGE,
+            "database_ms": _milliseconds(started),
+            "explain": [row[0] for row in rows],
+        }
+
+
+def _shown(value: Any) -> Any:
+    """A parameter; of a very long one the begin."""
+    if isinstance(value, list):
+        return [_shown(each) for each in value]
+    return f"{value[:200]}…" if isinstance(value, str) and len(value) > 200 else value
+
+
+def _milliseconds(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def _print(report: Mapping[str, Any]) -> None:
+    from broker_core.cli.output import print_table
+
+    apart = {"sql", "parameters", "explain"}
+    shown = [[key.replace("_", " "), str(value)] for key, value in report.items() if key not in apart]
+    print_table(["", ""], [row for row in shown if row[1] not in {"None", "{}", "[]"}])
+    if "sql" in report:
+        print(f"\n{report['sql']}\n")
+        for number, value in enumerate(report["parameters"], 1):
+            print(f"${number} = {value!r}")
+        print("\n" + "\n".join(report["explain"]))
