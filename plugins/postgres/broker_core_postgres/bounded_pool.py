@@ -355,10 +355,12 @@ class BoundedPool:
     async def _maintain(self) -> None:
         loop = asyncio.get_running_loop()
         roles_at = loop.time() + self.options.probe
-        while True:
+        while not self._closed:
             pause = min(max(self._retry_at - loop.time(), 0.01), _TICK) if self._lacks() else _TICK
             try:
-                await asyncio.wait_for(self._wake.wait(), pause)
+                # Not wait_for: Python 3.11's forgets a cancellation that comes together with what it waits for.
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
             except TimeoutError:
                 pass
             self._wake.clear()
