@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
@@ -71,6 +71,7 @@ class CatalogueModel:
     def __init__(self, server: Server) -> None:
         self._server = server
         self.topics: dict[str, tuple[int, dict[str, str]]] = {}
+        self._parsed: dict[str, tuple[str, str, str]] = {}
         self._engines: dict[str, Any] = {}
 
     @property
@@ -115,26 +116,35 @@ class CatalogueModel:
     def answer(self, asked: Asked) -> list[str]:
         """What a listing must be, one name at a time."""
         namespace, mode, pattern, properties = asked
+        matches = self._matcher(pattern)
         found: list[str] = []
+        middle = f"://{namespace}/"
         for name, (partitions, own) in self.topics.items():
-            topic = TopicName.parse(name)
-            if str(topic.namespace) != namespace or not mode.lists(topic.domain) or topic.is_system:
+            if middle not in name:
                 continue
-            if "team" in properties and own.get("team") != properties["team"]:
-                continue
-            if pattern is not None and not self._matches(pattern, f"{namespace}/{topic.local}"):
-                continue
-            found += [f"{name}-partition-{index}" for index in range(partitions)] or [name]
+            of_namespace, domain, form = self._parts(name)
+            if of_namespace == namespace and mode.lists(domain) and matches(form):
+                if properties.get("team", own.get("team")) == own.get("team"):
+                    found += [f"{name}-partition-{index}" for index in range(partitions)] or [name]
         return sorted(found, key=utf16_key)
 
-    def _matches(self, pattern: str, form: str) -> bool:
-        text = strip_scheme(pattern)
-        if text == ".*" or not compile_pattern(pattern).supported:
-            return True  # such a pattern is left to the client
-        engine = self._engines.get(text)
-        if engine is None:
-            engine = self._engines[text] = re2.compile(text)
-        return engine.fullmatch(form) is not None
+    def _parts(self, name: str) -> tuple[str, str, str]:
+        """Namespace, domain and what patterns match of a name; a topic that nobody sees is in no namespace."""
+        parts = self._parsed.get(name)
+        if parts is None:
+            topic = TopicName.parse(name)
+            namespace = "" if topic.is_system else str(topic.namespace)
+            parts = self._parsed[name] = namespace, topic.domain, f"{namespace}/{topic.local}"
+        return parts
+
+    def _matcher(self, pattern: str | None) -> Callable[[str], object]:
+        text = None if pattern is None else strip_scheme(pattern)
+        if pattern is None or text is None or text == ".*" or not compile_pattern(pattern).supported:
+            return lambda _: True  # what RE2 does not know is left to the client
+        if text not in self._engines:
+            self._engines[text] = re2.compile(text)
+        engine = self._engines[text]
+        return lambda form: engine.fullmatch(form) is not None
 
 
 async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **options: Any) -> Published:
@@ -167,7 +177,7 @@ async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **opt
                     "versions": versions,
                     "properties": properties,
                     "property_keys": ["team"],
-                    "segment_bytes": 4096,
+                    "segment_bytes": 16 * 1024,
                     **options,
                 },
             )
