@@ -1,0 +1,112 @@
+"""`broker-core postgres status`: what a database is and holds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from typing import Annotated, Final
+
+import asyncpg
+import typer
+
+from broker_core.cli.call import plugin_settings
+from broker_core.cli.examples import examples
+from broker_core.errors import BrokerCoreError
+from broker_core_postgres.dsn import connect, target_of
+from broker_core_postgres.failures import failed, server_words
+from broker_core_postgres.status import Status, read_status
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core postgres status --config broker.toml",
+    "broker-core postgres status --json | jq '.namespaces[] | select(.topics == 0)'",
+)
+
+
+class StatusUnknown(BrokerCoreError):
+    """The database did not answer."""
+
+
+def run(
+    *,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object instead of a table.", show_default=False)
+    ] = False,
+    dsn: Annotated[
+        str | None,
+        typer.Option(
+            "--dsn",
+            metavar="URL",
+            help="The database, instead of the one in the settings.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show the server, the schema, the roles, the change log and each namespace with its version.
+
+    Ends with 1 where listings cannot be served from the database, and says why.
+    """
+    target = target_of(plugin_settings("postgres"), dsn)
+
+    async def read() -> Status:
+        connection = await connect(target, application_name="broker-core status")
+        try:
+            return await read_status(connection)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise StatusUnknown(f"{failed(error).message}: {server_words(error)}") from error
+        finally:
+            try:
+                await connection.close(timeout=5)
+            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                connection.terminate()
+
+    status = asyncio.run(read())
+    if as_json:
+        print(json.dumps(asdict(status), indent=2))
+    else:
+        _show(status)
+    if status.problem is not None:
+        raise typer.Exit(1)
+
+
+def _show(status: Status) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    kind = "replica" if status.replica else "read-only" if status.read_only else "primary"
+    lines = [
+        ("server", f"PostgreSQL {status.server}, {kind}"),
+        ("database", f"{status.database}, as {status.user}"),
+        ("schema", f"{status.schema} of {status.schema_needed}"),
+        ("roles", ", ".join(status.roles_of_user) or "member of none"),
+    ]
+    if status.roles_missing:
+        lines.append(("missing roles", ", ".join(status.roles_missing)))
+    if status.problem is not None:
+        lines.append(("problem", status.problem))
+    else:
+        age = status.retention_seconds
+        bounds = f"{status.retention_versions} versions and {status.retention_rows} changes of a namespace"
+        lines += [
+            ("catalogue id", str(status.catalog_id)),
+            ("trigrams", status.trigrams or "no index"),
+            ("change log", f"{'all ages' if age is None else f'{age / 86400:g} days'}, at most {bounds}"),
+        ]
+    for name, value in lines:
+        print(f"{name:14} {value}")
+    if status.problem is not None:
+        return
+    print()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("namespace", overflow="fold")
+    for column in ("version", "topics", "versions kept", "changes kept"):
+        table.add_column(column, justify="right")
+    table.add_column("changed")
+    for each in status.namespaces:
+        numbers = (each.version, each.topics, each.versions_kept, each.changes_kept)
+        table.add_row(each.namespace, *(f"{number:,}" for number in numbers), each.changed)
+    Console(highlight=False, soft_wrap=True).print(table)
+    print(f"{len(status.namespaces)} namespaces")

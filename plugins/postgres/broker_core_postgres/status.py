@@ -1,0 +1,88 @@
+"""What a database is and holds, for operators: read in one go, whatever of it is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from broker_core_postgres.migrate import ROLES
+from broker_core_postgres.schema_version import SchemaMismatch, check_applied, migrations, read_applied
+from broker_core_postgres.trigrams import read_trigrams
+
+__all__ = ["NamespaceStatus", "Status", "read_status"]
+
+_SERVER: Final = """SELECT current_setting('server_version'), pg_is_in_recovery(), current_user::text,
+    current_database()::text, current_setting('default_transaction_read_only') = 'on'"""
+_ROLES: Final = """SELECT given.role, to_regrole(given.role) IS NOT NULL,
+        to_regrole(given.role) IS NOT NULL AND pg_has_role(to_regrole(given.role), 'MEMBER')
+    FROM unnest($1::text[]) given (role)"""
+_CATALOG: Final = """SELECT c.id::text, extract(epoch FROM r.age)::float8, r.versions, r.rows
+    FROM broker_core.catalog c, broker_core.retention r"""
+_NAMESPACES: Final = """SELECT namespace, version, topics, version - log_floor, log_rows, changed
+    FROM broker_core.namespaces ORDER BY namespace"""
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceStatus:
+    """One namespace: its version, the names that it lists, the versions and about how many changes the log keeps."""
+
+    namespace: str
+    version: int
+    topics: int
+    versions_kept: int
+    changes_kept: int
+    changed: str
+
+
+@dataclass(slots=True)
+class Status:
+    """``problem`` says why listings cannot be served from the database; everything behind ``schema`` is then empty."""
+
+    server: str
+    database: str
+    user: str
+    replica: bool
+    read_only: bool
+    schema: int
+    schema_needed: int
+    problem: str | None = None
+    roles_missing: list[str] = field(default_factory=list)
+    roles_of_user: list[str] = field(default_factory=list)
+    catalog_id: str | None = None
+    trigrams: str | None = None
+    retention_seconds: float | None = None
+    retention_versions: int | None = None
+    retention_rows: int | None = None
+    namespaces: list[NamespaceStatus] = field(default_factory=list)
+
+
+async def read_status(connection: Any) -> Status:
+    """The state of the database that this connection is to, of one moment."""
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        version, replica, user, database, read_only = await connection.fetchrow(_SERVER)
+        status = Status(version, database, user, replica, read_only, 0, migrations()[-1].number)
+        for role, there, member in await connection.fetch(_ROLES, list(ROLES)):
+            if not there:
+                status.roles_missing.append(role)
+            elif member:
+                status.roles_of_user.append(role)
+    try:
+        applied = await read_applied(connection)
+        status.schema = applied[-1].number if applied else 0
+        check_applied(applied)
+    except SchemaMismatch as error:
+        status.problem = str(error)
+        return status
+    async with connection.transaction(isolation="repeatable_read", readonly=True):
+        (
+            status.catalog_id,
+            status.retention_seconds,
+            status.retention_versions,
+            status.retention_rows,
+        ) = await connection.fetchrow(_CATALOG)
+        status.trigrams = await read_trigrams(connection)
+        status.namespaces = [
+            NamespaceStatus(name, number, topics, versions, changes, changed.isoformat(timespec="seconds"))
+            for name, number, topics, versions, changes, changed in await connection.fetch(_NAMESPACES)
+        ]
+    return status
