@@ -191,13 +191,6 @@ class Selection:
             raise ValueError(f"a mask of shape {keep.shape} for {len(self)} topics")
         return self if keep.all() else self._of_rows(self.row_array[keep])
 
-    def intersect(self, rows: _Rows) -> Selection:
-        """The topics that are also at ``rows`` (ascending positions in the listing, each once)."""
-        if self.part.rows is None:
-            low, high = np.searchsorted(rows, (self.part.low, self.part.high))
-            return self._of_rows(rows[low:high])
-        return self._of_rows(np.intersect1d(self.part.rows, rows, assume_unique=True))
-
     def _of_rows(self, rows: _Rows) -> Selection:
         return Selection(self.listing, Part.of_rows(rows, len(self.listing), self.part.text))
 

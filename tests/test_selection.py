@@ -80,21 +80,14 @@ def test_selections_of_selections(names: list[str], data: st.DataObject) -> None
     listing, shown = listing_of(names), visible(names)
     selection, left = listing.all(), shown
     for _ in range(data.draw(st.integers(1, 4))):
-        step = data.draw(st.sampled_from(["match", "mask", "rows", "slice"]))
+        step = data.draw(st.sampled_from(["match", "mask"]))
         if step == "match":
             text = data.draw(st.sampled_from(PATTERNS))
             selection, left = selection.matching(compile_pattern(text)), matching(text, left)
-        elif step == "mask":
+        else:
             keep = data.draw(st.lists(st.booleans(), min_size=len(left), max_size=len(left)))
             selection = selection.mask(np.array(keep, bool))
             left = [name for name, kept in zip(left, keep, strict=True) if kept]
-        else:
-            rows = sorted(data.draw(st.sets(st.integers(0, max(len(shown) - 1, 0)))) if shown else [])
-            if step == "slice" and rows:
-                rows = list(range(rows[0], rows[-1] + 1))
-            selection = selection.intersect(np.array(rows, np.int64))
-            chosen = {shown[row] for row in rows}
-            left = [name for name in left if name in chosen]
         assert_selection(selection, left)
         assert [shown[row] for row in selection.row_array.tolist()] == left
 
@@ -152,7 +145,6 @@ def test_a_pattern_that_was_applied_stays_applied() -> None:
     found = listing.matching(compile_pattern("persistent://t/n/[ab]"))
     assert found.pattern == "t/n/[ab]"
     assert found.mask(np.array([True, False])).pattern == "t/n/[ab]"
-    assert found.intersect(np.array([1])).pattern == "t/n/[ab]"
     assert listing.all().pattern is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -249,22 +249,22 @@ class SqliteCatalog:
         topic was before. Raises :exc:`TopicMissing`.
         """
         with self.changing(name.namespace) as (connection, change):
-            before = _listed_as(connection, name) or _read(connection, name)
-            if before is None:
-                raise TopicMissing(f"There is no topic {name} in the catalogue")
-            index = -1 if before.name == name else name.partition
-            left = before.listed.without(Listed.of(index)) if index >= 0 else Listed(plain=False)
-            if left:
-                after = replace(before, listed=left)
-                _update(connection, change, after)
-                change.log(Operation.UPDATE, before, after)
-            else:
-                connection.execute(
-                    "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?",
-                    (change.id, DOMAINS.index(before.name.domain), before.name.local),
-                )
-                change.log(Operation.DELETE, before, None)
-            return before
+            return _delete(connection, change, name)
+
+    def delete_all(self, names: Iterable[TopicName]) -> list[TopicRecord]:
+        """Remove several topics as :meth:`delete` does, of any namespaces: all, or none where one is missing."""
+        with self._writing, self._borrowed() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            changes: dict[NamespaceName, NamespaceChange] = {}
+            removed = []
+            for name in names:
+                if name.namespace not in changes:
+                    changes[name.namespace] = NamespaceChange(connection, name.namespace, self.log_bounds)
+                removed.append(_delete(connection, changes[name.namespace], name))
+            for change in changes.values():
+                change.finish()
+            connection.execute("COMMIT")
+            return removed
 
     def set_properties(self, name: TopicName, properties: Mapping[str, str]) -> TopicRecord:
         """Replace the properties of a topic, named by its own name or by one of its partitions.
@@ -302,6 +302,25 @@ def _listed_as(connection: sqlite3.Connection, name: TopicName) -> TopicRecord |
     base, index = split_local_name(name.local)
     record = _read(connection, TopicName(name.domain, name.namespace, base))
     return record if record is not None and index in record.listed else None
+
+
+def _delete(connection: sqlite3.Connection, change: NamespaceChange, name: TopicName) -> TopicRecord:
+    before = _listed_as(connection, name) or _read(connection, name)
+    if before is None:
+        raise TopicMissing(f"There is no topic {name} in the catalogue")
+    index = -1 if before.name == name else name.partition
+    left = before.listed.without(Listed.of(index)) if index >= 0 else Listed(plain=False)
+    if left:
+        after = replace(before, listed=left)
+        _update(connection, change, after)
+        change.log(Operation.UPDATE, before, after)
+    else:
+        connection.execute(
+            "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?",
+            (change.id, DOMAINS.index(before.name.domain), before.name.local),
+        )
+        change.log(Operation.DELETE, before, None)
+    return before
 
 
 def _update(connection: sqlite3.Connection, change: NamespaceChange, after: TopicRecord) -> None:

@@ -166,12 +166,12 @@ def create(
 @app.command(epilog=examples("broker-core topics delete persistent://public/default/orders"))
 @command
 def delete(call: Call, topics: TopicsArgument, *, catalog: CatalogOption = None) -> None:
-    """Remove topics with all their partitions or, by the name of a partition, that one."""
+    """Remove topics with all their partitions or, by the name of a partition, that one; all of them or none."""
     names = topic_names(topics)
     with _opened(call, catalog) as opened:
-        for name in names:
-            opened.delete(name)
-            print(f"deleted {name}")
+        opened.delete_all(names)
+    for name in names:
+        print(f"deleted {name}")
 
 
 @app.command(

@@ -118,6 +118,32 @@ def test_deleting_and_creating_changes_the_id(catalog: SqliteCatalog) -> None:
     assert (made.operation, made.topic_id) == (Operation.CREATE, new.topic_id)
 
 
+def test_several_are_deleted_at_once_or_none_is(catalog: SqliteCatalog) -> None:
+    for name in ("a", "b", "c-partition-0", "c-partition-1"):
+        catalog.create(topic(name))
+    other = TopicName.parse("persistent://other/place/x")
+    catalog.create(other)
+    version = catalog.version(NAMESPACE)
+    with pytest.raises(TopicMissing, match=r"no topic .*/absent"):
+        catalog.delete_all([topic("a"), other, topic("absent")])
+    with pytest.raises(TopicMissing):
+        catalog.delete_all([topic("a"), topic("a")])
+    assert catalog.topic(topic("a")) is not None
+    assert catalog.topic(other) is not None
+    assert catalog.version(NAMESPACE) == version
+
+    removed = catalog.delete_all([topic("a"), other, topic("c-partition-1")])
+    assert [str(record.name) for record in removed] == [str(topic("a")), str(other), str(topic("c"))]
+    changes = catalog.changes(NAMESPACE, version)
+    assert isinstance(changes, Changes)
+    assert [(change.version - version.number, change.operation) for change in changes] == [
+        (1, Operation.DELETE),
+        (1, Operation.UPDATE),
+    ]
+    assert catalog.version(other.namespace).number == 2
+    assert catalog.delete_all([]) == []
+
+
 def test_a_partition_is_deleted_alone_and_the_last_one_with_its_topic(catalog: SqliteCatalog) -> None:
     catalog.create(topic("a"), partitions=2)
     catalog.delete(topic("a-partition-1"))

@@ -115,6 +115,7 @@ def test_create_and_delete(cli: Cli) -> None:
     assert shown["properties"] == {"region": "eu", "k": ""}
     assert "is there already" in cli("topics", "create", "persistent://a/b/x").only_error
     assert cli("topics", "delete", "a/b", "x-partition-1").out == "deleted persistent://a/b/x-partition-1\n"
+    assert "no topic persistent://a/b/y" in cli("topics", "delete", "a/b", "x", "y").only_error
     assert cli("topics", "delete", "a/b", "x").code == 0
     assert json.loads(cli("topics", "show", "a/b", "--format", "json").out)["topics"] == 0
     new = cli("topics", "create", "a/b/x").code == 0
