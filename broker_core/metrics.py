@@ -378,7 +378,7 @@ def _plugin_states(plugins: WatchedPlugins) -> Iterator[Metric]:
     yield by_plugin(
         CounterMetricFamily,
         "claim_mismatch",
-        "Answers that claimed to be filtered and were not.",
+        "Answers that claimed to be filtered and were not, or came with a wrong hash.",
         plugins.claim_mismatches(),
     )
 

@@ -60,7 +60,7 @@ def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:
 
 
 def own_hash(result: TopicListingResult, selection: Selection, returned: int) -> str | None:
-    """The lister's hash where it is one of exactly these topics (none collapsed, none hidden)."""
+    """The lister's hash where it should be that of exactly these topics (none collapsed, none hidden)."""
     given = result.topics_hash
     if given is None:
         return None

@@ -268,8 +268,11 @@ class Pipeline:
                 owned = selection.listing.column_bytes
         else:
             selection, returned, owned = await self._build(run, plugin, result)
-        topics_hash = own_hash(result, selection, returned)
-        listed = Listed(lister, selection, False, topics_hash, result.filtered, owned)
+        said = own_hash(result, selection, returned)
+        trusted = plugin is not None and plugin.options.verify_filtered == "never"
+        listed = Listed(lister, selection, False, said if trusted else None, result.filtered, owned)
+        if plugin is not None and not trusted:
+            listed.said_hash = said
         if not result.filtered:
             return listed
         if plugin is None:
@@ -339,6 +342,8 @@ class Pipeline:
                 await held.reserve(listed.owned + selection.heap_bytes)
                 hashed = selection
                 topics_hash = await self._in_thread(lambda _: hashed.topics_hash)
+            if listed.said_hash not in {None, topics_hash} and len(selection) == returned:
+                self.dispatcher.hash_mismatch(listed.lister, returned)
         needed = selection.heap_bytes + listed.owned
         if topics_hash == request.topics_hash:
             held.settle(0, needed)

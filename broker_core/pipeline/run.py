@@ -17,8 +17,9 @@ __all__ = ["Listed", "Run"]
 class Listed:
     """What a lister said, checked: topics, or (``selection`` is ``None``) that the client's hash still holds.
 
-    ``topics_hash`` is known where it is not ``None``, and is that of exactly these topics. ``claimed`` is whether the
-    lister said that it filtered, ``filtered`` whether the core has seen to it.
+    ``topics_hash`` is taken for that of exactly these topics where it is not ``None``; ``said_hash`` is what a plugin
+    says that it is, to be compared with the one that is computed. ``claimed`` is whether the lister said that it
+    filtered, ``filtered`` whether the core has seen to it.
     """
 
     lister: str
@@ -28,6 +29,7 @@ class Listed:
     claimed: bool = False
     #: Bytes of a listing that was built for this request alone; a shared one is charged where it is kept.
     owned: int = 0
+    said_hash: str | None = None
     #: Seconds since this was known to be true, where it is a former answer in place of one that failed.
     stale: float | None = None
 

@@ -125,6 +125,8 @@ class Dispatcher:
         self.has_observers = bool(self._observers)
         self._chains: dict[NamespaceName, _Chain] = {}
         self._claims: dict[str, int] = {}
+        self._false_filters: set[str] = set()  # whose false claims were logged
+        self._wrong_hashes: set[str] = set()
         self._started: list[LoadedPlugin] = []
         #: Those that plugins have offered up to now, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
@@ -229,14 +231,24 @@ class Dispatcher:
 
     def claim_mismatch(self, plugin: str, topics: int) -> None:
         """A plugin said that it had filtered, and ``topics`` of its names do not match: counted, and logged once."""
-        if plugin not in self._claims:
+        if plugin not in self._false_filters:
+            self._false_filters.add(plugin)
             log.warning(
                 "plugin says that it filtered, and did not; the server filters", plugin=plugin, topics=topics
             )
         self._claims[plugin] = self._claims.get(plugin, 0) + 1
 
+    def hash_mismatch(self, plugin: str, topics: int) -> None:
+        """A plugin gave a hash that is not that of its ``topics`` names: counted as a false claim, and logged once."""
+        if plugin not in self._wrong_hashes:
+            log.warning(
+                "plugin gave a wrong topics hash; the server computes it", plugin=plugin, topics=topics
+            )
+            self._wrong_hashes.add(plugin)
+        self._claims[plugin] = self._claims.get(plugin, 0) + 1
+
     def claim_mismatches(self) -> dict[str, int]:
-        """For metrics: how often each plugin said that it had filtered, and had not."""
+        """For metrics: how often each plugin said that it had filtered, and had not, or gave a wrong hash."""
         return dict(self._claims)
 
     async def startup(self, handle: Callable[[str], object] = lambda _: None) -> None:

@@ -29,6 +29,10 @@ def _patterns(value: object) -> object:
     """Namespaces as a list, or separated by commas as in a variable of the environment."""
     patterns = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
     if isinstance(patterns, list | tuple):
+        if not patterns:
+            raise ValueError(
+                "names no namespace, so that the plugin would never be asked: leave it out of plugins.enabled"
+            )
         for pattern in patterns:
             if not isinstance(pattern, str) or not _NAMESPACES.fullmatch(pattern):
                 raise ValueError(

@@ -15,6 +15,9 @@ __all__ = ["LOOKUP_COMMANDS", "Lookups", "Partitions", "StandaloneLookups"]
 #: The commands that :class:`Lookups` answers.
 LOOKUP_COMMANDS = frozenset({BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA})
 
+#: The field of the answer is unsigned, but Java and Go read it into a signed int.
+_MOST_PARTITIONS = 2**31 - 1
+
 
 class Lookups(Protocol):
     """Answers PARTITIONED_METADATA, LOOKUP and GET_SCHEMA."""
@@ -62,6 +65,12 @@ class StandaloneLookups:
             if not question.metadata_auto_creation_enabled:
                 return commands.refuse(command, ServerError.TopicNotFound, f"Topic {topic} does not exist")
             partitions = 0  # what a broker that may create it would answer
+        if partitions > _MOST_PARTITIONS:
+            return commands.refuse(
+                command,
+                ServerError.MetadataError,
+                f"Topic {topic} has a partition of index {partitions - 1}: clients count {_MOST_PARTITIONS} at most",
+            )
         return commands.partitioned_metadata_response(question.request_id, partitions)
 
 

@@ -55,6 +55,19 @@ async def test_partitions_come_from_the_catalogue(topic: str, auto_create: bool,
     assert topics.asked == [topic]
 
 
+async def test_more_partitions_than_clients_can_count_are_refused() -> None:
+    """Java reads the number into a signed int: 2^31 partitions would be a negative number of them."""
+    topics = Topics(most=2**31 - 1, more=2**31, absurd=2**40)
+    found = (await answer(topics, commands.partitioned_metadata(7, "t/n/most"))).partitionMetadataResponse
+    assert found.partitions == 2**31 - 1
+    for name in ("more", "absurd"):
+        found = (
+            await answer(topics, commands.partitioned_metadata(7, f"t/n/{name}"))
+        ).partitionMetadataResponse
+        assert (found.response, found.error) == (found.Failed, ServerError.MetadataError)
+        assert "clients count 2147483647 at most" in found.message
+
+
 async def test_a_topic_that_is_not_there_is_not_found_where_it_must_not_be_made() -> None:
     found = (
         await answer(Topics(), commands.partitioned_metadata(7, "persistent://t/n/x", auto_create=False))

@@ -480,11 +480,33 @@ OWN = "0badc0de"  # a hash that only the plugin could have made
         ([A, "persistent://t/n/__change_events"], None, False),
     ],
 )
-async def test_a_plugins_hash_is_used_where_nothing_is_removed_after_it(
+async def test_a_plugins_hash_is_sent_where_it_is_believed_and_nothing_is_removed_after_it(
     given: list[str], pattern: str | None, used: bool
 ) -> None:
-    answer = await asked({"p": answering(success(given, topics_hash=OWN))}, pattern=pattern)
+    plugin, tables = {"p": answering(success(given, topics_hash=OWN))}, {"p": {"verify_filtered": "never"}}
+    answer = await asked(plugin, tables=tables, pattern=pattern)
     assert answer.topics_hash == (OWN if used else topics_hash(answer.topics))
+
+    def counted(s: Serving) -> None:
+        assert s.dispatcher.claim_mismatches() == ({"p": 1} if used else {})
+
+    answer = await asked(plugin, pattern=pattern, then=counted)
+    assert answer.topics_hash == topics_hash(answer.topics)
+
+
+async def test_a_wrong_hash_is_never_sent_and_logged_once() -> None:
+    plugin = {"p": answering(success([A, B], topics_hash=OWN))}
+    async with serving(MemoryLister(STORED), plugin) as s, await s.client() as client:
+        for _ in range(3):
+            assert (await client.ask(NAMESPACE)).topics_hash == topics_hash([A, B])
+        assert s.dispatcher.claim_mismatches() == {"p": 3}
+        assert [event["event"] for event in s.logs if event.get("plugin") == "p"] == [
+            "plugin gave a wrong topics hash; the server computes it"
+        ]
+    right = {"p": answering(success([A, B], topics_hash=topics_hash([A, B])))}
+    async with serving(MemoryLister(STORED), right) as s, await s.client() as client:
+        assert (await client.ask(NAMESPACE)).topics_hash == topics_hash([A, B])
+        assert not s.dispatcher.claim_mismatches()
 
 
 async def test_a_hash_that_is_none_is_an_error() -> None:
@@ -501,7 +523,7 @@ async def test_the_clients_hash_still_holds() -> None:
         )
         assert (topics(answer), answer.changed, answer.filtered) == ([], False, pattern is not None)
     answer = await asked({"p": answering(success([A], topics_hash=OWN))}, topics_hash=OWN)
-    assert not answer.changed
+    assert answer.changed
 
 
 async def test_unchanged_is_legal_with_the_hash_of_the_request() -> None:
