@@ -18,5 +18,5 @@ def test_a_refused_file_is_named_with_the_reason() -> None:
 
 
 def test_an_error_survives_the_way_out_of_a_worker() -> None:
-    again = pickle.loads(pickle.dumps(InvalidGeneration("f", "r")))  # noqa: S301 (our own)
+    again = pickle.loads(pickle.dumps(InvalidGeneration("f", "r")))
     assert (again.file, again.reason, str(again)) == ("f", "r", "f: r")

@@ -47,6 +47,8 @@ def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run
     """
     if keep < 1:
         raise ValueError("at least one generation is kept")
+    if not any(True for folder in _FOLDERS for _ in store.list(folder)):
+        return Collected((), (), dry_run)  # nothing is there, and nothing shall be made
     own = make_mark(store, "gc")
     try:
         found = marks(store)

@@ -41,12 +41,13 @@ __all__ = [
     "history",
     "make_mark",
     "marks",
+    "previous",
     "use",
 ]
 
 #: How long a build may take: its mark and its files are kept from ``gc`` for so long.
 GRACE: Final = timedelta(hours=24)
-#: The same for a ``gc``, which stops by itself in half that time: one that was killed must not keep builds off for long.
+#: The same for a ``gc``, which stops by itself in half of it: one that was killed must not keep builds off for long.
 GC_GRACE: Final = timedelta(minutes=20)
 POINTERS: Final = "pointers"
 MARKS: Final = "marks"
@@ -123,10 +124,21 @@ def find(store: Store, start: str) -> str:
     return found[0]
 
 
+def previous(store: Store) -> str:
+    """The generation that was served before the current one. Raises :exc:`NoSuchGeneration` without one."""
+    served: str | None = None
+    for pointer in history(store):
+        if served is not None and pointer.generation != served:
+            return pointer.generation
+        served = pointer.generation
+    raise NoSuchGeneration(f"{store.uri}: no other generation was served before")
+
+
 def use(store: Store, start: str) -> Published:
     """Serve the generation that begins with ``start`` from now on: the way back to an older one."""
+    generation = find(store, start)
     with begin_build(store) as build:
-        return build.publish(read_manifest(store, find(store, start)))
+        return build.publish(read_manifest(store, generation))
 
 
 @dataclass(frozen=True, slots=True)

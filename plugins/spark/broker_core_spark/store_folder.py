@@ -5,6 +5,7 @@ A link to a name that is taken fails, for any number of writers and over NFS too
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -49,7 +50,8 @@ class FolderStore:
             self._checked = False
             raise
         finally:
-            (self._root / path).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # one that stays is no reason to hide why it was made
+                (self._root / path).unlink(missing_ok=True)
 
     def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
         if not self._checked:

@@ -45,24 +45,7 @@ def build_generation(
     """
     questions = list(questions)
     required = required_selectors(questions)
-    entries: list[SegmentEntry] = []
-    writer: SegmentWriter | None = None
-    for namespace, domain, names, cut in _pieces(catalogue, segment_bytes):
-        if writer is not None and cut:
-            entries.append(_put(store, writer))
-            writer = None
-        if writer is None:
-            writer = SegmentWriter()
-        selectors = required.get((namespace, domain), ())
-        writer.add_run(
-            namespace,
-            domain,
-            names,
-            selectors,
-            matches_of(namespace, domain, names, selectors, properties or {}),
-        )
-    if writer is not None:
-        entries.append(_put(store, writer))
+    entries = list(_segments(store, catalogue, required, properties or {}, segment_bytes))
     return seal(
         store,
         catalogue_id=catalogue_id,
@@ -73,6 +56,29 @@ def build_generation(
         static=versions is None,
         segment_bytes=segment_bytes,
     )
+
+
+def _segments(
+    store: Store,
+    catalogue: Catalogue,
+    required: Mapping[tuple[str, str], Sequence[Selector]],
+    properties: Properties,
+    target: int,
+) -> Iterator[SegmentEntry]:
+    """Write one segment after the other."""
+    writer = SegmentWriter()
+    try:
+        for namespace, domain, names, cut in _pieces(catalogue, target):
+            if cut and writer.names:
+                yield _put(store, writer)
+                writer = SegmentWriter()
+            selectors = required.get((namespace, domain), ())
+            matches = matches_of(namespace, domain, names, selectors, properties)
+            writer.add_run(namespace, domain, names, selectors, matches)
+        if writer.names:
+            yield _put(store, writer)
+    finally:
+        writer.close()
 
 
 def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[str, str, pa.LargeStringArray, bool]]:

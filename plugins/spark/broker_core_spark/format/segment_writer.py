@@ -148,8 +148,13 @@ class SegmentWriter:
         entry = SegmentEntry(name, self._size, self._first_local, tuple(self._runs))
         return SegmentFile(entry, self._file, tuple(self._tallies))  # type: ignore[arg-type]  # a spooled file is one, but not by its type
 
+    @property
+    def names(self) -> int:
+        """The names in it so far."""
+        return sum(run[2] for run in self._runs)
+
     def close(self) -> None:
-        """Throw away what was written, where it is not to be finished."""
+        """Throw away what was written, where it is not to be finished; a finished file is closed too."""
         self._file.close()
 
     def _check_run(self, namespace: str, domain: str, names: pa.LargeStringArray) -> None:

@@ -1,0 +1,52 @@
+"""``broker-core spark gc``: remove what no generation needs that is kept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from broker_core.quantities import parse_duration
+from broker_core_spark.commands.store_option import StoreOption, chosen_store
+
+__all__ = ["gc"]
+
+
+def gc(
+    *,
+    keep: Annotated[
+        int,
+        typer.Option(
+            "--keep", min=1, metavar="N", help="How many generations stay: the last ones published."
+        ),
+    ] = 3,
+    grace: Annotated[
+        str,
+        typer.Option(
+            "--grace",
+            metavar="DURATION",
+            help="How long a build may take: what is younger stays, and a build older than that has died.",
+        ),
+    ] = "24h",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed.", show_default=False)
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Remove old generations, and what failed and killed builds left behind.
+
+    Nothing is removed while a build is under way.
+    """
+    from broker_core_spark.garbage import collect
+
+    try:
+        longest = timedelta(seconds=parse_duration(grace))
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(str(error), param_hint="--grace") from None
+    done = collect(chosen_store(store), keep=keep, grace=longest, dry_run=dry_run)
+    for file in done.removed:
+        typer.echo(f"{file.size:>14,}  {file.path}")
+    what = "would be removed" if dry_run else "removed"
+    kept = ", ".join(generation[:12] for generation in done.kept) or "none"
+    typer.echo(f"{len(done.removed)} files of {done.removed_bytes:,} bytes {what}; generations kept: {kept}")

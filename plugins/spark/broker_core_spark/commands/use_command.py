@@ -1,0 +1,37 @@
+"""``broker-core spark use``: serve another generation from now on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from broker_core_spark.commands.store_option import StoreOption, chosen_store
+
+__all__ = ["use"]
+
+
+def use(
+    generation: Annotated[
+        str,
+        typer.Argument(
+            metavar="GENERATION",
+            help="The first digits of a generation, or - for the one that was served before.",
+            show_default=False,
+        ),
+    ],
+    *,
+    store: StoreOption = None,
+) -> None:
+    """Serve GENERATION from now on, as long as nothing newer is published: the way back to an older one.
+
+    Brokers see it when they look next (plugins.spark.refresh), and check it wholly before they serve it.
+    """
+    from broker_core_spark.generations import current, previous, use
+
+    chosen = chosen_store(store)
+    before = current(chosen)
+    wanted = previous(chosen) if generation == "-" else generation
+    published = use(chosen, wanted)
+    was = "" if before is None else f" (it was {before.generation[:12]})"
+    typer.echo(f"{published.generation[:12]} is served from now on{was}")

@@ -1,0 +1,63 @@
+"""``gc`` says what it removed, and a dry run what it would."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from broker_core.names import Mode
+from broker_core_spark.commands.gc_command import gc
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.format.build import build_generation
+from broker_core_spark.format.question import Question
+from broker_core_spark.generations import begin_build, make_mark
+from broker_core_spark.store import open_store
+
+app = typer.Typer()
+app.command()(gc)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """A store with three generations."""
+    store = open_store(str(tmp_path))
+    for name in "abc":
+        with begin_build(store) as build:
+            questions = [Question.of("t/n", Mode.ALL, None)]
+            build.publish(
+                build_generation(store, {"t/n": {"persistent": [name]}}, questions, catalogue_id="c")
+            )
+    return str(tmp_path)
+
+
+def test_old_generations_go(folder: str) -> None:
+    said = []
+    for options in (["--dry-run"], [], []):
+        ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder, *options])
+        assert ran.exit_code == 0, ran.output
+        said.append(ran.stdout)
+    dry, wet, again = said
+    assert "  segments/" in dry
+    assert "bytes would be removed; generations kept: " in dry
+    assert dry.replace("would be removed", "removed") == wet
+    assert again.startswith("0 files of 0 bytes removed")
+
+
+def test_without_options_nothing_young_goes(folder: str) -> None:
+    ran = CliRunner().invoke(app, ["--store", folder])
+    assert ran.stdout.startswith("0 files")
+
+
+def test_a_duration_that_is_none_is_said(folder: str) -> None:
+    ran = CliRunner().invoke(app, ["--grace", "soon", "--store", folder])
+    assert ran.exit_code == 2
+    assert "--grace" in ran.output
+
+
+def test_a_build_under_way_is_said(folder: str) -> None:
+    make_mark(open_store(folder), "build")
+    ran = CliRunner().invoke(app, ["--store", folder])
+    assert isinstance(ran.exception, StoreFailed)

@@ -1,0 +1,105 @@
+"""A manifest has one form, and whatever has another is refused with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.question import canonical_json
+
+DIGEST = "ab" * 32
+
+
+def manifest() -> Manifest:
+    segments = (
+        SegmentEntry(
+            f"segments/{DIGEST}.seg", 100, "a", (("t/m", "persistent", 2), ("t/n", "non-persistent", 3))
+        ),
+        SegmentEntry(f"segments/{'cd' * 32}.seg", 100, "b", (("t/n", "non-persistent", 4),)),
+    )
+    questions = FileEntry(f"questions/{DIGEST}.jsonl", 10)
+    versions = {"t/n": 7, "t/m": 0, "t/empty": 1}
+    return Manifest("id", False, ("k", "l"), 8, versions, 5, questions, segments)
+
+
+def test_a_manifest_is_read_as_it_was_written() -> None:
+    made = manifest()
+    again = Manifest.parse(made.data, manifest_name(made.id))
+    assert again == made
+    assert again.id == made.id
+    assert len(made.id) == 64
+    assert made.topics == 9
+    assert made.counts() == {("t/m", "persistent"): 2, ("t/n", "non-persistent"): 7}
+    assert [file.sha256 for file in made.files] == [DIGEST, DIGEST, "cd" * 32]
+
+
+def test_the_order_of_namespaces_makes_no_difference() -> None:
+    made = manifest()
+    turned = Manifest(
+        "id",
+        False,
+        ("k", "l"),
+        8,
+        dict(reversed(list(made.namespaces.items()))),
+        5,
+        made.questions,
+        made.segments,
+    )
+    assert turned.data == made.data
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda record: record.update(format="other"), "no manifest"),
+        (lambda record: record.update(version=2), "format version 2: only 1"),
+        (lambda record: record.update(version="1" * 100), "format version"),
+        (lambda record: record.update(more=1), "canonical"),
+        (lambda record: record.pop("segments"), "a part"),
+        (lambda record: record.update(segments=None), "a part"),
+        (lambda record: record["segments"].reverse(), "not in order"),
+        (lambda record: record["segments"].append(record["segments"][0]), "not in order"),
+        (lambda record: record["segments"][0].update(name="../../etc/passwd"), "no file of a generation"),
+        (lambda record: record["segments"][0].update(size=-1), "a part"),
+        (lambda record: record["segments"][0].update(size=1e3), "a part"),
+        (lambda record: record["segments"][0].update(runs=[]), "without names"),
+        (
+            lambda record: record["segments"][0].update(runs=[["t/l", "persistent", 1]]),
+            "none of its namespaces",
+        ),
+        (lambda record: record["segments"][0].update(runs=[["t/n", "other", 1]]), "no domain"),
+        (lambda record: record["segments"][0].update(runs=[["t/n", "persistent", 0]]), "a part"),
+        (lambda record: record["segments"][0].update(first_local=1), "no string"),
+        (lambda record: record["namespaces"].update({"x": 1}), "Invalid namespace"),
+        (lambda record: record["namespaces"].update({"t/n": -1}), "a part"),
+        (lambda record: record["namespaces"].update({"t/n": None}), "static"),
+        (lambda record: record["catalogue"].update(static=True), "static"),
+        (lambda record: record["catalogue"].update(static=1), "neither true nor false"),
+        (lambda record: record.update(catalogue=[]), "a part"),
+        (lambda record: record.update(property_keys=["l", "k"]), "sorted"),
+        (lambda record: record.update(segment_bytes=0), "a part"),
+        (lambda record: record["questions"].update(name="segments/x"), "no file of a generation"),
+    ],
+)
+def test_what_is_no_manifest_is_refused(change: Callable[[dict[str, Any]], object], reason: str) -> None:
+    record = json.loads(manifest().data)
+    change(record)
+    with pytest.raises(InvalidGeneration, match=reason) as caught:
+        Manifest.parse(canonical_json(record) + b"\n", "manifests/x.json")
+    assert caught.value.file == "manifests/x.json"
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"1", b"\xff", b"[" * 100_000, b'{"format": NaN}'])
+def test_what_is_no_json_is_refused(data: bytes) -> None:
+    with pytest.raises(InvalidGeneration, match=r"no JSON|no manifest"):
+        Manifest.parse(data, "manifests/x.json")
+
+
+def test_spaces_are_refused() -> None:
+    with pytest.raises(InvalidGeneration, match="canonical"):
+        Manifest.parse(manifest().data + b"\n", "manifests/x.json")

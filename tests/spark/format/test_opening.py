@@ -1,0 +1,192 @@
+"""Files of a generation are checked wholly before anything is answered from them; each is named when it is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
+from broker_core_spark.format.build import build_generation
+from broker_core_spark.format.generation import Generation, read_manifest
+from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.opening import Checks, open_files, read_questions
+from broker_core_spark.format.question import Question, Selector
+from broker_core_spark.format.sealing import seal
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter, visible_names
+from broker_core_spark.store import Store, open_store
+from tests.support.generations import CATALOGUE, QUESTIONS, memory
+
+ASKED = Selector("t/n/a.*")
+
+
+def segment(
+    store: Store, names: list[str], asked: Iterable[Selector] = (ASKED,), picked: Matches | None = None
+) -> SegmentEntry:
+    """A segment in the store: names of t/n, and what :data:`ASKED` picks (all that begin with an a)."""
+    column = visible_names("t/n", "persistent", names)
+    rows = np.flatnonzero([name.startswith("a") for name in column.to_pylist()]) if picked is None else picked
+    asked = list(asked)
+    writer = SegmentWriter()
+    writer.add_run("t/n", "persistent", column, asked, [(ASKED, rows)] if ASKED in asked else [])
+    made = writer.finish()
+    with made.file as file:
+        store.put_new(made.name, file)
+    return made.entry
+
+
+def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASKED.pattern) -> Generation:
+    questions = [Question.of("t/n", Mode.PERSISTENT, pattern)]
+    made = seal(store, catalogue_id="c", versions={"t/n": 1}, segments=segments, questions=questions)
+    return Generation.open(store, made.id, checks=Checks(seed=1))
+
+
+def test_segments_that_fit_are_opened() -> None:
+    store = memory()
+    generation = opened(store, [segment(store, ["a1", "a2"]), segment(store, ["b1", "c1"])])
+    answer = generation.lookup(Question.of("t/n", Mode.PERSISTENT, ASKED.pattern))
+    assert answer is not None
+    assert answer.selection.names.to_pylist() == ["persistent://t/n/a1", "persistent://t/n/a2"]
+
+
+def test_segments_that_overlap_are_refused() -> None:
+    store = memory()
+    with pytest.raises(InvalidGeneration, match="not behind those before"):
+        opened(store, [segment(store, ["a1", "c1"]), segment(store, ["b1", "d1"])])
+
+
+def test_a_segment_that_was_asked_something_else_is_refused() -> None:
+    for asked in ((), (ASKED, Selector("t/n/b.*"))):
+        store = memory()
+        with pytest.raises(InvalidGeneration, match="asked other patterns"):
+            opened(store, [segment(store, ["a1"], asked)])
+    store = memory()
+    with pytest.raises(InvalidGeneration, match="asked other patterns"):
+        opened(store, [segment(store, ["a1"])], "t/n/b.*")
+
+
+def test_postings_that_the_pattern_does_not_pick_are_refused() -> None:
+    store = memory()
+    with pytest.raises(InvalidGeneration, match="does not match it"):
+        opened(store, [segment(store, ["a1", "b1"], picked=(1, 2))])
+
+
+def test_runs_other_than_the_manifest_s_are_refused() -> None:
+    store = memory()
+    made = segment(store, ["a1", "b1"])
+    for runs in (
+        (("t/n", "persistent", 3),),
+        (("t/n", "persistent", 2), ("t/n-1", "persistent", 1)),
+    ):
+        entry = SegmentEntry(made.name, made.size, made.first_local, runs)
+        manifest = seal(
+            store,
+            catalogue_id="c",
+            versions={"t/n": 1, "t/n-1": 1},
+            segments=[entry],
+            questions=[Question.of("t/n", Mode.PERSISTENT, ASKED.pattern)],
+        )
+        with pytest.raises(InvalidGeneration, match="runs") as caught:
+            Generation.open(store, manifest.id)
+        assert caught.value.file == made.name
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def made(folder: Path) -> Manifest:
+    return build_generation(
+        open_store(str(folder)), CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=2048
+    )
+
+
+def damage(path: Path, content: bytes) -> None:
+    path.chmod(0o644)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["manifest", "questions", "segment"])
+@pytest.mark.parametrize("how", ["flipped", "truncated", "longer", "empty", "foreign", "swapped", "gone"])
+def test_a_damaged_file_is_refused_by_its_name(folder: Path, made: Manifest, kind: str, how: str) -> None:
+    names = {
+        "manifest": manifest_name(made.id),
+        "questions": made.questions.name,
+        "segment": made.segments[-1].name,
+    }
+    path = folder / names[kind]
+    content = path.read_bytes()
+    middle = len(content) // 2
+    contents = {
+        "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "truncated": content[:-1],
+        "longer": content + b"\0",
+        "empty": b"",
+        "foreign": b"PAR1" + content[4:],
+        "swapped": (folder / made.segments[0].name).read_bytes(),
+    }
+    if how == "gone":
+        path.unlink()
+    else:
+        damage(path, contents[how])
+    with pytest.raises((InvalidGeneration, NoSuchGeneration, StoreFailed)) as caught:
+        Generation.open(open_store(str(folder)), made.id)
+    assert (
+        made.id[:12] in str(caught.value)
+        if how == "gone" and kind == "manifest"
+        else names[kind] in str(caught.value)
+    )
+
+
+def test_a_generation_of_a_newer_version_is_refused(folder: Path, made: Manifest) -> None:
+    newer = made.data.replace(b'"version":1', b'"version":2')
+    name = hashlib.sha256(newer).hexdigest()
+    (folder / manifest_name(name)).write_bytes(newer)
+    with pytest.raises(InvalidGeneration, match="format version 2"):
+        read_manifest(open_store(str(folder)), name)
+
+
+def test_a_file_that_changes_after_opening_changes_nothing(folder: Path, made: Manifest) -> None:
+    generation = Generation.open(open_store(str(folder)), made.id)
+    bodies = [
+        bytes(answer.selection.body()) for answer in map(generation.lookup, QUESTIONS) if answer is not None
+    ]
+    for entry in made.files:
+        damage(folder / entry.name, b"")
+    again = [
+        bytes(answer.selection.body()) for answer in map(generation.lookup, QUESTIONS) if answer is not None
+    ]
+    assert again == bodies
+    assert len(bodies) == len(QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("lines", "wrong"),
+    [
+        (b"", "0 questions where 1"),
+        (b"x\n", "at byte 0"),
+        (Question.of("t/n", Mode.ALL, "a").line, "not sorted"),
+        (b"".join(Question.of("t/n", Mode.ALL, one).line + b"\n" for one in "ba"), "not sorted"),
+        (Question.of("t/x", Mode.ALL, "a").line + b"\n", "no version"),
+        (Question.of("t/n", Mode.ALL, "a", {"k": "v"}).line + b"\n", "properties"),
+    ],
+)
+def test_a_questions_file_that_is_none_is_refused(lines: bytes, wrong: str) -> None:
+    entry = FileEntry(f"questions/{'0' * 64}.jsonl", len(lines))
+    manifest = Manifest("c", False, (), 8, {"t/n": 1}, 1, entry, ())
+    with pytest.raises(InvalidGeneration, match=wrong) as caught:
+        read_questions(lines, manifest)
+    assert caught.value.file == entry.name
+
+
+def test_without_room_for_the_private_copy_the_folder_is_named(
+    made: Manifest, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(StoreFailed, match="no private copy"):
+        open_files(open_store(str(folder)), made, str(tmp_path / "nothing"), Checks())
