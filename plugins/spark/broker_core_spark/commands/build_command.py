@@ -43,7 +43,8 @@ def run(
         typer.Option(
             "--patterns",
             metavar="SOURCE",
-            help="The questions: JSON lines, .toml, .parquet or table:NAME, with namespace, mode, pattern and properties.",
+            help="The questions, each with namespace, mode, pattern and properties: JSON lines, .toml, .parquet or "
+            "table:NAME.",
             show_default=False,
         ),
     ],

@@ -1,0 +1,212 @@
+"""The whole batch: the same bytes for any number of partitions, what is refused, properties, skew, recorded answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import Mode, TopicName
+from broker_core.topics_hash import topics_hash
+from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
+from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.format.generation import Generation
+from broker_core_spark.format.question import Question
+from broker_core_spark.generations import current, history
+from broker_core_spark.store import open_store
+from tests.support.spark_catalogues import (
+    expected_generation,
+    fill,
+    generation_files,
+    questions_about,
+    write_patterns,
+)
+from tests.support.vectors import pattern_vectors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEGMENT_BYTES = 32 * 1024
+KEYS = ("region",)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A catalogue of 12,000 names, 90 % of them in one namespace, and patterns."""
+    folder = tmp_path_factory.mktemp("inputs")
+    large: list[Any] = [
+        {"name": f"{word}-{number}", "properties": {"region": ("eu", "us")[number % 2], "other": str(number)}}
+        for number in range(3600)
+        for word in ("orders", "users")
+    ]
+    large += [f"non-persistent://public/large/orders-{number}" for number in range(3000)]
+    large += [{"name": "split", "partitions": 600}, "\ue000-33", "😀-33", "line\nbreak-1", "__change_events"]
+    small = {f"tiny/ns-{number}": [f"orders-{place}" for place in range(12)] for number in range(60)}
+    fill(folder / "catalogue.sqlite", {"public/large": large, **small, "empty/one": ["gone"]})
+    with SqliteCatalog(folder / "catalogue.sqlite", create=False) as catalog:
+        catalog.delete(TopicName.parse("persistent://empty/one/gone"))
+    rows = questions_about("public/large") + questions_about("tiny/ns-7") + questions_about("empty/one")
+    rows += [
+        {"namespace": "public/large", "pattern": ".*-33.*", "properties": {"region": region, "who": "me"}}
+        for region in ("eu", "us", "mars")
+    ]
+    rows += [{"namespace": "public/large", "pattern": f".*-{number}[05].*"} for number in range(40)]
+    rows += [{"namespace": "no/where", "pattern": "x", "count": 7, "error": 0, "seconds": 0.5}]
+    return folder / "catalogue.sqlite", write_patterns(folder / "patterns.jsonl", rows)
+
+
+def run(spark: SparkSession, inputs: tuple[Path, Path], store: Path, **more: Any) -> BuildResult:
+    options: dict[str, Any] = {"property_keys": KEYS, "segment_bytes": SEGMENT_BYTES, **more}
+    return build(spark, catalogue=str(inputs[0]), patterns=str(inputs[1]), store=str(store), **options)
+
+
+@pytest.fixture(scope="module")
+def expected(inputs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("expected")
+    manifest = expected_generation(*inputs, folder, property_keys=KEYS, segment_bytes=SEGMENT_BYTES)
+    assert len(manifest.segments) > 10
+    return generation_files(folder, manifest)
+
+
+@pytest.mark.parametrize("partitions", [2, 7, 31])
+def test_the_bytes_are_the_same_for_any_number_of_partitions(
+    spark: SparkSession,
+    inputs: tuple[Path, Path],
+    expected: dict[str, bytes],
+    tmp_path: Path,
+    partitions: int,
+) -> None:
+    result = run(spark, inputs, tmp_path / "store", partitions=partitions)
+    assert result.tasks == min(partitions, result.tasks)
+    assert generation_files(tmp_path / "store", result.manifest) == expected
+    published = current(open_store(str(tmp_path / "store")))
+    assert published is not None
+    assert published.generation == result.generation
+    assert not list((tmp_path / "store" / "temporary").iterdir())  # nothing staged is left behind
+    # One namespace has nine of ten names: no task has most of the segments.
+    if partitions == 7:
+        assert result.tasks == 7
+
+
+def test_counts_and_hashes_are_those_of_the_names(
+    spark: SparkSession, inputs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    report, table = tmp_path / "report.html", tmp_path / "totals.parquet"
+    result = run(spark, inputs, tmp_path / "store", report=report, export_parquet=str(table))
+    generation = open_generation(tmp_path / "store", result)
+    for total in result.totals:
+        answer = generation.lookup(total.question)
+        assert answer is not None
+        names = answer.selection.names.to_pylist()
+        assert (total.count, total.topics_hash) == (len(names), topics_hash(names)), total
+    assert {question.namespace for question in result.left_out} == {"no/where"}
+    assert {one.pattern for one in result.refused} == {"(?=ahead)"}
+    assert result.system_topics == 1
+    assert result.manifest.namespaces["empty/one"] == 2
+    record = json.loads(json.dumps(result.record()))
+    assert record["topics"] == result.manifest.topics
+    assert record["refused"] == len(result.refused) == 9
+    rows = pq.read_table(table).to_pylist()
+    assert [row["hash"] for row in rows] == [total.topics_hash for total in result.totals]
+    assert next(row["version"] for row in rows if row["namespace"] == "empty/one") == 2
+    assert "(?=ahead)" in report.read_text(encoding="utf-8")
+
+
+def open_generation(store: Path, result: BuildResult) -> Generation:
+    return Generation.open(open_store(str(store)), result.generation)
+
+
+def test_recorded_answers_of_a_real_broker(spark: SparkSession, tmp_path: Path) -> None:
+    vectors = pattern_vectors()
+    namespace = vectors["namespace"]
+    cases = [case for case in vectors["cases"] if case["re2"] and case["outcome"] == "listing"]
+    assert len(cases) > 150
+    fill(tmp_path / "catalogue.sqlite", {namespace: vectors["stored_names"]})
+    rows = [
+        {"namespace": namespace, "mode": case["mode"], "pattern": case["topics_pattern"]}
+        for case in vectors["cases"]
+    ]
+    patterns = write_patterns(tmp_path / "patterns.jsonl", rows)
+    result = run(spark, (tmp_path / "catalogue.sqlite", patterns), tmp_path / "store", segment_bytes=256)
+    differences = []
+    generation = open_generation(tmp_path / "store", result)
+    for case in cases:
+        question = Question.of(namespace, Mode[case["mode"]], case["topics_pattern"])
+        answer = generation.lookup(question)
+        wanted = sorted(f"persistent://{namespace}/{name}" for name in case["topics"])
+        got = None if answer is None else sorted(answer.selection.names.to_pylist())
+        if "\\C" in (case["topics_pattern"] or ""):
+            assert answer is None
+        elif answer is None or got != wanted or answer.topics_hash != case["topics_hash"]:
+            differences.append((case["topics_pattern"], case["mode"]))
+    assert differences == []
+
+
+def test_a_second_build_of_the_same_writes_nothing_new(
+    spark: SparkSession, inputs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    first = run(spark, inputs, tmp_path / "store")
+    again = run(spark, inputs, tmp_path / "store")
+    assert (again.generation, again.segments_written) == (first.generation, 0)
+    assert [published.number for published in history(open_store(str(tmp_path / "store")))] == [2, 1]
+
+
+def test_a_failed_build_leaves_what_is_published(
+    spark: SparkSession, inputs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    first = run(spark, inputs, tmp_path / "store")
+    names = tmp_path / "names.txt"
+    names.write_text("good\nbad/name\n", encoding="utf-8")
+    with pytest.raises(InvalidCatalogue, match="line 2"):
+        build(
+            spark,
+            catalogue=str(names),
+            patterns=str(inputs[1]),
+            store=str(tmp_path / "store"),
+            namespace="public/large",
+        )
+    with pytest.raises(BatchError, match="at least 1"):
+        run(spark, inputs, tmp_path / "store", partitions=0)
+    (published,) = history(open_store(str(tmp_path / "store")))
+    assert published.generation == first.generation
+    assert not list((tmp_path / "store" / "temporary").iterdir())
+    assert not list((tmp_path / "store" / "marks").iterdir())
+
+
+def test_a_file_of_names_is_a_static_catalogue(spark: SparkSession, tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("b\na\nb\n", encoding="utf-8")
+    patterns = write_patterns(
+        tmp_path / "patterns.jsonl", [{"namespace": "public/default", "pattern": ".*a"}]
+    )
+    result = build(
+        spark,
+        catalogue=str(names),
+        patterns=str(patterns),
+        store=str(tmp_path / "store"),
+        namespace="public/default",
+    )
+    assert result.manifest.static
+    assert result.manifest.namespaces == {"public/default": None}
+    assert (result.manifest.topics, result.totals[0].count) == (2, 1)
+
+
+def test_a_catalogue_without_topics(spark: SparkSession, tmp_path: Path) -> None:
+    fill(tmp_path / "catalogue.sqlite", {"public/default": ["one"]})
+    with SqliteCatalog(tmp_path / "catalogue.sqlite", create=False) as catalog:
+        catalog.delete(TopicName.parse("persistent://public/default/one"))
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "public/default", "pattern": ".*"}])
+    result = run(spark, (tmp_path / "catalogue.sqlite", patterns), tmp_path / "store")
+    assert (result.manifest.topics, result.totals[0].count, result.totals[0].topics_hash) == (
+        0,
+        0,
+        "00000000",
+    )
+    generation = open_generation(tmp_path / "store", result)
+    answer = generation.lookup(result.totals[0].question)
+    assert answer is not None
+    assert answer.count == 0

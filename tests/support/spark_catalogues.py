@@ -1,0 +1,91 @@
+"""Small catalogues and patterns for tests of the batch, and what a generation of them must be."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.names import NamespaceName
+from broker_core_spark.batch.pattern_source import load_questions
+from broker_core_spark.format.build import build_generation
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.store import open_store
+
+__all__ = ["expected_generation", "fill", "generation_files", "questions_about", "write_patterns"]
+
+
+def fill(path: Path, topics: Mapping[str, Iterable[str | Mapping[str, Any]]]) -> None:
+    """Add topics to an embedded catalogue: names, or objects as an import has them."""
+    with SqliteCatalog(path, create=True) as catalog:
+        for namespace, entries in topics.items():
+            lines = [json.dumps({"name": entry} if isinstance(entry, str) else entry) for entry in entries]
+            import_topics(catalog, NamespaceName.parse(namespace), io.BytesIO("\n".join(lines).encode()))
+
+
+def write_patterns(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """A file of JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def questions_about(namespace: str) -> list[dict[str, Any]]:
+    """Questions of every kind and mode, duplicates and one that RE2 refuses among them."""
+    patterns = [
+        None,
+        ".*",
+        f"persistent://{namespace}/orders-.*",
+        f"{namespace}/orders-7",
+        f"{namespace}/(orders|users)-[0-9]*[13579]",
+        ".*-33.*",
+        ".*[02468]",
+        f"^{namespace}/.*\\d$",
+        "(?i).*ORDERS.*5",
+        "nothing",
+        "(?=ahead)",
+    ]
+    modes = ("PERSISTENT", "NON_PERSISTENT", "ALL")
+    return [
+        {"namespace": namespace, "mode": mode, "pattern": pattern} for mode in modes for pattern in patterns
+    ]
+
+
+def expected_generation(
+    catalogue: Path, patterns: Path, folder: Path, *, property_keys: Sequence[str] = (), segment_bytes: int
+) -> Manifest:
+    """The generation by one process that matches pattern by pattern, from an embedded catalogue."""
+    names: dict[str, dict[str, list[str]]] = {}
+    properties: dict[str, Mapping[str, str]] = {}
+    versions: dict[str, int | None] = {}
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        with catalog.reading() as connection:
+            known = [name for (name,) in connection.execute("SELECT name FROM namespaces")]
+        for namespace in known:
+            with catalog.topics(NamespaceName.parse(namespace)) as (version, records):
+                versions[namespace] = version.number
+                domains = names.setdefault(namespace, {})
+                for record in records:
+                    full = [name.split("/", 4)[4] for name in record.names]
+                    domains.setdefault(record.name.domain, []).extend(full)
+                    properties[str(record.name)] = record.properties
+        catalogue_id = catalog.catalog_id
+    asked = load_questions(str(patterns), property_keys=property_keys)
+    return build_generation(
+        open_store(str(folder)),
+        names,
+        [question for question in asked.questions if question.namespace in versions],
+        catalogue_id=catalogue_id,
+        versions=versions,
+        properties=properties,
+        property_keys=property_keys,
+        segment_bytes=segment_bytes,
+    )
+
+
+def generation_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
+    """The bytes of every file of a generation."""
+    names = [*(file.name for file in manifest.files), f"manifests/{manifest.id}.json"]
+    return {name: (folder / name).read_bytes() for name in names}
