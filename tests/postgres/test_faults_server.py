@@ -1,0 +1,198 @@
+"""PostgreSQL down, restarted, hanging, full, failing over: an error that says so, the last answer where that is asked
+for, and the whole listing again as soon as the server is back; never a part of one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+
+from broker_core.client import ServerRefused
+from tests.postgres.fault_setup import LONG, NAMESPACE, TOPICS, fill_topics, is_listed, refused, serving
+from tests.support.eventually import eventually
+from tests.support.ports import free_port
+from tests.support.postgres_server import Database, PostgresServer
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[Database]:
+    """A database on a server that these tests stop, kill and fill."""
+    with PostgresServer() as server:
+        database = server.create_database()
+        fill_topics(database)
+        yield database
+
+
+async def test_a_server_that_is_down_at_the_start_is_found_when_it_comes(fragile: Database) -> None:
+    await asyncio.to_thread(fragile.server.stop)
+    try:
+        async with serving(fragile.dsn) as broker:
+            await refused(broker, "PostgreSQL cannot be reached")
+            assert broker.metric("pool_up", pool="primary") == 0
+            assert broker.metric("listen_connected") == 0
+            assert broker.metric("failures_total", reason="unreachable") == 1
+            await asyncio.to_thread(fragile.server.start)
+            await is_listed(broker)
+            await eventually(lambda: broker.metric("listen_connected") == 1, LONG)
+            assert broker.metric("pool_up", pool="primary") == 1
+    finally:
+        await asyncio.to_thread(fragile.server.start) if not fragile.server.running else None
+
+
+async def test_a_server_that_goes_down_is_an_error_and_is_found_again(fragile: Database) -> None:
+    async with serving(fragile.dsn) as broker:
+        assert sorted(await broker.list()) == TOPICS
+        await asyncio.to_thread(fragile.server.kill)
+        await refused(broker, "PostgreSQL")
+        await asyncio.to_thread(fragile.server.start)
+        await is_listed(broker)
+
+
+async def test_the_next_plugin_or_the_last_answer_stands_in_where_that_is_asked_for(
+    fragile: Database,
+) -> None:
+    async with (
+        serving(fragile.dsn, on_failure="next") as following,
+        serving(fragile.dsn, on_failure="stale", max_stale="1h") as stale,
+    ):
+        for broker in (following, stale):
+            assert sorted(await broker.list()) == TOPICS
+        await following.server.create(f"persistent://{NAMESPACE}/of-the-catalogue")
+        await asyncio.to_thread(fragile.server.stop)
+        try:
+            assert await following.list() == [f"persistent://{NAMESPACE}/of-the-catalogue"]
+            assert sorted(await stale.list()) == TOPICS
+            with pytest.raises(ServerRefused, match="PostgreSQL"):  # another question has no last answer
+                await stale.list("topic-00.")
+        finally:
+            await asyncio.to_thread(fragile.server.start)
+        await is_listed(stale)
+
+
+async def test_an_answer_that_is_too_old_does_not_stand_in(fragile: Database) -> None:
+    async with serving(fragile.dsn, on_failure="stale", max_stale="1ms") as broker:
+        assert sorted(await broker.list()) == TOPICS
+        await asyncio.to_thread(fragile.server.stop)
+        try:
+            await refused(broker, "PostgreSQL")
+        finally:
+            await asyncio.to_thread(fragile.server.start)
+
+
+async def test_a_restart_under_load_gives_whole_listings_and_errors_only(fragile: Database) -> None:
+    async with serving(fragile.dsn, pool_max=4) as broker:
+        outcomes = {"listed": 0, "failed": 0}
+        done = False
+
+        async def ask() -> None:
+            while not done:
+                try:
+                    listed = await broker.list()
+                except ServerRefused:
+                    outcomes["failed"] += 1
+                else:
+                    assert sorted(listed) == TOPICS
+                    outcomes["listed"] += 1
+
+        askers = [asyncio.create_task(ask()) for _ in range(8)]
+        await eventually(lambda: outcomes["listed"] > 20, LONG)
+        await asyncio.to_thread(fragile.server.restart)
+        before = outcomes["listed"]
+        await eventually(lambda: outcomes["listed"] > before + 20, LONG)
+        done = True
+        await asyncio.gather(*askers)
+        assert broker.metric("pool_connections", pool="primary", state="in_use") == 0
+
+
+async def test_a_server_that_hangs_is_an_error_at_the_deadline(fragile: Database) -> None:
+    async with serving(fragile.dsn, deadline="300ms", connect_timeout="300ms") as broker:
+        assert sorted(await broker.list()) == TOPICS
+        fragile.server.pause()
+        try:
+            await refused(broker, "did not answer within 0.3 s|did not answer in time")
+        finally:
+            fragile.server.resume()
+        await is_listed(broker)
+
+
+async def test_a_server_without_a_free_connection_says_so(fragile: Database) -> None:
+    server = fragile.server
+    server.settings.update(
+        {"max_connections": "5", "superuser_reserved_connections": "0", "max_wal_senders": "0"}
+    )
+    await asyncio.to_thread(server.restart)
+    others = [await asyncpg.connect(server.dsn()) for _ in range(5)]
+    try:
+        async with serving(fragile.dsn) as broker:
+            await refused(broker, "no free connection: raise its max_connections, or lower pool_max")
+            await others.pop().close()
+            await is_listed(broker)
+    finally:
+        for other in others:
+            await other.close()
+        for name in ("max_connections", "superuser_reserved_connections", "max_wal_senders"):
+            del server.settings[name]
+        server.settings["max_connections"] = "60"
+        await asyncio.to_thread(server.restart)
+
+
+async def test_the_other_host_takes_over(fragile: Database) -> None:
+    primary = fragile.server
+    standby = await asyncio.to_thread(primary.start_replica)
+    try:
+        hosts = f"127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
+        dsn = f"postgresql://postgres@{hosts}/{fragile.name}"
+        async with serving(dsn) as broker:
+            assert sorted(await broker.list()) == TOPICS
+            await asyncio.to_thread(primary.stop)
+            await refused(broker, "PostgreSQL")  # a standby is not asked: it may not have all
+            await asyncio.to_thread(standby.sql, "SELECT pg_promote()")
+            await is_listed(broker)
+            await eventually(lambda: broker.metric("listen_connected") == 1, LONG)
+            assert broker.service.history.breaks == 1  # another timeline: what was kept is void
+            assert broker.service.connections.primary.host is not None
+            assert broker.service.connections.primary.host.port == standby.port
+    finally:
+        await asyncio.to_thread(standby.close)
+        await asyncio.to_thread(primary.start)
+
+
+async def test_a_replica_answers_while_it_keeps_up_and_never_when_it_does_not() -> None:
+    """A primary, a standby that replays, and a listing that must have what was written before it was asked for."""
+    with PostgresServer() as primary:
+        database = primary.create_database()
+        fill_topics(database)
+        standby = await asyncio.to_thread(primary.start_replica)
+        try:
+            replica = standby.dsn(database.name)
+            async with serving(
+                database.dsn, replicas=[replica, f"postgresql://me@127.0.0.1:{free_port()}/x"]
+            ) as broker:
+                choices = broker.service.connections.choices
+
+                async def used() -> bool:
+                    assert sorted(await broker.list()) == TOPICS
+                    return choices["replica"] > 0
+
+                await eventually(used, LONG)
+                await asyncio.to_thread(standby.sql, "SELECT pg_wal_replay_pause()")
+                name = "persistent://public/default/topic-new"
+                database.sql(
+                    f"INSERT INTO broker_core.topics (namespace, local_name) VALUES ('{NAMESPACE}', 'topic-new')"
+                )
+                for _ in range(4):
+                    assert sorted(await broker.list()) == sorted([*TOPICS, name])
+                assert choices["replica_behind"] > 0
+                assert broker.metric("replica_lag_versions", pool="replica_1") == 1
+                before = choices["replica"]
+                await asyncio.to_thread(standby.sql, "SELECT pg_wal_replay_resume()")
+
+                async def used_again() -> bool:
+                    assert sorted(await broker.list()) == sorted([*TOPICS, name])
+                    return choices["replica"] > before
+
+                await eventually(used_again, LONG)
+        finally:
+            await asyncio.to_thread(standby.close)
