@@ -71,7 +71,7 @@ class BrokerHandle:
 
     @property
     def selecting_keys(self) -> frozenset[str]:
-        """The properties that select topics in the embedded catalogue (``[catalog] property_keys``)."""
+        """The properties that select topics: those of ``[catalog] property_keys`` and of plugins' settings."""
         return self._pipeline.options.selecting_keys
 
     def _holder(self) -> Any:

@@ -7,7 +7,7 @@ operator's list ``[plugins] enabled`` is asked first, and plugins are asked one 
 Which thread calls what. A hook that is ``async def`` runs on the broker's event loop and must not block it. A plain
 function runs in a thread of the plugin's own small pool, several at once, so it may block, and must be thread-safe;
 ``broker_core_settings``, ``broker_core_depends_on`` and ``broker_core_commands`` are called once, before anything
-runs, and must return at once.
+runs, and must return at once; ``broker_core_problems`` is for the command line only.
 """
 
 from __future__ import annotations
@@ -134,3 +134,10 @@ class HookSpecs(Protocol):
     @hookspec
     def broker_core_commands(self, app: typer.Typer) -> None:
         """Add commands to the group ``broker-core NAME`` of the command line."""
+
+    @hookspec
+    def broker_core_problems(self, settings: Any) -> Collection[str] | None:
+        """Say what is wrong with what this plugin works on, a line each; nothing where all is well.
+
+        For ``broker-core plugins``, which calls it in a process of its own and never in a server: it may wait.
+        """

@@ -8,8 +8,10 @@ import typer
 
 from broker_core.cli.call import Call
 from broker_core.cli.examples import examples
+from broker_core.cli.failures import one_line
 
 if TYPE_CHECKING:
+    from broker_core.plugins import LoadedPlugin
     from broker_core.settings import PluginsSettings
 
 __all__ = ["EXAMPLES", "described", "run"]
@@ -55,14 +57,15 @@ def run(
             ),
         )
     if any(plugin["state"] == "error" for plugin in plugins):
-        raise typer.Exit(1)  # so that a script sees, before the restart, that the server would not start
+        raise typer.Exit(1)  # so that a script sees, before the restart, that something is wrong
 
 
 def described(settings: PluginsSettings) -> list[dict[str, Any]]:
     """Enabled plugins in the order of the chain, then the others by name.
 
-    ``state`` is ``"enabled"``, ``"disabled"`` or ``"error"`` (it is enabled and cannot be used: the server does not
-    start), ``error`` says why. ``order`` counts from 1 and is ``None`` for a plugin that is not enabled.
+    ``state`` is ``"enabled"``, ``"disabled"`` or ``"error"`` (it is enabled and cannot be used, so that the server does
+    not start, or it reports a problem of what it works on), ``error`` says why. ``order`` counts from 1 and is ``None``
+    for a plugin that is not enabled.
     """
     from broker_core.plugins import PluginLoadError, PluginRegistry, installed_plugins
 
@@ -88,6 +91,9 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
             plugin |= {
                 key: value for key, value in loaded.describe()[0].items() if key not in {"order", "state"}
             }
+            problems = _problems(loaded[name]) if order is not None else []
+            if problems:
+                plugin["error"], plugin["state"] = "; ".join(problems), "error"
         except PluginLoadError as error:
             plugin["error"] = str(error)
             if order is not None:
@@ -96,6 +102,12 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
     if settings.enabled and all(plugin["state"] != "error" for plugin in plugins):
         _add_warnings_of_the_chain(plugins, settings)
     return plugins
+
+
+def _problems(plugin: LoadedPlugin) -> list[str]:
+    """What the plugin itself says is wrong with what it works on."""
+    found = plugin.call_plain("broker_core_problems", settings=plugin.options.settings)
+    return [found] if isinstance(found, str) else [one_line(str(problem)) for problem in found or ()]
 
 
 def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsSettings) -> None:

@@ -17,7 +17,9 @@ from broker_core.plugins.installed import did_you_mean
 __all__ = ["Implementation", "call_plain", "checked_implementation", "dependencies", "settings_model"]
 
 #: Called once while a plugin is loaded, or by the command line: a coroutine would have nobody to wait for it.
-PLAIN_HOOKS: Final = frozenset({"broker_core_settings", "broker_core_depends_on", "broker_core_commands"})
+PLAIN_HOOKS: Final = frozenset(
+    {"broker_core_settings", "broker_core_depends_on", "broker_core_commands", "broker_core_problems"}
+)
 
 
 @dataclass(frozen=True, slots=True)

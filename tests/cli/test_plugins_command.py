@@ -66,6 +66,24 @@ def test_a_broken_plugin_is_shown_and_breaks_nothing_else(
     assert "no database here" in plugins["off"]["error"]
 
 
+def test_what_a_plugin_says_of_what_it_works_on_is_an_error(
+    cli: Cli, config: Path, install_plugin: InstallPlugin
+) -> None:
+    says = "\n@hookimpl\ndef broker_core_problems(settings):\n    {}\n"
+    install_plugin("well", LISTER.format(options="") + says.format("return []"))
+    install_plugin("ill", LISTER.format(options="") + says.format("return ['a file is cut', 'two\\nlines']"))
+    install_plugin("mad", LISTER.format(options="") + says.format("raise OSError('no disk')"))
+    config.write_text('[plugins]\nenabled = ["well", "ill", "mad"]\n')
+    plugins = _plugins(cli, config, code=1)
+    assert (plugins["well"]["state"], plugins["well"]["error"]) == ("enabled", None)
+    assert (plugins["ill"]["state"], plugins["ill"]["error"]) == ("error", "a file is cut; two lines")
+    assert plugins["ill"]["hooks"] == ["broker_core_list_topics", "broker_core_problems"]
+    assert plugins["mad"]["state"] == "error"
+    assert "no disk" in plugins["mad"]["error"]
+    config.write_text('[plugins]\nenabled = ["well"]\n')
+    assert _plugins(cli, config)["ill"]["error"] is None  # nobody works with it
+
+
 def test_an_order_that_contradicts_a_hook_is_a_warning(
     cli: Cli, config: Path, install_plugin: InstallPlugin
 ) -> None:
