@@ -1,0 +1,151 @@
+"""Incremental builds: equal to full ones after changes of every kind, while untouched segments are kept."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import TopicName
+from broker_core_spark.batch.incremental import read_previous, reusable
+from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.batch.pattern_source import load_questions
+from broker_core_spark.batch.source_file import EmbeddedSource
+from broker_core_spark.format.cuts import begins_segment
+from broker_core_spark.generations import current
+from broker_core_spark.store import open_store
+from tests.support.spark_catalogues import (
+    expected_generation,
+    fill,
+    generation_files,
+    questions_about,
+    write_patterns,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEGMENT_BYTES = 8 * 1024
+KEYS = ("region",)
+
+
+def catalogue_of(folder: Path) -> tuple[Path, Path]:
+    large: list[Any] = [
+        {"name": f"orders-{number}", "properties": {"region": ("eu", "us")[number % 2]}}
+        for number in range(2500)
+    ]
+    others = {f"tiny/ns-{number}": [f"orders-{place}" for place in range(30)] for number in range(40)}
+    fill(folder / "catalogue.sqlite", {"public/large": large, **others})
+    rows = questions_about("public/large") + questions_about("tiny/ns-3")
+    rows += [{"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}}]
+    return folder / "catalogue.sqlite", write_patterns(folder / "patterns.jsonl", rows)
+
+
+def equal_to_full(
+    spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, turn: int
+) -> BuildResult:
+    """Build incrementally, and compare every file with those of one process that makes all anew."""
+    result = build(
+        spark,
+        catalogue=str(catalogue),
+        patterns=str(patterns),
+        store=str(folder / "store"),
+        property_keys=KEYS,
+        segment_bytes=SEGMENT_BYTES,
+        incremental=True,
+        partitions=2,
+    )
+    full = folder / f"full-{turn}"
+    manifest = expected_generation(catalogue, patterns, full, property_keys=KEYS, segment_bytes=SEGMENT_BYTES)
+    assert result.generation == manifest.id
+    assert generation_files(folder / "store", result.manifest) == generation_files(full, manifest)
+    assert result.segments_kept + result.segments_written <= len(manifest.segments)
+    return result
+
+
+def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: Path) -> None:
+    catalogue, patterns = catalogue_of(tmp_path)
+    first = equal_to_full(spark, catalogue, patterns, tmp_path, 0)
+    assert first.segments_kept == 0
+    every = len(first.manifest.segments)
+    assert every > 15
+    # Nothing changed: nothing is read, matched or written.
+    again = equal_to_full(spark, catalogue, patterns, tmp_path, 1)
+    assert (again.segments_kept, again.segments_written, again.staged) == (every, 0, 0)
+    # One topic: its segment alone.
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        catalog.set_properties(TopicName.parse("persistent://public/large/orders-1234"), {"region": "mars"})
+    one = equal_to_full(spark, catalogue, patterns, tmp_path, 2)
+    assert one.segments_kept == every - 1
+    # A new namespace in the midst of others, one that loses all of its topics, a topic in the other domain.
+    fill(
+        catalogue,
+        {
+            "tiny/ns-33x": ["a", "b"],
+            "aaaa/first": ["very-first"],
+            "public/large": ["non-persistent://public/large/np"],
+        },
+    )
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for place in range(30):
+            catalog.delete(TopicName.parse(f"persistent://tiny/ns-5/orders-{place}"))
+    some = equal_to_full(spark, catalogue, patterns, tmp_path, 3)
+    assert some.segments_kept > every // 2
+    # Other questions of one namespace: its segments are made anew, and those of others are kept.
+    rows = [*questions_about("public/large"), *questions_about("tiny/ns-3")]
+    rows += [
+        {"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}},
+        {"namespace": "tiny/ns-9", "pattern": ".*1"},
+    ]
+    write_patterns(patterns, rows)
+    asked = equal_to_full(spark, catalogue, patterns, tmp_path, 4)
+    assert 0 < asked.segments_written <= 3
+
+
+def test_names_that_begin_segments_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    catalogue, patterns = catalogue_of(tmp_path)
+    first = equal_to_full(spark, catalogue, patterns, tmp_path, 0)
+    begins = [entry for entry in first.manifest.segments if entry.runs[0][0] == "public/large"]
+    candidates = pa.array([f"added-{number}" for number in range(20_000)], pa.large_string())
+    new = candidates.filter(
+        pa.array(begins_segment("public/large", "persistent", candidates, target=SEGMENT_BYTES))
+    )
+    fill(catalogue, {"public/large": new.to_pylist()[:3]})
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for entry in begins[1:4]:
+            catalog.delete(TopicName.parse(f"persistent://public/large/{entry.first_local}"))
+    second = equal_to_full(spark, catalogue, patterns, tmp_path, 1)
+    assert second.segments_kept > 0
+    with SqliteCatalog(catalogue, create=False) as catalog:  # the very first name of all
+        catalog.delete(
+            TopicName.parse(f"persistent://public/large/{second.manifest.segments[0].first_local}")
+        )
+    equal_to_full(spark, catalogue, patterns, tmp_path, 2)
+
+
+def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
+    """Without Spark: random changes never leave a changed name in a segment that is kept."""
+    catalogue, patterns = catalogue_of(tmp_path)
+    manifest = expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
+    )
+    store = open_store(str(tmp_path / "store"))
+    assert current(store) is None
+    previous = read_previous(store, manifest.id)
+    questions = load_questions(str(patterns), property_keys=KEYS).questions
+    pick = random.Random(5)
+    gone = [f"orders-{number}" for number in pick.sample(range(2500), 4)]
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for local in gone:
+            catalog.delete(TopicName.parse(f"persistent://public/large/{local}"))
+    with EmbeddedSource(catalogue).snapshot() as snapshot:
+        reuse = reusable(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+        assert reuse is not None
+        assert len(reuse.kept) >= len(manifest.segments) - 2 * len(gone)
+        assert reuse.namespaces == ("public/large",) or "public/large" in reuse.namespaces
+        other = reusable(previous, snapshot, questions, property_keys=("zone",), target=SEGMENT_BYTES)
+        assert other is None
+        assert reusable(previous, snapshot, questions, property_keys=KEYS, target=2 * SEGMENT_BYTES) is None
