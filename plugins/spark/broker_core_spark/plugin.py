@@ -48,6 +48,22 @@ class SparkPlugin:
         add_commands(app)
 
     @hookimpl
+    def broker_core_problems(self, settings: SparkSettings) -> Collection[str]:
+        from broker_core.errors import BrokerCoreError
+        from broker_core_spark.generations import current
+        from broker_core_spark.serving.shelf import open_generation
+        from broker_core_spark.store import open_store
+
+        try:
+            store = open_store(settings.store)
+            published = current(store)
+            if published is not None:
+                open_generation(settings, store, published.generation)
+        except (BrokerCoreError, OSError) as error:
+            return [str(error)]
+        return []
+
+    @hookimpl
     async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
         # Not needed by the command line, which loads plugins for their settings and commands.
         from broker_core_spark.serving.kept_answers import KeptAnswers
@@ -114,6 +130,7 @@ _installed = SparkPlugin()
 broker_core_settings = _installed.broker_core_settings
 broker_core_depends_on = _installed.broker_core_depends_on
 broker_core_commands = _installed.broker_core_commands
+broker_core_problems = _installed.broker_core_problems
 broker_core_startup = _installed.broker_core_startup
 broker_core_shutdown = _installed.broker_core_shutdown
 broker_core_list_topics = _installed.broker_core_list_topics

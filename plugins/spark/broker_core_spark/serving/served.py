@@ -100,8 +100,7 @@ class Served:
     async def answer(self, request: ListingRequest, selecting: frozenset[str] | None = None) -> ServedAnswer:
         """The answer to a request, of the catalogue's state at some moment after it came.
 
-        ``selecting`` are the properties that select topics where the embedded catalogue answers. Raises
-        :exc:`PassedOn`.
+        ``selecting`` are the properties that select topics where others answer. Raises :exc:`PassedOn`.
         """
         pattern, properties = request.pattern, request.properties
         if pattern is not None and not pattern.supported:
@@ -121,15 +120,9 @@ class Served:
             log = await self._log.of(self.generation.manifest, static=self._options.static)
             if log is None:
                 return ServedAnswer(answer.selection, answer.topics_hash, self.generation.id)
-            # Two roads must not give two answers: the catalogue selects by other properties than the batch did.
-            if (
-                selecting is not None
-                and log.name == "catalog"
-                and pairs.keys() != selecting & properties.keys()
-            ):
-                raise PassedOn(
-                    "property_keys", "the catalogue selects by other properties than the generation"
-                )
+            # Two roads must not give two answers: this broker selects by other properties than the batch did.
+            if selecting is not None and pairs.keys() != selecting & properties.keys():
+                raise PassedOn("property_keys", "the broker selects by other properties than the generation")
             touched, version = await self._follower(request.namespace).current(log)
             stale = False
         except PassedOn as passed:

@@ -1,0 +1,24 @@
+"""The commands ``broker-core spark ...``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import typer
+
+__all__ = ["COMMANDS", "add_commands"]
+
+#: The commands, each the function of that name in a module of its own; what is heavy is imported when one runs.
+COMMANDS: Final = ("build", "status", "use", "gc")
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add all of them to the plugin's group."""
+    for name in COMMANDS:
+        module = import_module(f"{__name__}.{name}_command")
+        function = getattr(module, name, None) or module.run
+        app.command(name, epilog=getattr(module, "EXAMPLES", None))(function)
+    patterns = import_module(f"{__name__}.patterns_command")
+    app.add_typer(patterns.app, name="patterns")

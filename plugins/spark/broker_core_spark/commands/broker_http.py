@@ -1,0 +1,68 @@
+"""What a command asks of the running broker: its HTTP port, without a credential and bounded."""
+
+from __future__ import annotations
+
+import http.client
+from typing import Annotated, Final, TypeAlias
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import typer
+
+from broker_core.cli.call import current_call
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["BrokerOption", "BrokerUnreachable", "broker_url", "get"]
+
+_TIMEOUT: Final = 10.0  # seconds
+_MOST_BYTES: Final = 64 * 1024 * 1024
+
+BrokerOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--broker",
+        metavar="URL",
+        help="The HTTP address of the running broker. Without it http.listen of the settings.",
+        show_default=False,
+    ),
+]
+
+
+class BrokerUnreachable(BrokerCoreError):
+    """The broker's HTTP port could not be asked; the message names it and says why."""
+
+
+def broker_url(given: str | None) -> str:
+    """The address to ask: ``given``, else that of the settings. Raises :exc:`BrokerUnreachable` without one."""
+    if given is not None:
+        url = given if "://" in given else f"http://{given}"
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BrokerUnreachable(f"{given!r} is no address of a broker: http://HOST:PORT")
+        return url.rstrip("/")
+    settings = current_call().load().settings.http
+    if settings is None:
+        raise BrokerUnreachable("no --broker, and the settings have no [http]: the broker has no HTTP port")
+    host = settings.listen.host
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where it listens, not where we do
+    return (
+        f"http://[{host}]:{settings.listen.port}" if ":" in host else f"http://{host}:{settings.listen.port}"
+    )
+
+
+def get(url: str, path: str) -> str:
+    """The body at a path of the broker. Raises :exc:`BrokerUnreachable`."""
+    request = Request(f"{url}{path}", headers={"Accept": "*/*"})  # noqa: S310 - http or https, see broker_url
+    try:
+        with urlopen(request, timeout=_TIMEOUT) as response:  # noqa: S310
+            body: bytes = response.read(_MOST_BYTES + 1)
+    except HTTPError as error:
+        with error:
+            raise BrokerUnreachable(f"{url}{path}: HTTP status {error.code}") from error
+    except (URLError, http.client.HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise BrokerUnreachable(f"{url}{path}: {getattr(reason, 'strerror', None) or reason}") from error
+    if len(body) > _MOST_BYTES:
+        raise BrokerUnreachable(f"{url}{path}: the answer is longer than {_MOST_BYTES} bytes")
+    return body.decode(errors="replace")

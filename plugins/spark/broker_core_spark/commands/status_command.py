@@ -1,0 +1,146 @@
+"""``broker-core spark status``: what is published, what is served, and how much of the traffic that covers."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import typer
+
+from broker_core.cli.examples import examples
+from broker_core_spark.commands.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
+from broker_core_spark.commands.store_option import StoreOption, chosen_store
+
+__all__ = ["EXAMPLES", "of_metrics", "status"]
+
+EXAMPLES: Final = examples(
+    "broker-core spark status --config broker-core.toml",
+    "broker-core spark status --store s3://listings/prod --broker http://127.0.0.1:8080 --json",
+)
+_PREFIX: Final = "broker_core_spark_"
+
+
+def status(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)] = False,
+    store: StoreOption = None,
+    broker: BrokerOption = None,
+) -> None:
+    """Show the published generation and, of the running broker, the one it serves and the traffic of the last hour.
+
+    Without a running broker it shows what the store knows.
+    """
+    from broker_core.cli.output import print_json, print_table
+
+    report: dict[str, Any] = {"published": _published(store)}
+    try:
+        report["served"] = of_metrics(get(broker_url(broker), "/metrics"))
+        report["broker"] = None
+    except BrokerUnreachable as error:
+        report["served"], report["broker"] = None, str(error)
+    if as_json:
+        print_json(report)
+        return
+    print_table(["published", ""], _rows(report["published"]))
+    if report["served"] is None:
+        typer.echo(f"nothing is known of a running broker: {report['broker']}")
+    else:
+        print_table(["served", ""], _rows(report["served"]))
+
+
+def _published(store: str | None) -> dict[str, Any]:
+    """What the store knows of the generation that brokers are to serve."""
+    from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
+    from broker_core_spark.format.generation import read_manifest
+    from broker_core_spark.generations import current
+
+    chosen = chosen_store(store)
+    found: dict[str, Any] = {"store": chosen.uri, "generation": None}
+    published = current(chosen)
+    if published is None:
+        return found
+    age = (datetime.now(UTC) - published.when).total_seconds()
+    found |= {
+        "generation": published.generation,
+        "number": published.number,
+        "published": published.when.isoformat(),
+        "age_seconds": round(max(0.0, age), 1),
+    }
+    try:
+        manifest = read_manifest(chosen, published.generation)
+    except (InvalidGeneration, NoSuchGeneration) as error:
+        return found | {"error": str(error)}
+    return found | {
+        "catalogue": manifest.catalogue_id,
+        "static": manifest.static,
+        "namespaces": len(manifest.namespaces),
+        "questions": manifest.question_count,
+        "topics": manifest.topics,
+        "bytes": sum(file.size for file in manifest.files),
+    }
+
+
+def of_metrics(text: str) -> dict[str, Any]:
+    """What the broker's metrics say of the plugin. Raises :exc:`BrokerUnreachable` where they say nothing of it."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    values: dict[str, float] = {}
+    labelled: dict[str, dict[str, float]] = {}
+    served: dict[str, str] = {}
+    try:
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                name = sample.name.removeprefix(_PREFIX)
+                if name == sample.name or name.endswith("_created"):
+                    continue
+                if name == "generation_info":
+                    served = dict(sample.labels)
+                elif sample.labels:
+                    labelled.setdefault(name, {})[next(iter(sample.labels.values()))] = sample.value
+                else:
+                    values[name] = sample.value
+    except ValueError as error:
+        raise BrokerUnreachable(f"the broker's metrics cannot be read: {error}") from error
+    if "refused" not in values:
+        raise BrokerUnreachable("the broker does not run this plugin: its metrics have nothing of it")
+    hour = labelled.get("last_hour_questions", {})
+    answered, passed = hour.get("answered", 0.0), hour.get("passed", 0.0)
+    report: dict[str, Any] = {
+        "generation": served.get("generation"),
+        "number": int(served["number"]) if "number" in served else None,
+        "age_seconds": _number(values.get("generation_age_seconds")),
+        "last_hour_questions": int(answered + passed),
+        "last_hour_coverage": round(answered / (answered + passed), 4) if answered + passed else None,
+        "overlay_names": _number(values.get("overlay_names")),
+        "overlay_namespaces": _number(values.get("overlay_namespaces")),
+        "overlays_ended": _number(values.get("overlays_ended")),
+        "mapped_bytes": _number(values.get("mapped_bytes")),
+        "questions": _number(values.get("questions")),
+        "topics": _number(values.get("topics")),
+        "refused": bool(values["refused"]),
+        "passed": {reason: int(count) for reason, count in labelled.get("passed_total", {}).items() if count},
+    }
+    return report
+
+
+def _number(value: float | None) -> float | int | None:
+    if value is None or math.isnan(value):
+        return None
+    return int(value) if value == int(value) else round(value, 1)
+
+
+def _rows(report: dict[str, Any]) -> list[tuple[str, object]]:
+    rows: list[tuple[str, object]] = []
+    for key, value in report.items():
+        shown: object = value
+        if key == "last_hour_coverage" and value is not None:
+            shown = f"{value:.2%}"
+        elif isinstance(value, dict):
+            shown = ", ".join(f"{name} {count}" for name, count in value.items()) or "-"
+        elif isinstance(value, bool):
+            shown = "yes" if value else "no"
+        elif value is None:
+            shown = "-"
+        rows.append((key.replace("_", " "), shown))
+    return rows
