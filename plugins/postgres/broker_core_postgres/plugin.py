@@ -14,6 +14,7 @@ from typing import Any, Final
 import typer
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core_postgres.change_log import PostgresChangeLog
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
 
@@ -53,6 +54,11 @@ class PostgresPlugin:
         self.service = service
 
     @hookimpl
+    def broker_core_change_log(self) -> PostgresChangeLog | None:
+        """The database's log of changes."""
+        return None if self.service is None else self.service.change_log
+
+    @hookimpl
     async def broker_core_shutdown(self) -> None:
         """Let go of all connections."""
         service, self.service = self.service, None
@@ -80,6 +86,7 @@ _plugin: Final = PostgresPlugin()
 broker_core_settings = _plugin.broker_core_settings
 broker_core_depends_on = _plugin.broker_core_depends_on
 broker_core_startup = _plugin.broker_core_startup
+broker_core_change_log = _plugin.broker_core_change_log
 broker_core_shutdown = _plugin.broker_core_shutdown
 broker_core_list_topics = _plugin.broker_core_list_topics
 broker_core_commands = _plugin.broker_core_commands

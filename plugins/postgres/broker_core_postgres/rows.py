@@ -201,7 +201,7 @@ class Reading:
             # A relation of the operator's own may hold anything; a slash would make two names of one.
             raise ListingFailed(
                 f"the database has {page.names} topics here, of which {counted} names were read: a local name is "
-                "empty or has a '/'",
+                "null, empty or has a '/', or a domain is neither 'persistent' nor 'non-persistent'",
                 reason="bad_topics",
             )
 

@@ -14,14 +14,17 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
+from broker_core_postgres.change_log import PostgresChangeLog
 from broker_core_postgres.dsn import target_of
 from broker_core_postgres.history import History
-from broker_core_postgres.listen import TopicsListener
+from broker_core_postgres.listen import VERSIONS_QUERY, TopicsListener
 from broker_core_postgres.lister import PostgresLister, QuestionOptions
 from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.pool import Connections
+from broker_core_postgres.relation import Relation, RelationRefused, check_relation
 from broker_core_postgres.schema_version import MIGRATE, SchemaMismatch, check_schema
 from broker_core_postgres.settings import PostgresSettings
+from broker_core_postgres.statements import Source
 from broker_core_postgres.trigrams import read_trigrams
 
 __all__ = ["SESSION", "DatabaseRefused", "PostgresService"]
@@ -41,12 +44,17 @@ class DatabaseRefused(ListingFailed):
 
 
 class PostgresService:
-    """Everything from :meth:`start` to :meth:`close`. ``topics_changed`` is the broker's."""
+    """Everything from :meth:`start` to :meth:`close`. ``topics_changed`` is the broker's.
+
+    Raises :exc:`~broker_core_postgres.dsn.DsnError` and :exc:`~broker_core_postgres.relation.RelationRefused` for
+    settings that cannot be read.
+    """
 
     def __init__(
         self, settings: PostgresSettings, topics_changed: Callable[[NamespaceName], None] | None = None
     ) -> None:
         self.settings = settings
+        self.relation = None if settings.relation is None else Relation.parse(settings.relation)
         self.metrics = PostgresMetrics()
         self.history = History(topics_changed, max_lag=settings.replica_max_lag)
         self.connections = Connections.from_settings(
@@ -57,13 +65,20 @@ class PostgresService:
             QuestionOptions(settings.property_keys, only_with_properties=settings.only_with_properties),
             self.metrics,
             self.history,
+            source=(
+                None if self.relation is None else Source(self.relation.sql, versions=False, own_index=False)
+            ),
             hash_cache=settings.hash_cache,
         )
+        #: For whoever follows changes; a relation of the operator's own has no log of them.
+        self.change_log = PostgresChangeLog(self.connections) if self.relation is None else None
         self.listener: TopicsListener | None = None
         # Behind a pooler that pools transactions nobody can listen.
         if settings.listen and (settings.listen_dsn is not None or settings.prepared_statements == "on"):
             self.listener = TopicsListener(
-                target_of(settings, settings.listen_dsn), topics_changed or _nobody_keeps
+                target_of(settings, settings.listen_dsn),
+                topics_changed or _nobody_keeps,
+                versions_query=VERSIONS_QUERY if self.relation is None else None,
             )
         self.metrics.watch(self.connections, self.listener, self.history)
 
@@ -88,8 +103,13 @@ class PostgresService:
     async def check(self, connection: Any) -> None:
         """Look at a new connection's database. Raises :exc:`DatabaseRefused`."""
         try:
+            if self.relation is not None:
+                await check_relation(connection, self.relation, properties=bool(self.settings.property_keys))
+                # Whether it has an index for substrings is the operator's to say.
+                self.lister.trigrams = self.settings.trigrams == "on"
+                return
             await check_schema(connection)
-        except SchemaMismatch as error:
+        except (SchemaMismatch, RelationRefused) as error:
             raise DatabaseRefused(str(error)) from None
         if self.settings.trigrams == "off":
             return

@@ -148,6 +148,8 @@ class PostgresSettings(BaseModel):
             raise ValueError(
                 "only_with_properties needs property_keys: no request would have a selecting property"
             )
+        if self.relation is not None and self.replicas:
+            raise ValueError("replicas cannot be used with relation, which has no versions to compare")
         if self.password_file is not None and self.password_env is not None:
             raise ValueError("password_file and password_env are both given: which one counts?")
         return self

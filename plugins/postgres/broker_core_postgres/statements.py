@@ -80,7 +80,12 @@ def first_page(plan: Plan, source: Source, most_bytes: int, *, most_names: int |
     if source.versions:
         statement.text = f"SELECT v.*, p.* FROM ({_version(namespace)}) v CROSS JOIN LATERAL ({page}) p"
     else:
-        statement.text = f"SELECT NULL::bigint AS version, NULL::uuid AS catalog_id, p.* FROM ({page}) p"
+        # Of a relation without versions: a namespace of which it has no row at all is one that it does not know.
+        known = f"EXISTS (SELECT FROM {source.relation} k WHERE k.namespace = {namespace})"
+        statement.text = (
+            f"SELECT NULL::bigint AS version, NULL::uuid AS catalog_id, p.* FROM ({page}) p "
+            f"WHERE p.names > 0 OR {known}"
+        )
     return statement
 
 
