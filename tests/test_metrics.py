@@ -144,7 +144,7 @@ async def test_permits() -> None:
     permits.snapshots.try_acquire(5)
     permits.reserve.try_acquire(10)
     permits.direct.try_acquire(20)
-    waiting = asyncio.create_task(permits.heap.acquire(50, timeout=10))
+    waiting = asyncio.create_task(permits.heap.acquire(50, timeout=60))
     await asyncio.sleep(0)
     with pytest.raises(PermitTimeout):
         await permits.heap.acquire(50)

@@ -139,7 +139,7 @@ async def test_a_demand_times_out_and_leaves_its_place() -> None:
 async def test_a_head_that_times_out_lets_its_followers_in() -> None:
     permits = budget(10)
     held = await permits.acquire(6)
-    head = await started(permits.acquire(10, timeout=0.02))
+    head = await started(permits.acquire(10, timeout=0.5))
     follower = await started(permits.acquire(4))
     assert not follower.done()
     with pytest.raises(PermitTimeout):

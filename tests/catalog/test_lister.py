@@ -40,7 +40,7 @@ def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
 
 @pytest.fixture
 def budget() -> PermitBudget:
-    return PermitBudget(100 * MB, timeout=5)
+    return PermitBudget(100 * MB, timeout=60)
 
 
 @pytest.fixture
@@ -399,7 +399,7 @@ async def test_memory_that_clients_hold_is_waited_for_and_then_an_error(
     pinned: TopicListingResult | None = await lister.list_topics(questions[0])
     with pytest.raises(TooManyRequests, match="snapshot memory"):
         await lister.list_topics(questions[1])
-    budget.timeout = 10
+    budget.timeout = 60
     waiting = asyncio.create_task(lister.list_topics(questions[1]))
     await eventually(lambda: budget.queue_size)
     assert pinned is not None
@@ -413,7 +413,7 @@ async def test_a_namespace_that_does_not_fit_still_lists_one_at_a_time(
 ) -> None:
     small, large = spaces(catalog, 1)[0], QUESTION
     bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(5000)))
-    budget = PermitBudget(400_000, timeout=10)
+    budget = PermitBudget(400_000, timeout=60)
     lister = CatalogLister(catalog, budget)
     await lister.list_topics(small)
     first: TopicListingResult | None = await lister.list_topics(large)
@@ -438,7 +438,7 @@ async def test_a_namespace_that_does_not_fit_still_lists_one_at_a_time(
 
 async def test_a_namespace_that_shrank_is_kept_again(catalog: SqliteCatalog, reads: Reads) -> None:
     bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(3000)))
-    lister = CatalogLister(catalog, PermitBudget(400_000, timeout=10))
+    lister = CatalogLister(catalog, PermitBudget(400_000, timeout=60))
     assert len((await lister.list_topics(QUESTION)).topics) == 3000
     with catalog.changing(NAMESPACE) as (connection, change):
         connection.execute("DELETE FROM topics WHERE base > 'topic-000009'")

@@ -76,7 +76,7 @@ def test_it_says_ready_once_and_drains_on_a_signal(
 
     assert asyncio.run(ask()) == 0
     for path in ("/-/ready", "/metrics"):
-        with urllib.request.urlopen(f"http://{ready['http']}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{ready['http']}{path}", timeout=60) as answer:
             assert answer.status == 200
     server.process.send_signal(number)
     assert server.end() == 0

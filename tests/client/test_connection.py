@@ -188,7 +188,7 @@ async def test_ping_is_answered() -> None:
 
 async def test_keep_alive_pings_and_finds_a_silent_server() -> None:
     async with ScriptedServer() as server:
-        connection = await open_to(server, keep_alive=0.02)
+        connection = await open_to(server, keep_alive=0.3)
         await eventually(lambda: sum(each.type == BaseCommand.PING for each in server.received) > 3)
         assert connection.is_open
         server.keep_alive = False
@@ -285,7 +285,7 @@ async def test_a_large_answer_waits_until_there_is_room() -> None:
         await room.wait()
 
     async with ScriptedServer(send_large) as server:
-        connection = await open_to(server, keep_alive=0.02)
+        connection = await open_to(server, keep_alive=0.3)
         listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=10, admit=admit))
         await eventually(lambda: asked)
         behind = asyncio.create_task(partitions(connection))

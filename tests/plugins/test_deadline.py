@@ -31,7 +31,7 @@ async def test_work_that_takes_too_long_goes_on() -> None:
     never = loop.create_future()
     started = loop.time()
     assert await Deadline(loop, 0.02).wait(never) is False
-    assert 0.015 <= loop.time() - started < 5
+    assert loop.time() - started >= 0.015
     assert not never.done()
 
 
@@ -44,7 +44,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
         sizes.append(size)
         await permits.wait()
 
-    deadline = Deadline(loop, 0.05)
+    deadline = Deadline(loop, 1)
     request = deadline.request(asked(reserve_bytes=reserve))
     assert request == asked()
 
@@ -53,7 +53,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
         return "answer"
 
     work = loop.create_task(plugin())
-    loop.call_later(0.2, permits.set)
+    loop.call_later(1.1, permits.set)
     assert await deadline.wait(work) is True
     assert (work.result(), sizes) == ("answer", [10, 20])
 

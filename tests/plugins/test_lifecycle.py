@@ -102,7 +102,7 @@ async def test_a_start_can_be_cancelled() -> None:
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), 60)
 
 
 async def test_a_failed_end_is_only_logged() -> None:

@@ -372,7 +372,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
     plugin = {"p": PluginOf(list_topics=broker_core_list_topics)}
     limits = PermitLimits(heap=1_000_000)
     async with (
-        serving(plugins=plugin, limits=limits, tables={"p": {"deadline": 0.25}}) as s,
+        serving(plugins=plugin, limits=limits, tables={"p": {"deadline": 1}}) as s,
         await s.client() as client,
         await s.client() as other,
     ):
@@ -382,7 +382,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
         await eventually(lambda: s.permits.heap.queue_size == 1)
         loop = asyncio.get_running_loop()
         longer = loop.create_future()
-        loop.call_later(0.3, longer.set_result, None)
+        loop.call_later(1.1, longer.set_result, None)
         await longer
         await other.ping()
         held.release()

@@ -116,7 +116,7 @@ async def test_every_failure_counts(bad: str) -> None:
             await asyncio.Event().wait()
         return success(["persistent://t/other/a"]) if bad == "foreign" else "no result"
 
-    tables = {"p": STALE["p"] | ({"deadline": "250ms"} if bad == "late" else {})}
+    tables = {"p": STALE["p"] | ({"deadline": "1s"} if bad == "late" else {})}
     plugin = PluginOf(list_topics=broker_core_list_topics)
     async with serving(MemoryLister(STORED), {"p": plugin}, tables=tables) as s, await s.client() as client:
         await eventually_listed(client)

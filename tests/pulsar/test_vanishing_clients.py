@@ -246,7 +246,7 @@ async def test_many_come_and_go_at_any_moment() -> None:
 
 
 async def test_a_peer_that_stops_reading_is_closed_and_what_it_held_returns() -> None:
-    options = PulsarOptions(write_timeout=0.1)
+    options = PulsarOptions(write_timeout=1)  # long enough to be seen waiting
     async with serving(MemoryLister(NAMES), options=options, send_buffer=SMALL) as s:
         async with asking(s, {}, receive_buffer=SMALL) as large:
             await eventually(lambda: s.permits.direct.acquired == WINDOW)

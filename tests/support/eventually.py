@@ -13,6 +13,7 @@ __all__ = ["eventually", "eventually_sync"]
 T = TypeVar("T")
 
 _POLL = 0.005  # seconds; the first looks come without any pause
+_PATIENCE = 60.0  # seconds: only a test that fails waits so long, whatever else the machine does
 
 
 @overload
@@ -22,7 +23,7 @@ async def eventually(
 @overload
 async def eventually(condition: Callable[[], T], timeout: float = ..., *, what: str | None = ...) -> T: ...
 async def eventually(
-    condition: Callable[[], Any], timeout: float = 10.0, *, what: str | None = None
+    condition: Callable[[], Any], timeout: float = _PATIENCE, *, what: str | None = None
 ) -> object:
     """The first true value of ``condition`` (sync or async), looked at until ``timeout`` seconds have passed.
 
@@ -49,7 +50,7 @@ async def eventually(
         await asyncio.sleep(_POLL)
 
 
-def eventually_sync(condition: Callable[[], T], timeout: float = 10.0, *, what: str | None = None) -> T:
+def eventually_sync(condition: Callable[[], T], timeout: float = _PATIENCE, *, what: str | None = None) -> T:
     """The same without an event loop, as for a process that a test started."""
     deadline = time.monotonic() + timeout
     while True:
