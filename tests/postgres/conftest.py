@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -33,3 +34,11 @@ def empty_database(postgres_server: PostgresServer) -> Iterator[Database]:
     made = postgres_server.create_database(migrated=False)
     yield made
     postgres_server.drop_database(made.name)
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[Any]:
+    """An asyncpg connection to ``database``, as the superuser."""
+    connected = await database.connect()
+    yield connected
+    await connected.close()

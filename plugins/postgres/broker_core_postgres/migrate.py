@@ -31,7 +31,7 @@ ROLES: Final = ("broker_core_reader", "broker_core_feeder", "broker_core_migrato
 
 #: Of this package alone ("broker_core" in ASCII, cut to a bigint).
 _LOCK: Final = 0x62726F6B65725F63
-_TABLE: Final = """CREATE TABLE IF NOT EXISTS broker_core.migrations (
+_TABLE: Final = """CREATE TABLE broker_core.migrations (
     number integer PRIMARY KEY,
     name text NOT NULL,
     checksum text NOT NULL,
@@ -100,6 +100,7 @@ async def migrate(
 
 
 async def _migrate(connection: Any, done: Migrated, trigrams: str, retention: float | None) -> None:
+    await _check_owner(connection)
     check_applied(await read_applied(connection), partly=True)
     await _make_roles(connection, done)
     done.owner = await _owner(connection)
@@ -190,21 +191,29 @@ async def _make_roles(connection: Any, done: Migrated) -> None:
             return  # then the schema is the user's own
 
 
+async def _check_owner(connection: Any) -> None:
+    owner = await connection.fetchval(_OWNER)
+    if owner is not None and not await connection.fetchval(
+        "SELECT pg_has_role($1::regrole, 'MEMBER')", owner
+    ):
+        raise MigrationFailed(
+            f"The schema broker_core belongs to {owner}: migrate as a member of that role (GRANT {owner} TO ...)"
+        )
+
+
 async def _owner(connection: Any) -> str:
-    """Who owns the schema, quoted; it is made where there is none."""
+    """Who owns the schema, quoted; schema and table of migrations are made where there are none."""
     owner: str | None = await connection.fetchval(_OWNER)
-    if owner is None:
-        async with connection.transaction():
+    async with connection.transaction():
+        if owner is None:
             owner = await connection.fetchval(
                 "SELECT CASE WHEN to_regrole('broker_core_migrator') IS NOT NULL"
                 " AND pg_has_role('broker_core_migrator', 'MEMBER')"
                 " THEN 'broker_core_migrator' ELSE quote_ident(current_user) END"
             )
             await connection.execute(f"CREATE SCHEMA broker_core AUTHORIZATION {owner}")
-            await connection.execute(f"SET LOCAL ROLE {owner}")
+        assert owner is not None
+        await connection.execute(f"SET LOCAL ROLE {owner}")
+        if await connection.fetchval("SELECT to_regclass('broker_core.migrations') IS NULL"):
             await connection.execute(_TABLE)
-    elif not await connection.fetchval("SELECT pg_has_role($1::regrole, 'MEMBER')", owner):
-        raise MigrationFailed(
-            f"The schema broker_core belongs to {owner}: migrate as a member of that role (GRANT {owner} TO ...)"
-        )
     return owner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from dataclasses import asdict
 from typing import Annotated, Final
 
@@ -108,5 +109,6 @@ def _show(status: Status) -> None:
     for each in status.namespaces:
         numbers = (each.version, each.topics, each.versions_kept, each.changes_kept)
         table.add_row(each.namespace, *(f"{number:,}" for number in numbers), each.changed)
-    Console(highlight=False, soft_wrap=True).print(table)
+    # Not for a terminal: as wide as it is, for grep.
+    Console(highlight=False, width=None if sys.stdout.isatty() else 250).print(table)
     print(f"{len(status.namespaces)} namespaces")

@@ -1,0 +1,172 @@
+"""Migrations: applied once, in order, by one at a time; and what stands in their way is said clearly."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from broker_core_postgres.dsn import connect
+from broker_core_postgres.migrate import ROLES, MigrationFailed, migrate, migrate_dsn
+from broker_core_postgres.schema_version import Migration, SchemaMismatch, migrations
+from tests.support.postgres_server import Database, PostgresServer
+
+OURS = migrations()
+NAMES = [str(each) for each in OURS]
+
+
+async def test_an_empty_database_is_brought_to_the_schema(empty_database: Database) -> None:
+    done = await migrate_dsn(empty_database.dsn)
+    assert done.applied == NAMES
+    assert (done.version, done.missing) == (len(NAMES), {})
+    again = await migrate_dsn(empty_database.dsn)
+    assert again.applied == []
+    assert again.trigrams == done.trigrams == "namespace"
+
+
+async def test_a_dry_run_changes_nothing(empty_database: Database) -> None:
+    connection = await empty_database.connect()
+    try:
+        assert (await migrate(connection, dry_run=True)).applied == NAMES
+        assert not await connection.fetchval(
+            "SELECT count(*) FROM pg_namespace WHERE nspname = 'broker_core'"
+        )
+        await migrate(connection)
+        assert (await migrate(connection, dry_run=True)).applied == []
+    finally:
+        await connection.close()
+
+
+async def test_several_at_once_wait_for_each_other(empty_database: Database) -> None:
+    done = await asyncio.gather(*(migrate_dsn(empty_database.dsn) for _ in range(4)))
+    assert sorted(len(each.applied) for each in done) == [0, 0, 0, len(NAMES)]
+
+
+async def test_a_failing_migration_changes_nothing(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Migration(len(NAMES) + 1, "broken", "CREATE TABLE broker_core.half (i int); SELECT nonsense")
+    with monkeypatch.context() as patch:
+        patch.setattr("broker_core_postgres.migrate.migrations", lambda: (*OURS, broken))
+        patch.setattr("broker_core_postgres.schema_version.migrations", lambda: (*OURS, broken))
+        with pytest.raises(
+            MigrationFailed, match="0006 broken failed, and changed nothing: UndefinedColumnError"
+        ):
+            await migrate_dsn(empty_database.dsn)
+    connection = await empty_database.connect()
+    try:
+        assert await connection.fetchval("SELECT max(number) FROM broker_core.migrations") == len(NAMES)
+        assert await connection.fetchval("SELECT to_regclass('broker_core.half')") is None
+    finally:
+        await connection.close()
+
+
+async def test_a_newer_or_another_database_is_refused(database: Database) -> None:
+    database.sql("INSERT INTO broker_core.migrations VALUES (6, 'future', 'x')")
+    with pytest.raises(SchemaMismatch, match="upgrade broker-core-postgres"):
+        await migrate_dsn(database.dsn)
+    database.sql("DELETE FROM broker_core.migrations WHERE number = 6")
+    database.sql("UPDATE broker_core.migrations SET checksum = 'x' WHERE number = 2")
+    with pytest.raises(
+        SchemaMismatch, match="0002 triggers was applied to the database with other statements"
+    ):
+        await migrate_dsn(database.dsn)
+
+
+async def test_retention_comes_from_the_settings(database: Database) -> None:
+    connection = await database.connect()
+    try:
+        age = "SELECT extract(epoch FROM age)::float8 FROM broker_core.retention"
+        await migrate(connection, retention=60.0)
+        assert await connection.fetchval(age) == 60
+        await migrate(connection, retention=0.0)
+        assert await connection.fetchval(age) is None
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Any:
+    """A server without the roles, which belong to all databases of one."""
+    with PostgresServer() as server:
+        server.sql("CREATE ROLE plain LOGIN; CREATE ROLE maker LOGIN CREATEROLE; CREATE ROLE other LOGIN")
+        yield server
+
+
+async def test_without_the_right_to_make_roles_the_owner_has_all(own_server: PostgresServer) -> None:
+    own_server.sql("CREATE DATABASE plain_db OWNER plain TEMPLATE template0")
+    done = await migrate_dsn(own_server.dsn("plain_db", user="plain"))
+    assert (done.owner, sorted(done.missing)) == ("plain", sorted(ROLES))
+    connection = await asyncpg.connect(own_server.dsn("plain_db", user="plain"))
+    try:
+        await connection.execute("INSERT INTO broker_core.topics (namespace, local_name) VALUES ('a/b', 'x')")
+        assert await connection.fetchval("SELECT version FROM broker_core.namespaces") == 1
+    finally:
+        await connection.close()
+    # Roles that somebody makes later are granted by the next run.
+    own_server.sql("CREATE ROLE broker_core_reader; GRANT broker_core_reader TO other")
+    try:
+        assert sorted((await migrate_dsn(own_server.dsn("plain_db", user="plain"))).missing) == sorted(
+            ROLES[1:]
+        )
+        other = await asyncpg.connect(own_server.dsn("plain_db", user="other"))
+        assert await other.fetchval("SELECT count(*) FROM broker_core.topics") == 1
+        await other.close()
+    finally:
+        own_server.sql("DROP OWNED BY broker_core_reader", database="plain_db")
+        own_server.sql("DROP ROLE broker_core_reader")
+
+
+async def test_no_right_to_create(own_server: PostgresServer) -> None:
+    own_server.sql("CREATE DATABASE closed TEMPLATE template0")
+    with pytest.raises(
+        MigrationFailed, match="permission denied for database closed.*GRANT CREATE ON DATABASE"
+    ):
+        await migrate_dsn(own_server.dsn("closed", user="plain"))
+
+
+async def test_the_schema_of_somebody_else(own_server: PostgresServer) -> None:
+    own_server.sql("CREATE DATABASE taken TEMPLATE template0")
+    own_server.sql("CREATE SCHEMA broker_core; ALTER SCHEMA broker_core OWNER TO other", database="taken")
+    with pytest.raises(MigrationFailed, match="belongs to other: migrate as a member of that role"):
+        await migrate_dsn(own_server.dsn("taken", user="plain"))
+
+
+async def test_who_may_make_roles_makes_them(own_server: PostgresServer) -> None:
+    own_server.sql("CREATE DATABASE made OWNER maker TEMPLATE template0")
+    try:
+        done = await migrate_dsn(own_server.dsn("made", user="maker"))
+        assert (done.owner, done.missing) == ("broker_core_migrator", {})
+        assert (await migrate_dsn(own_server.dsn("made", user="maker"))).applied == []
+    finally:
+        own_server.sql("DROP DATABASE made")
+        own_server.sql("".join(f"DROP ROLE {role};" for role in ROLES))
+
+
+async def test_an_encoding_that_holds_no_names(own_server: PostgresServer) -> None:
+    own_server.sql(
+        "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc"
+    )
+    with pytest.raises(MigrationFailed, match="encoded in LATIN1"):
+        await migrate_dsn(own_server.dsn("latin"))
+
+
+async def test_a_replica_is_not_migrated(own_server: PostgresServer) -> None:
+    replica = own_server.start_replica()
+    try:
+        with pytest.raises(MigrationFailed, match="replica: migrate the primary"):
+            await migrate_dsn(replica.dsn())
+    finally:
+        replica.close()
+
+
+async def test_an_old_server(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core_postgres.migrate.OLDEST_SERVER", 99)
+    connection = await connect(database.dsn)
+    try:
+        with pytest.raises(MigrationFailed, match=r"PostgreSQL \d+ is too old: 99 or later"):
+            await migrate(connection)
+    finally:
+        await connection.close()
