@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.column_sort import sorted_rows
-from broker_core.errors import InvalidListing
+from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing import Listing
 from broker_core.listing_columns import decode_fields, encode_fields
 from broker_core.name_columns import (
@@ -74,7 +74,10 @@ class ListingEncoder:
             or int(sizes.max()) > MAX_NAME_BYTES + 1
             or b"\0" in page
         ):
-            check_local_names(without_ends(_column(page, starts), 1, 0))
+            try:
+                check_local_names(without_ends(_column(page, starts), 1, 0))
+            except InvalidName as error:
+                raise InvalidListing(str(error)) from None
             raise InvalidListing("a page of names does not begin with a slash")
         count = len(starts)
         page, starts = self._visible(domain, *self._ordered(page, starts))

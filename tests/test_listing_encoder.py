@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from broker_core.errors import BrokerCoreError
+from broker_core.errors import InvalidListing
 from broker_core.listing import Listing
 from broker_core.listing_encoder import ListingEncoder, page_column
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
@@ -75,7 +75,7 @@ def test_what_the_core_asks_a_listing_works_on_an_encoded_one() -> None:
 
 @pytest.mark.parametrize("wrong", [b"a/b", b"/a//b", b"/", b"/a\0b", b"/" + b"x" * 40_000], ids=range(5))
 def test_names_that_are_none(wrong: bytes) -> None:
-    with pytest.raises(BrokerCoreError):
+    with pytest.raises(InvalidListing):
         ListingEncoder(NAMESPACE, Mode.PERSISTENT).add(PERSISTENT, wrong)
 
 

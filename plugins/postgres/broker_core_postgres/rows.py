@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from broker_core.errors import ListingFailed
+from broker_core.errors import InvalidListing, ListingFailed
 from broker_core.listing import Listing
 from broker_core.listing_encoder import ListingEncoder, page_column
 from broker_core.name_columns import column_data, with_ends, without_ends
@@ -188,15 +188,18 @@ class Reading:
     def _handle(self, page: Page, *, matching: bool) -> None:
         """In a thread, or at once: match the names of a page, and encode those that are left."""
         counted = 0
-        for domain, names in ((NON_PERSISTENT, page.other), (PERSISTENT, page.persistent)):
-            if not names:
-                continue
-            if not matching:
-                counted += self._encoder.add(domain, names)
-                continue
-            count, left = self._matching(names)
-            counted += count
-            self._encoder.add(domain, left)
+        try:
+            for domain, names in ((NON_PERSISTENT, page.other), (PERSISTENT, page.persistent)):
+                if not names:
+                    continue
+                if not matching:
+                    counted += self._encoder.add(domain, names)
+                    continue
+                count, left = self._matching(names)
+                counted += count
+                self._encoder.add(domain, left)
+        except InvalidListing as error:
+            raise ListingFailed(f"a row is no topic: {error}", reason="bad_topics") from None
         if counted != page.names:
             # A relation of the operator's own may hold anything; a slash would make two names of one.
             raise ListingFailed(
