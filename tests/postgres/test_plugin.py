@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from broker_core.client import LookupClient
+from broker_core.names import Mode
 from broker_core.plugins import PluginRegistry
+from broker_core.testing import serve
+from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.settings import PostgresSettings
+from tests.postgres.lister_setup import fill
+from tests.support.postgres_server import Database
+from tests.support.served import Served
 
 
 def test_the_entry_point_is_a_plugin_without_warnings() -> None:
@@ -13,3 +26,55 @@ def test_the_entry_point_is_a_plugin_without_warnings() -> None:
     assert plugin.depends_on == {"pattern", "properties"}
     assert registry.warnings == []
     assert isinstance(plugin.options.settings, PostgresSettings)
+
+
+async def test_a_listing_by_property_from_the_settings_alone(database: Database, tmp_path: Path) -> None:
+    await fill(
+        database,
+        "acme/orders",
+        [("persistent", "a", {"region": "eu"}), ("persistent", "b", {"region": "us"})],
+    )
+    settings: dict[str, dict[str, Any]] = {
+        "catalog": {"path": str(tmp_path / "topics.sqlite")},
+        "plugins": {
+            "enabled": ["postgres"],
+            "postgres": {"dsn": database.dsn, "property_keys": ["region"], "on_failure": "error"},
+        },
+    }
+    with Served(tmp_path / "served", settings) as served:
+        async with LookupClient(served.service_url) as client:
+            answer = await client.get_topics(
+                "acme/orders", Mode.PERSISTENT, properties={"region": "eu", "application": "x"}
+            )
+            assert list(answer.topics) == ["persistent://acme/orders/a"]
+            # Never loaded: the catalogue answers.
+            assert list((await client.get_topics("acme/other", Mode.PERSISTENT)).topics) == []
+
+
+async def test_the_metrics_of_the_plugin_are_the_broker_s(database: Database) -> None:
+    table = {"postgres": {"dsn": database.dsn, "property_keys": ["region"]}}
+    async with serve(plugins={"postgres": PostgresPlugin()}, settings={"plugins": table}) as server:
+        await server.list("acme/orders", properties={"region": "eu", "owner": "me"})
+        registry = server.broker.pipeline.metrics.registry
+        assert registry.get_sample_value("broker_core_postgres_ignored_properties_total") == 1
+        labels = {"plan": "search", "outcome": "not_loaded"}
+        assert registry.get_sample_value("broker_core_postgres_queries_total", labels) == 1
+
+
+async def test_one_instance_serves_one_broker(database: Database) -> None:
+    plugin = PostgresPlugin()
+    settings = PostgresSettings(dsn=database.dsn)
+    await plugin.broker_core_startup(None, settings)
+    try:
+        assert plugin.broker_core_change_log() is not None
+        with pytest.raises(RuntimeError, match="serves a broker already"):
+            await plugin.broker_core_startup(None, settings)
+    finally:
+        await plugin.broker_core_shutdown()
+    await plugin.broker_core_shutdown()
+
+
+def test_all_commands_are_there() -> None:
+    app = typer.Typer()
+    PostgresPlugin().broker_core_commands(app)
+    assert {command.name for command in app.registered_commands} == set(COMMANDS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, Final
 
 import typer
@@ -75,11 +74,8 @@ class PostgresPlugin:
     def broker_core_commands(self, app: typer.Typer) -> None:
         """Add the commands; their modules are imported here, since only the command line needs them."""
         for name in COMMANDS:
-            module_name = f"broker_core_postgres.commands.{name.replace('-', '_')}_command"
-            if find_spec(module_name) is None:
-                continue
-            module = import_module(module_name)
-            app.command(name, epilog=getattr(module, "EXAMPLES", None))(module.run)
+            module = import_module(f"broker_core_postgres.commands.{name.replace('-', '_')}_command")
+            app.command(name, epilog=module.EXAMPLES)(module.run)
 
 
 _plugin: Final = PostgresPlugin()
