@@ -1,8 +1,8 @@
 """Comparing a namespace with what is staged, and bringing it there: whole sets in one transaction, no locks on readers.
 
-A writer takes the row of the namespace's version first, so that two of them come one after the other; readers see the
-state before or after. Topics are added before others are removed, so that a topic whose listed names all change (it
-got partitions, say) keeps its id.
+A writer takes the row of the namespace's version first, so that two of them come one after the other; who writes by SQL
+without doing so is waited for row by row. Readers see the state before or after. Topics are added before others are
+removed, so that a topic whose listed names all change (it got partitions, say) keeps its id.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _TRIES: Final = 3
 #: Writers wait so long for each other, the largest loads included.
 _LOCK_TIMEOUT: Final = "120s"
 
-_MARK_LOADED: Final = "INSERT INTO broker_core.namespaces (namespace) VALUES ($1) ON CONFLICT DO NOTHING"
-_LOCK: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1 FOR NO KEY UPDATE"
+# Waits for other writers, counts the namespace as filled, and says which version our changes will have.
+_BEGIN: Final = "SELECT broker_core.begin_change($1)"
+_TOPICS: Final = "SELECT topics FROM broker_core.namespaces WHERE namespace = $1"
 _VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
 _COMPARE: Final = """SELECT
         count(*) FILTER (WHERE t.local_name IS NULL),
@@ -31,17 +32,35 @@ _COMPARE: Final = """SELECT
     FROM (SELECT domain, local_name, properties FROM pg_temp.broker_core_staged WHERE namespace = $1) s
     FULL JOIN (SELECT domain, local_name, properties FROM broker_core.topics WHERE namespace = $1) t
         USING (domain, local_name)"""
+# Rows are given with their versions and ids, so that no trigger has to find them row by row (migration 2). Ids are
+# drawn by lot or, where topics have partitions, derived, so that all names of a topic have the same.
+_DRAWN: Final = "gen_random_uuid()"
+_DERIVED: Final = (
+    "broker_core.shared_topic_id(broker_core.salt_of($1, $2), s.domain, coalesce(s.topic, s.local_name))"
+)
+_PARTITIONED: Final = (
+    "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged WHERE namespace = $1 AND topic IS NOT NULL)"
+)
+_INTO: Final = """INSERT INTO broker_core.topics
+    (namespace, domain, local_name, properties, topic_id, created_version, changed_version)"""
+_INSERT_FIRST: Final = """{into}
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2
+    FROM pg_temp.broker_core_staged s WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
 # A further partition of a topic has the topic's properties, unless others are given.
-_INSERT: Final = """INSERT INTO broker_core.topics (namespace, domain, local_name, properties)
-    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{}')
-    FROM pg_temp.broker_core_staged s
-    LEFT JOIN (
-        SELECT DISTINCT ON (domain, matched) domain, matched, properties FROM broker_core.topics
-        WHERE namespace = $1 AND properties <> '{}' ORDER BY domain, matched, partition NULLS FIRST
-    ) kept ON s.properties IS NULL AND kept.domain = s.domain AND kept.matched = coalesce(s.topic, s.local_name)
-    WHERE s.namespace = $1 AND NOT EXISTS (
-        SELECT FROM broker_core.topics t
-        WHERE t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name)
+_INSERT: Final = """WITH new AS MATERIALIZED (
+        SELECT * FROM pg_temp.broker_core_staged s
+        WHERE s.namespace = $1 AND NOT EXISTS (
+            SELECT FROM broker_core.topics t
+            WHERE t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name)
+    ), kept AS MATERIALIZED (
+        SELECT DISTINCT ON (t.domain, t.matched) t.domain, t.matched, t.properties FROM broker_core.topics t
+        WHERE t.namespace = $1 AND t.properties <> '{{}}' AND (t.domain, t.matched) IN (
+            SELECT domain, coalesce(topic, local_name) FROM new WHERE properties IS NULL)
+        ORDER BY t.domain, t.matched, t.partition NULLS FIRST
+    ) {into}
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{{}}'), {id}, $2, $2
+    FROM new s LEFT JOIN kept
+        ON s.properties IS NULL AND kept.domain = s.domain AND kept.matched = coalesce(s.topic, s.local_name)
     ORDER BY s.domain, s.local_name"""
 _UPDATE: Final = """UPDATE broker_core.topics t SET properties = s.properties
     FROM pg_temp.broker_core_staged s
@@ -120,8 +139,8 @@ async def merge(connection: Any, namespace: str, *, remove: bool = True) -> Merg
         try:
             async with connection.transaction():
                 return await _merge(connection, namespace, remove=remove)
-        except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError):
-            # Somebody else writes the same topics by SQL, in another order: one of the two has to begin again.
+        except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
+            # Somebody else writes the same topics by SQL, without taking the version first: once more, after them.
             if number == 1:
                 raise
         except asyncpg.LockNotAvailableError:
@@ -133,11 +152,15 @@ async def merge(connection: Any, namespace: str, *, remove: bool = True) -> Merg
 
 async def _merge(connection: Any, namespace: str, *, remove: bool) -> Merged:
     await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
-    await connection.execute(_MARK_LOADED, namespace)
-    await connection.fetchval(_LOCK, namespace)
-    added = _count(await connection.execute(_INSERT, namespace))
-    changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
-    removed = _count(await connection.execute(_DELETE, namespace)) if remove else 0
+    proposed = await connection.fetchval(_BEGIN, namespace)
+    first = not await connection.fetchval(_TOPICS, namespace)
+    made = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN
+    insert = (_INSERT_FIRST if first else _INSERT).format(into=_INTO, id=made)
+    added = _count(await connection.execute(insert, namespace, proposed))
+    changed = removed = 0
+    if not first:
+        changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
+        removed = _count(await connection.execute(_DELETE, namespace)) if remove else 0
     version = await connection.fetchval(_VERSION, namespace)
     return Merged(added, changed, removed, version)
 

@@ -1,0 +1,129 @@
+"""The differences between what is staged and what the database holds, named topic by topic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from broker_core.cli.output import printable
+
+__all__ = ["Difference", "OtherProperties", "as_json", "as_line", "differences"]
+
+_SHOWN_NAMES: Final = 10
+
+_DIFFERENCES: Final = """WITH
+    staged AS NOT MATERIALIZED (
+        SELECT domain, coalesce(topic, local_name) AS topic, local_name, properties
+        FROM pg_temp.broker_core_staged WHERE namespace = $1),
+    there AS NOT MATERIALIZED (
+        SELECT domain, matched AS topic, local_name, properties
+        FROM broker_core.topics WHERE namespace = $1),
+    differing AS MATERIALIZED (
+        SELECT domain, coalesce(s.topic, t.topic) AS topic, local_name,
+            t.local_name IS NULL AS missing, s.local_name IS NULL AS extra,
+            t.properties::text AS of_database, s.properties::text AS of_source
+        FROM (SELECT *, local_name AS name FROM staged) s
+        FULL JOIN (SELECT *, local_name AS name FROM there) t USING (domain, local_name)
+        WHERE t.name IS NULL OR s.name IS NULL OR s.properties <> t.properties)
+    SELECT d.*, wanted.topic IS NOT NULL AND known.topic IS NOT NULL AS in_both
+    FROM differing d
+    LEFT JOIN (SELECT DISTINCT domain, topic FROM staged) wanted USING (domain, topic)
+    LEFT JOIN (SELECT DISTINCT domain, topic FROM there) known USING (domain, topic)
+    ORDER BY d.domain DESC, d.topic, d.local_name"""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherProperties:
+    """Listed names that have other properties in the database than at the source."""
+
+    names: tuple[str, ...]
+    database: Mapping[str, str]
+    source: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One topic, by its full name without partition suffix.
+
+    ``missing``: the database lists none of its names. ``extra``: the source lists none. ``different``: both list some,
+    and the names (its partitions) or their properties differ. ``missing`` and ``extra`` are full names as listed.
+    """
+
+    kind: Literal["missing", "extra", "different"]
+    topic: str
+    missing: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+    properties: tuple[OtherProperties, ...] = ()
+
+
+async def differences(connection: Any, namespace: str) -> AsyncIterator[Difference]:
+    """The topics of a namespace that differ: persistent ones first, by name. Within a transaction of the caller's."""
+    rows: list[Any] = []
+    async for row in connection.cursor(_DIFFERENCES, namespace, prefetch=5_000):
+        if rows and (row["domain"], row["topic"]) != (rows[0]["domain"], rows[0]["topic"]):
+            yield _difference(namespace, rows)
+            rows = []
+        rows.append(row)
+    if rows:
+        yield _difference(namespace, rows)
+
+
+def _difference(namespace: str, rows: list[Any]) -> Difference:
+    prefix = f"{rows[0]['domain']}://{namespace}/"
+    missing = tuple(prefix + row["local_name"] for row in rows if row["missing"])
+    extra = tuple(prefix + row["local_name"] for row in rows if row["extra"])
+    alike: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if not row["missing"] and not row["extra"]:
+            alike.setdefault((row["of_database"], row["of_source"]), []).append(prefix + row["local_name"])
+    properties = tuple(
+        OtherProperties(tuple(names), json.loads(database), json.loads(source))
+        for (database, source), names in alike.items()
+    )
+    kind: Literal["missing", "extra", "different"] = "different"
+    if not rows[0]["in_both"]:
+        kind = "missing" if missing else "extra"
+    return Difference(kind, prefix + rows[0]["topic"], missing, extra, properties)
+
+
+def as_json(difference: Difference) -> dict[str, Any]:
+    """For programs: everything."""
+    return {
+        "kind": difference.kind,
+        "topic": difference.topic,
+        "missing": list(difference.missing),
+        "extra": list(difference.extra),
+        "properties": [
+            {"names": list(other.names), "database": dict(other.database), "source": dict(other.source)}
+            for other in difference.properties
+        ],
+    }
+
+
+def as_line(difference: Difference, source: str) -> str:
+    """For people: one line; names are other people's text, so nothing that a terminal would obey."""
+    details: list[str] = []
+    if difference.kind == "different":
+        details += [f"missing {_names(difference.missing)}"] if difference.missing else []
+        details += [f"extra {_names(difference.extra)}"] if difference.extra else []
+    else:
+        names = difference.missing or difference.extra
+        details += [_names(names)] if names != (difference.topic,) else []
+    details += [
+        f"properties {_text(other.database)} in the database, {_text(other.source)} in the {source}"
+        for other in difference.properties
+    ]
+    line = f"{difference.kind:9} {difference.topic}" + (f": {'; '.join(details)}" if details else "")
+    return printable(line)
+
+
+def _names(names: Iterable[str]) -> str:
+    names = tuple(names)
+    rest = len(names) - _SHOWN_NAMES
+    return ", ".join(names[:_SHOWN_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _text(properties: Mapping[str, str]) -> str:
+    return json.dumps(dict(properties), ensure_ascii=False, sort_keys=True)
