@@ -122,7 +122,7 @@ async def test_without_the_right_to_make_roles_the_owner_has_all(own_server: Pos
 async def test_no_right_to_create(own_server: PostgresServer) -> None:
     own_server.sql("CREATE DATABASE closed TEMPLATE template0")
     with pytest.raises(
-        MigrationFailed, match="permission denied for database closed.*GRANT CREATE ON DATABASE"
+        MigrationFailed, match=r"permission denied for database closed.*GRANT CREATE ON DATABASE"
     ):
         await migrate_dsn(own_server.dsn("closed", user="plain"))
 

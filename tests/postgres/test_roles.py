@@ -94,8 +94,7 @@ async def test_a_feeder_writes_topics_alone(database: Database, as_role: Any) ->
         "SELECT broker_core.renew_catalog_id()",
         "ALTER TABLE broker_core.topics DISABLE TRIGGER after_insert",
         "DROP TABLE broker_core.topics",
-        "CREATE TEMP TABLE mine (i int);"
-        " CREATE TRIGGER t AFTER INSERT ON mine EXECUTE FUNCTION broker_core.before_truncate()",
+        "CREATE TEMP TABLE m (i int); CREATE TRIGGER t AFTER INSERT ON m EXECUTE FUNCTION broker_core.after_insert()",
     ],
 )
 async def test_a_feeder_cannot_forge(database: Database, as_role: Any, statement: str) -> None:

@@ -170,9 +170,9 @@ async def test_copy_upsert_and_truncate(connection: Any) -> None:
         " ON CONFLICT (namespace, domain, local_name) DO UPDATE SET properties = excluded.properties"
     )
     assert await versions(connection) == {"a/b": 2}
-    assert [entry[:3] for entry in await log(connection)][2:] == [(2, "update", "x"), (2, "create", "y")] or [
-        entry[:3] for entry in await log(connection)
-    ][2:] == [(2, "create", "y"), (2, "update", "x")]
+    logged = {entry[:3] for entry in await log(connection)}
+    assert logged >= {(2, "update", "x"), (2, "create", "y")}
+    assert len(await log(connection)) == 4
     await connection.execute("TRUNCATE broker_core.topics")
     state = await connection.fetchrow("SELECT version, topics FROM broker_core.namespaces")
     assert tuple(state) == (3, 0)
@@ -352,6 +352,6 @@ async def test_a_large_statement_is_logged_as_a_gap_and_all_its_rows_are_right(c
     assert (
         await connection.fetchval("SELECT count(*) FROM broker_core.topics WHERE created_version <> 1") == 0
     )
-    shared = "SELECT count(*) FROM (SELECT FROM broker_core.topics GROUP BY matched HAVING count(DISTINCT topic_id) > 1) x"
-    assert await connection.fetchval(shared) == 0
+    shared = "SELECT 1 FROM broker_core.topics GROUP BY matched HAVING count(DISTINCT topic_id) > 1"
+    assert await connection.fetchval(shared) is None
     assert await log(connection) == []

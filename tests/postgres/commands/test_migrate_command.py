@@ -1,0 +1,44 @@
+"""`broker-core postgres migrate` by the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from broker_core.cli.app import run
+from broker_core_postgres.schema_version import migrations
+from tests.support.postgres_server import Database
+
+
+def test_from_nothing_to_served(
+    empty_database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "broker.toml"
+    config.write_text(f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\nchange_log_retention = "1h"\n')
+    options = ["--config", str(config)]
+    assert run(["postgres", "status", *options]) == 1
+    assert "run `broker-core postgres migrate`" in capfd.readouterr().out
+    assert run(["postgres", "migrate", "--dry-run", *options]) == 0
+    assert capfd.readouterr().out == "".join(f"would apply {each}\n" for each in migrations())
+    assert run(["postgres", "migrate", *options]) == 0
+    said = capfd.readouterr()
+    assert said.out.startswith("".join(f"applied {each}\n" for each in migrations()))
+    assert "index of trigrams: namespace" in said.out
+    assert run(["postgres", "migrate", *options]) == 0
+    assert "owned by broker_core_migrator: nothing to apply" in capfd.readouterr().out
+    assert run(["postgres", "migrate", "--dry-run", *options]) == 0
+    assert "is the newest: nothing to apply" in capfd.readouterr().out
+    assert run(["postgres", "status", "--json", *options]) == 0
+    assert json.loads(capfd.readouterr().out)["retention_seconds"] == 3600
+
+
+def test_what_fails_is_one_line(database: Database, capfd: pytest.CaptureFixture[str]) -> None:
+    database.sql("INSERT INTO broker_core.migrations VALUES (6, 'future', 'x')")
+    assert run(["postgres", "migrate", "--dsn", database.dsn]) != 0
+    said = capfd.readouterr().err
+    assert said.startswith("broker-core: The database has schema 6")
+    assert said.count("\n") == 1
+    assert run(["postgres", "migrate", "--dsn", database.server.dsn("nowhere")]) != 0
+    assert 'database "nowhere" does not exist' in capfd.readouterr().err
