@@ -65,7 +65,7 @@ async def test_the_next_plugin_or_the_last_answer_stands_in_where_that_is_asked_
             assert await following.list() == [f"persistent://{NAMESPACE}/of-the-catalogue"]
             assert sorted(await stale.list()) == TOPICS
             with pytest.raises(ServerRefused, match="PostgreSQL"):  # another question has no last answer
-                await stale.list("topic-00.")
+                await stale.list(f"{NAMESPACE}/topic-00.")
         finally:
             await asyncio.to_thread(fragile.server.start)
         await is_listed(stale)

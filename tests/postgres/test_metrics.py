@@ -1,0 +1,115 @@
+"""What the plugin shows of itself: by its own registry, and among the broker's metrics."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from broker_core.plugin_metrics import PluginRegistryOfMetrics
+from broker_core_postgres.history import History
+from broker_core_postgres.metrics import PostgresMetrics
+from broker_core_postgres.plugin import PostgresPlugin
+from broker_core_postgres.service import PostgresService
+from broker_core_postgres.settings import PostgresSettings
+from tests.postgres.fault_setup import TOPICS, fill_topics, serving
+from tests.support.postgres_server import Database
+
+#: Name, type and labels: what docs/reference/postgres.md lists.
+METRICS = {
+    "queries": ("counter", {"plan", "outcome"}),
+    "query_seconds": ("histogram", {"plan", "le"}),
+    "query_rows": ("histogram", {"le"}),
+    "failures": ("counter", {"reason"}),
+    "ignored_properties": ("counter", set()),
+    "pool_connections": ("gauge", {"pool", "state"}),
+    "pool_max_connections": ("gauge", {"pool"}),
+    "pool_waiting": ("gauge", {"pool"}),
+    "pool_up": ("gauge", {"pool"}),
+    "pool_opened": ("counter", {"pool"}),
+    "pool_dropped": ("counter", {"pool"}),
+    "pool_refused": ("counter", {"pool"}),
+    "retries": ("counter", set()),
+    "server_choices": ("counter", {"choice"}),
+    "replica_lag_versions": ("gauge", {"pool"}),
+    "listen_connected": ("gauge", set()),
+    "listen_hints": ("counter", set()),
+    "listen_ignored": ("counter", set()),
+    "listen_losses": ("counter", set()),
+    "listen_caught_up": ("counter", set()),
+    "history_breaks": ("counter", set()),
+}
+
+
+@pytest.fixture
+def metrics() -> PostgresMetrics:
+    return PostgresMetrics()
+
+
+def sample(metrics: PostgresMetrics, name: str, **labels: str) -> float | None:
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    return registry.get_sample_value(f"broker_core_postgres_{name}", labels)
+
+
+def test_listings_are_counted_by_plan_and_outcome(metrics: PostgresMetrics) -> None:
+    metrics.query("range", "listed", 0.002, 10)
+    metrics.query("range", "unchanged", 0.001)
+    metrics.query("namespace", "failed", 5.0)
+    metrics.failure("unreachable")
+    metrics.ignored_properties(3)
+    assert sample(metrics, "queries_total", plan="range", outcome="listed") == 1
+    assert sample(metrics, "query_seconds_count", plan="range") == 2
+    assert sample(metrics, "query_seconds_sum", plan="namespace") == 5.0
+    assert sample(metrics, "query_rows_sum") == 10
+    assert sample(metrics, "query_rows_count") == 1
+    assert sample(metrics, "failures_total", reason="unreachable") == 1
+    assert sample(metrics, "ignored_properties_total") == 3
+
+
+async def test_every_metric_is_there_with_its_labels(database: Database) -> None:
+    """Also those that have no value yet, as far as their settings are on."""
+    fill_topics(database)
+    replica = database.dsn
+    async with serving(database.dsn, replicas=[replica]) as broker:
+        assert sorted(await broker.list()) == TOPICS
+        broker.service.metrics.failure("other")
+        found = {
+            metric.name.removeprefix("broker_core_postgres_"): (
+                metric.type,
+                {label for each in metric.samples for label in each.labels},
+            )
+            for metric in broker.service.metrics.collect()
+        }
+        assert broker.metric("queries_total", plan="namespace", outcome="listed") == 1
+        assert broker.metric("query_rows_sum") == len(TOPICS)
+        assert broker.metric("server_choices_total", choice="replica") == 1
+        assert broker.metric("replica_lag_versions", pool="replica_1") == 0
+    assert found == METRICS
+
+
+async def test_they_are_scraped_with_the_brokers_under_the_plugins_name(database: Database) -> None:
+    plugin = PostgresPlugin()
+
+    class Handle:
+        metrics_registry = PluginRegistryOfMetrics("my-postgres")
+
+        def topics_changed(self, _namespace: object) -> None:
+            return
+
+    handle = Handle()
+    await plugin.broker_core_startup(handle, PostgresSettings(dsn=database.dsn))
+    try:
+        names = {metric.name for metric in handle.metrics_registry.collect()}
+        assert "broker_core_my_postgres_pool_up" in names
+    finally:
+        await plugin.broker_core_shutdown()
+
+
+async def test_nothing_that_names_anything_is_a_label() -> None:
+    service = PostgresService(PostgresSettings(dsn="postgresql://me@secret-host:1/secret-database"))
+    registry = CollectorRegistry()
+    service.metrics.register(registry)
+    service.metrics.watch(service.connections, service.listener, History())
+    text = "".join(str(metric) for metric in registry.collect())
+    assert "secret" not in text
+    await service.close()
