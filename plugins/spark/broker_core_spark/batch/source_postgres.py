@@ -139,7 +139,7 @@ class _Database:
         if not self.pages or not wanted:
             return []
         tasks = -(-self.pages // _PAGES)
-        work = _ReadPages(self.dsn, self.exported, staging, wanted)
+        work = _ReadPages(self.dsn, self.exported, staging, wanted, _PAGES)
         return [Run.parse(result) for result in run_tasks(numbered(self.spark, tasks), work)]
 
     def changed(self, namespace: str, since: int) -> Iterable[tuple[str, str]] | None:
@@ -167,12 +167,13 @@ class _ReadPages:
     exported: str
     staging: Staging
     namespaces: tuple[str, ...]
+    pages: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         writer = self.staging.writer()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                text = asyncio.run(self._copied(number * _PAGES, (number + 1) * _PAGES))
+                text = asyncio.run(self._copied(number * self.pages, (number + 1) * self.pages))
                 for table in _parsed(text, len(self.staging.property_keys)):
                     name, namespace, domain, *values = (column.cast(_NAME) for column in table.columns)
                     for run in stage_names(writer, name, namespace, domain, values):

@@ -1,0 +1,17 @@
+"""Errors of the batch are errors of the broker, so that the command line shows them as one line."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from broker_core.errors import BrokerCoreError
+from broker_core_spark.batch.errors import BatchError, InvalidCatalogue, InvalidPatterns, TaskFailed
+
+
+@pytest.mark.parametrize("kind", [BatchError, InvalidCatalogue, InvalidPatterns, TaskFailed])
+def test_they_are_shown_as_one_line_and_travel_between_processes(kind: type[BatchError]) -> None:
+    error = pickle.loads(pickle.dumps(kind("what is wrong")))
+    assert isinstance(error, BrokerCoreError)
+    assert (type(error), str(error)) == (kind, "what is wrong")

@@ -1,0 +1,89 @@
+"""A job that is killed, at random points of its work: what is published stays whole, and the next job works.
+
+``BROKER_CORE_TEST_KILLS=20`` kills more often than the three times of every run.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from broker_core_spark.format.generation import Generation
+from broker_core_spark.garbage import collect
+from broker_core_spark.generations import history
+from broker_core_spark.store import open_store
+from tests.support.eventually import eventually_sync
+from tests.support.spark_catalogues import fill, questions_about, write_patterns
+
+KILLS = int(os.environ.get("BROKER_CORE_TEST_KILLS", "3"))
+_PATIENCE = 300  # seconds; a JVM starts in this time
+
+
+def files(store: Path) -> int:
+    """How many files there are in the store, whole or not."""
+    return sum(1 for path in store.rglob("*") if path.is_file())
+
+
+def test_a_job_that_is_killed_publishes_nothing_wrong(tmp_path: Path) -> None:
+    catalogue, store = tmp_path / "catalogue.sqlite", tmp_path / "store"
+    names = [f"orders-{number}" for number in range(2000)]
+    fill(catalogue, {"public/large": names})
+    patterns = write_patterns(tmp_path / "patterns.jsonl", questions_about("public/large"))
+    script = (
+        "import sys\n"
+        "from broker_core_spark.batch.job import build\n"
+        "from broker_core_spark.session import spark_session\n"
+        "with spark_session(master='local[2]', conf={'spark.driver.memory': '512m'}) as spark:\n"
+        "    build(spark, catalogue=sys.argv[1], patterns=sys.argv[2], store=sys.argv[3], segment_bytes=4096,\n"
+        "          partitions=5)\n"
+    )
+    command = [sys.executable, "-c", script, str(catalogue), str(patterns), str(store)]
+    pick = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID", "7"))
+    published = 0
+    for turn in range(KILLS):
+        fill(catalogue, {"public/large": [f"later-{turn}-{number}" for number in range(300)]})
+        before = files(store)
+        # A job makes some 50 files: the mark, runs, plans, segments, the manifest, the pointer.
+        wanted = before + pick.randint(1, 50)
+        job = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+        try:
+            eventually_sync(
+                lambda job=job, wanted=wanted: files(store) >= wanted or job.poll() is not None,  # type: ignore[misc]
+                timeout=_PATIENCE,
+            )
+        finally:
+            try:
+                os.killpg(job.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it was done already
+            job.wait()
+        opened = open_store(str(store))
+        pointers = list(history(opened)) if store.exists() else []
+        assert published <= len(pointers) <= published + 1
+        published = len(pointers)
+        if pointers:
+            generation = Generation.open(opened, pointers[0].generation)
+            lines = (store / generation.manifest.questions.name).read_bytes().splitlines()
+            assert generation.questions == len(lines)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_PATIENCE)
+    assert done.returncode == 0, done.stderr
+    opened = open_store(str(store))
+    newest, *_ = history(opened)
+    whole = Generation.open(opened, newest.generation)
+    assert whole.topics == len(names) + 300 * KILLS
+    # What the killed jobs left goes when it is old.
+    collected = collect(opened, keep=1, grace=timedelta(0))
+    assert collected.kept == (newest.generation,)
+    needed = {
+        *(file.name for file in whole.manifest.files),
+        f"manifests/{newest.generation}.json",
+        newest.path,
+    }
+    left = {path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file()}
+    assert left == needed
+    assert Generation.open(opened, newest.generation).id == newest.generation
