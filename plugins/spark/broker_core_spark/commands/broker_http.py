@@ -15,7 +15,7 @@ from broker_core.errors import BrokerCoreError
 
 __all__ = ["BrokerOption", "BrokerUnreachable", "broker_url", "get"]
 
-_TIMEOUT: Final = 10.0  # seconds
+_TIMEOUT: Final = 30.0  # seconds
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 BrokerOption: TypeAlias = Annotated[

@@ -1,0 +1,94 @@
+"""What `broker-core spark status` shows: of the store alone, and of the running broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from broker_core.names import Mode
+from broker_core.testing import serve
+from broker_core_spark.commands.broker_http import BrokerUnreachable
+from broker_core_spark.commands.status_command import of_metrics
+from broker_core_spark.plugin import SparkPlugin
+from tests.cli.conftest import Cli
+from tests.support.spark_model import CatalogueModel, publish
+
+
+def status(cli: Cli, *options: object) -> dict[str, Any]:
+    said = cli("spark", "status", "--json", *options)
+    assert said.code == 0, said.err
+    report: dict[str, Any] = json.loads(said.out)
+    return report
+
+
+async def test_the_store_and_the_broker_are_shown(tmp_path: Path, cli: Cli) -> None:
+    store = tmp_path / "generations"
+    tables: dict[str, dict[str, Any]] = {
+        "http": {"listen": "127.0.0.1:0"},
+        "catalog": {"property_keys": ["team"]},
+        "plugins": {"spark": {"store": str(store), "refresh": "1h"}},
+    }
+    plugin = SparkPlugin()
+    async with serve({"spark": plugin}, settings=tables) as server:
+        model = CatalogueModel(server)
+        await model.fill(["persistent://public/default/a", "persistent://public/default/b"], Random(1))
+        published = await publish(str(store), model, [("public/default", Mode.PERSISTENT, None, {})])
+        alone = await asyncio.to_thread(status, cli, "--store", store, "--broker", "127.0.0.1:1")
+        assert alone["served"] is None
+        assert "127.0.0.1:1" in alone["broker"]
+        shown = alone["published"]
+        assert (shown["generation"], shown["number"], shown["questions"]) == (published.generation, 1, 1)
+        assert shown["catalogue"] == model.catalog.catalog_id
+        assert shown["bytes"] > 0
+
+        await plugin.shelf.look()
+        for pattern in (None, None, None, "other"):
+            await server.list("public/default", pattern=pattern)
+        assert server.broker.http_address is not None
+        url = "http://{}:{}".format(*server.broker.http_address)
+        served = (await asyncio.to_thread(status, cli, "--store", store, "--broker", url))["served"]
+        assert served["generation"] == published.generation
+        assert (served["last_hour_questions"], served["last_hour_coverage"]) == (4, 0.75)
+        assert (served["overlay_names"], served["refused"]) == (0, False)
+        assert served["passed"] == {"not_registered": 1}
+        assert served["mapped_bytes"] > 0
+        table = await asyncio.to_thread(cli, "spark", "status", "--store", store, "--broker", url)
+        assert "75.00%" in table.out
+        assert published.generation in table.out
+
+
+def test_an_empty_store_is_no_error(tmp_path: Path, cli: Cli) -> None:
+    shown = status(cli, "--store", tmp_path / "nothing", "--broker", "127.0.0.1:1")["published"]
+    assert shown["generation"] is None
+
+
+def test_a_manifest_that_was_changed_is_told(tmp_path: Path, cli: Cli) -> None:
+    from broker_core_spark.format.build import build_generation
+    from broker_core_spark.generations import begin_build
+    from broker_core_spark.store import open_store
+
+    store = open_store(str(tmp_path))
+    with begin_build(store) as build:
+        manifest = build_generation(store, {"t/n": {"persistent": ["a"]}}, [], catalogue_id="one")
+        build.publish(manifest)
+    file = tmp_path / "manifests" / f"{manifest.id}.json"
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes().replace(b"one", b"two"))
+    shown = status(cli, "--store", tmp_path, "--broker", "127.0.0.1:1")["published"]
+    assert shown["generation"] == manifest.id
+    assert manifest.id in shown["error"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("", "does not run this plugin"), ("broker_core_spark_refused one\n", "cannot be read")],
+    ids=["other", "broken"],
+)
+def test_metrics_that_say_nothing_are_an_error(text: str, problem: str) -> None:
+    with pytest.raises(BrokerUnreachable, match=problem):
+        of_metrics(text)
