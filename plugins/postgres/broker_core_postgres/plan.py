@@ -50,7 +50,7 @@ class Plan:
     @property
     def kind(self) -> str:
         """How rows are found: ``search`` (properties or substrings), ``range``, or ``namespace`` (all of it)."""
-        if self.properties or (self.likes and not self.bounds):
+        if self.properties or self.likes:
             return "search"
         return "range" if self.bounds else "namespace"
 
@@ -79,7 +79,8 @@ def make_plan(
     if impossible or bounds is None or likes is None:
         return Plan(name, domains, properties=pairs, impossible=True)
     exact = (pattern.literal is not None or pattern.exact_range) and "\0" not in pattern.text
-    useful = (like for like in likes if _trigrams_in(like)) if trigrams else ()
+    # How a match begins the bounds say already, where there are some.
+    useful = (like for like in likes if trigrams and _trigrams_in(like) and not (bounds and like[0] != "%"))
     return Plan(
         name,
         domains,
