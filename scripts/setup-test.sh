@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What tests need besides .venv: PySpark and its like from requirements/batch.txt (by hash), the programs of a PostgreSQL
-# server, and a JRE 17 or 21. The two last come by apt where they are missing and this is root on Debian; else it is said
-# what to install. Run by `make test`; safe to run again.
+# server, pgbouncer, and a JRE 17 or 21. The three last come by apt where they are missing and this is root on Debian;
+# else it is said what to install. Run by `make test`; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -12,6 +12,10 @@ if ! .venv/bin/python -m tests.support.machine postgres; then
   mkdir -p /etc/postgresql-common
   [ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf
   apt_install postgresql
+fi
+if ! PATH="$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then
+  # A few tests only: without it they are skipped, and say so.
+  if may_use_apt && apt_install pgbouncer; then say "pgbouncer is installed"; else say "no pgbouncer: its tests are skipped"; fi
 fi
 if ! .venv/bin/python -m tests.support.machine java; then
   may_use_apt || fail "no Java 17 or 21 found: install one (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"

