@@ -55,7 +55,7 @@ class SparkPlugin:
         from broker_core_spark.store import open_store
 
         try:
-            store = open_store(settings.store)
+            store = open_store(settings.store, settings.store_options)
             published = current(store)
             if published is not None:
                 open_generation(settings, store, published.generation)

@@ -24,6 +24,8 @@ class SparkSettings(BaseModel):
 
     #: Where generations are: what ``broker-core spark build --out`` named (``file:///...``, ``s3://...``, a path).
     store: str = Field(min_length=1)
+    #: Options of a bucket (``endpoint``, ``region`` ...). No secrets: these come from the environment.
+    store_options: dict[str, str] = Field(default_factory=dict)
     #: How often the pointer to the current generation is looked at.
     refresh: PositiveDuration = 10.0
     #: The most topics of one namespace that may have changed since the generation; with more, its questions pass.

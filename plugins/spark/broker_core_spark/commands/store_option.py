@@ -31,4 +31,4 @@ def chosen_store(uri: str | None) -> Store:
         settings = plugin_settings("spark")
     except BrokerCoreError as error:
         raise BrokerCoreError(f"no --store, and the settings name none: {error}") from error
-    return open_store(settings.store)
+    return open_store(settings.store, settings.store_options)

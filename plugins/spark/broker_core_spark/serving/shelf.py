@@ -15,7 +15,6 @@ from typing import Final
 import structlog
 
 from broker_core.errors import BrokerCoreError
-from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.generations import Published, current
 from broker_core_spark.serving.served import Served
@@ -98,7 +97,9 @@ class Shelf:
             generation: str | None = None
             try:
                 if self._store is None:
-                    self._store = await asyncio.to_thread(open_store, self._settings.store)
+                    self._store = await asyncio.to_thread(
+                        open_store, self._settings.store, self._settings.store_options
+                    )
                 published = await asyncio.to_thread(current, self._store)
                 if published is None:
                     self._refuse(None, f"nothing is published in {self._settings.store} yet", level="warning")
@@ -110,13 +111,9 @@ class Shelf:
                 if self._waits_for(generation):
                     return
                 opened = await asyncio.to_thread(open_generation, self._settings, self._store, generation)
-            except (InvalidGeneration, NoSuchGeneration) as error:
-                self._tally.checks["failed"] += 1
-                self._refuse(generation, str(error))
-            except (StoreFailed, BrokerCoreError, OSError) as error:
+            except (BrokerCoreError, OSError) as error:
                 self._refuse(generation, str(error))
             except Exception as error:  # noqa: BLE001 - whatever a file makes a reader do, the old one is served on
-                self._tally.checks["failed"] += 1
                 self._refuse(generation, f"{type(error).__name__}: {error}")
             else:
                 self._tally.checks["ok"] += 1
@@ -130,6 +127,8 @@ class Shelf:
         )
 
     def _refuse(self, generation: str | None, reason: str, *, level: str = "error") -> None:
+        if generation is not None:
+            self._tally.checks["failed"] += 1
         self._tries += 1
         wait = min(self._settings.refresh * 2 ** min(self._tries, 20), _LONGEST_WAIT)
         self._not_before = time.monotonic() + wait
