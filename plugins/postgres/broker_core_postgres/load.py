@@ -1,0 +1,204 @@
+"""Loading a file of names into a namespace of the database: all of it or nothing, however large.
+
+One transaction: the file goes by COPY into a temporary table, line by line checked by the core's own reader, so that
+both formats and all messages are those of ``broker-core topics import``; one merge then makes the namespace what the
+table says. Nobody waits for it but other writers of the same namespace, and only for the merge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, repeat
+from typing import Any, BinaryIO, Final, Literal
+
+import numpy as np
+
+from broker_core.catalog.lines import Rows, TopicLines
+from broker_core.catalog.listed import Listed
+from broker_core.names import DOMAINS, NamespaceName
+from broker_core_postgres.filling_failed import FillingFailed
+from broker_core_postgres.merge import compare, merge, version_of
+from broker_core_postgres.staging import Staging, copy_lines
+from broker_core_postgres.storable import longest_name, storable_text
+
+__all__ = ["MOST_NAMES", "LoadReport", "Progress", "load_topics"]
+
+#: Called now and then as ``progress("read", bytes so far)`` and once as ``progress("write", listed names)``.
+Progress = Callable[[Literal["read", "write"], int], None]
+
+#: The most names that one file may list: a mistaken number of partitions must not fill the disk.
+MOST_NAMES: Final = 50_000_000
+
+_NAMES_A_BLOCK: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did, or would do, in listed names (each partition is one). ``version`` is the namespace's since;
+    ``None`` where it was never filled, and is not by a dry run.
+    """
+
+    lines: int
+    names: int
+    added: int
+    changed: int
+    removed: int
+    version: int | None
+
+    @property
+    def unchanged(self) -> int:
+        """Names of the file that were there already, just so."""
+        return max(0, self.names - self.added - self.changed)
+
+
+async def load_topics(
+    connection: Any,
+    namespace: NamespaceName,
+    source: BinaryIO,
+    *,
+    add: bool = False,
+    allow_empty: bool = False,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> LoadReport:
+    """Make a namespace hold exactly the topics of a file; with ``add``, hold them too.
+
+    A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
+    version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong, and
+    :exc:`FillingFailed` for a file without topics, unless ``allow_empty``; the database is then as it was.
+    """
+    staging = Staging(connection)
+    given = _Given(namespace, source, progress)
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        await connection.execute("SET LOCAL work_mem = '128MB'")
+        await staging.create()
+        await staging.copy(given.blocks())
+        if not given.names and not add and not allow_empty:
+            raise FillingFailed(
+                f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
+            )
+        names = given.names
+        if given.repeats:
+            await staging.keep_each_once()
+            names = await connection.fetchval("SELECT count(*) FROM pg_temp.broker_core_staged")
+        await staging.analyze()
+        if progress is not None:
+            progress("write", names)
+        if dry_run:
+            report = await _dry(connection, namespace, given, names, add=add)
+        else:
+            merged = await merge(connection, str(namespace), remove=not add)
+            report = LoadReport(
+                given.lines, names, merged.added, merged.changed, merged.removed, merged.version
+            )
+    except BaseException:
+        await _undo(transaction)
+        raise
+    if dry_run:
+        await transaction.rollback()
+    else:
+        await transaction.commit()
+    return report
+
+
+async def _undo(transaction: Any) -> None:
+    try:
+        await transaction.rollback()
+    except Exception:  # noqa: BLE001 - the connection is gone, and the transaction with it: the first error tells
+        return
+
+
+async def _dry(
+    connection: Any, namespace: NamespaceName, given: _Given, names: int, *, add: bool
+) -> LoadReport:
+    counts = await compare(connection, str(namespace), remove=not add)
+    version = await version_of(connection, str(namespace))
+    return LoadReport(given.lines, names, counts.added, counts.changed, counts.removed, version)
+
+
+class _Given:
+    """The file, as blocks of rows for COPY, and what was seen in it."""
+
+    def __init__(self, namespace: NamespaceName, source: BinaryIO, progress: Progress | None) -> None:
+        self._namespace = str(namespace)
+        self._lines = TopicLines(namespace, source, checked=storable_text, longest=longest_name(namespace))
+        self._progress = progress
+        self._parts = 0
+        self._hashes: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        self.names = 0
+
+    @property
+    def lines(self) -> int:
+        """Lines read."""
+        return self._lines.lines
+
+    @property
+    def repeats(self) -> bool:
+        """Whether several parts of the file may be about the same topic; each part on its own has it once."""
+        if len(self._hashes) < 2:
+            return False
+        hashes = np.concatenate(self._hashes)
+        return len(np.unique(hashes)) < len(hashes)
+
+    async def blocks(self) -> AsyncIterator[bytes]:
+        """Rows for COPY. Reading runs in a thread, so that the server takes one part while the next one is read."""
+        parts = iter(self._lines)
+        while True:
+            rows = await asyncio.to_thread(next, parts, None)
+            if rows is None:
+                return
+            for domain, of_domain in zip(DOMAINS, rows, strict=True):
+                if of_domain.topics:
+                    self._remember(domain, of_domain)
+                    for block in self._encoded(domain, of_domain):
+                        yield block
+            self._parts += 1
+            if self._progress is not None:
+                self._progress("read", self._lines.bytes)
+
+    def _remember(self, domain: str, rows: Rows) -> None:
+        salt = hash(domain)
+        count = len(rows.topics)
+        self._hashes.append(np.fromiter(map(hash, rows.topics), np.int64, count) ^ np.int64(salt))
+
+    def _encoded(self, domain: str, rows: Rows) -> Iterator[bytes]:
+        """Block after block, since one line may stand for a million partitions."""
+        told = rows.topics.values()
+        if all(listed == "*" for listed, _ in told):
+            self._count(len(told))
+            texts = None if all(text is None for _, text in told) else [text for _, text in told]
+            yield copy_lines(self._namespace, domain, list(rows.topics), None, texts, part=self._parts)
+            return
+        names: list[str] = []
+        topics: list[str] = []
+        properties: list[str | None] = []
+        for topic, (listed, text) in rows.topics.items():
+            if listed == "*":
+                self._count(1)
+                every = iter((topic,))
+            else:
+                of = Listed.parse(listed)
+                self._count(len(of))
+                every = of.names(topic)
+            while own := list(islice(every, _NAMES_A_BLOCK)):
+                names += own
+                topics += repeat(topic, len(own))
+                properties += repeat(text, len(own))
+                if len(names) >= _NAMES_A_BLOCK:
+                    yield copy_lines(self._namespace, domain, names, topics, properties, part=self._parts)
+                    names, topics, properties = [], [], []
+        yield copy_lines(self._namespace, domain, names, topics, properties, part=self._parts)
+
+    def _count(self, names: int) -> None:
+        self.names += names
+        if self.names > MOST_NAMES:
+            raise FillingFailed(
+                f"The file lists more than {MOST_NAMES} names (near line {self._lines.lines}): "
+                "is a number of partitions mistaken?"
+            )
