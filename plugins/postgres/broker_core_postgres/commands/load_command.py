@@ -1,0 +1,94 @@
+"""`broker-core postgres load`: a namespace of the database becomes what a file says."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO, Final
+
+import typer
+
+from broker_core.catalog.errors import ImportRefused
+from broker_core.cli.examples import examples
+from broker_core.cli.progress import import_progress
+from broker_core.cli.question import NamespaceArgument, parse_namespace
+from broker_core_postgres.commands.writing import DryRunOption, DsnOption, filled_connection, run_to_end
+from broker_core_postgres.filling_failed import FillingFailed
+from broker_core_postgres.load import LoadReport, load_topics
+from broker_core_postgres.upkeep import refresh_statistics
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core postgres load public/default names.txt --config broker-core.toml",
+    "# what would change",
+    "broker-core postgres load public/default topics.jsonl --dry-run",
+    "broker-core topics export public/default | broker-core postgres load public/default -",
+)
+
+
+def run(
+    namespace: NamespaceArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-", help="The file of names, or - for standard input.", show_default=False
+        ),
+    ],
+    *,
+    add: Annotated[
+        bool, typer.Option("--add", help="Remove nothing: add and update only.", show_default=False)
+    ] = False,
+    allow_empty: Annotated[
+        bool,
+        typer.Option(
+            "--allow-empty", help="A file without topics empties the namespace.", show_default=False
+        ),
+    ] = False,
+    dry_run: DryRunOption = False,
+    dsn: DsnOption = None,
+) -> None:
+    """Make a namespace hold exactly the topics of a file: all of it, or nothing if a line is wrong.
+
+    One name a line, local or full, exactly as it stands; or, if the file begins with `{`, one JSON object a line:
+    `{"name": ..., "partitions": 3, "properties": {...}}`. A topic that is there keeps its id, and its properties unless
+    the file gives some.
+    """
+    into = parse_namespace(namespace)
+
+    async def load() -> LoadReport:
+        with _source(file) as source, import_progress(source) as progress:
+            async with filled_connection(dsn) as connection:
+                report = await load_topics(
+                    connection,
+                    into,
+                    source,
+                    add=add,
+                    allow_empty=allow_empty,
+                    dry_run=dry_run,
+                    progress=progress,
+                )
+                if not dry_run:
+                    await refresh_statistics(connection, report.added + report.changed + report.removed)
+                return report
+
+    try:
+        report = run_to_end(load)
+    except ImportRefused as error:
+        raise FillingFailed(f"{file if file != '-' else 'standard input'}: {error}") from error
+    print(
+        f"{'would load' if dry_run else 'loaded'} {report.names} names into {into}: {report.added} added, "
+        f"{report.changed} changed, {report.unchanged} unchanged, {report.removed} removed"
+        + (f"; version {report.version}" if report.version is not None and not dry_run else "")
+    )
+
+
+@contextmanager
+def _source(file: str) -> Iterator[BinaryIO]:
+    if file == "-":
+        yield sys.stdin.buffer
+    else:
+        with Path(file).open("rb") as stream:
+            yield stream

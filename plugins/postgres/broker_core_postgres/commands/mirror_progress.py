@@ -1,0 +1,50 @@
+"""A progress bar for mirrors, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["MirrorProgress", "mirror_progress"]
+
+
+class MirrorProgress:
+    """Callbacks that do nothing; on a terminal those of :func:`mirror_progress` draw."""
+
+    def read(self, done: int, total: int, names: int) -> None:
+        """``done`` of ``total`` namespaces are read, ``names`` listed names so far."""
+
+    def write(self, done: int, total: int) -> None:
+        """``done`` of ``total`` namespaces that differ are written."""
+
+
+@contextmanager
+def mirror_progress() -> Iterator[MirrorProgress]:
+    """Bars on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield MirrorProgress()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bars:
+        reading = bars.add_task("reading namespaces", total=None)
+        writing = bars.add_task("writing namespaces", total=None, start=False, visible=False)
+
+        class Drawn(MirrorProgress):
+            def read(self, done: int, total: int, names: int) -> None:
+                bars.update(
+                    reading,
+                    completed=done,
+                    total=total,
+                    description=f"reading namespaces ({names} names)",
+                )
+
+            def write(self, done: int, total: int) -> None:
+                if not bars.tasks[writing].started:
+                    bars.start_task(writing)
+                bars.update(writing, completed=done, total=total, visible=True)
+
+        yield Drawn()

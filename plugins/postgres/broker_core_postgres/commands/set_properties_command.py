@@ -1,0 +1,105 @@
+"""`broker-core postgres set-properties`: properties of a topic, or of all topics whose name matches a pattern."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.examples import examples
+from broker_core.cli.question import parse_namespace, parse_properties
+from broker_core.names import TopicName
+from broker_core_postgres.commands.writing import DryRunOption, DsnOption, filled_connection, run_to_end
+from broker_core_postgres.filling_failed import FillingFailed
+from broker_core_postgres.properties import (
+    PropertiesChange,
+    PropertiesReport,
+    set_properties,
+    set_properties_of_matching,
+)
+from broker_core_postgres.upkeep import refresh_statistics
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core postgres set-properties persistent://public/default/orders region=eu team=a",
+    "broker-core postgres set-properties public/default/orders --unset team",
+    "# all topics that a pattern matches",
+    "broker-core postgres set-properties public/default --pattern 'public/default/orders-.*' region=eu --dry-run",
+)
+
+
+def run(
+    topic: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOPIC",
+            help="A topic's full name, or tenant/namespace/topic; with --pattern a namespace.",
+            show_default=False,
+        ),
+    ],
+    properties: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE...]", help="What to set.", show_default=False),
+    ] = None,
+    *,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unset", metavar="KEY", help="A key to take away; may be repeated.", show_default=False
+        ),
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="Take all others away: alone, it clears a topic's properties.",
+            show_default=False,
+        ),
+    ] = False,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            "--pattern",
+            metavar="REGEX",
+            help="All topics of the namespace whose name matches in full, as in a listing.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    dsn: DsnOption = None,
+) -> None:
+    """Set or take away properties of a topic with all its partitions, or of all topics that match a pattern.
+
+    Other keys stay as they are, unless --replace is given.
+    """
+    change = PropertiesChange(
+        parse_properties(properties, option="argument"), tuple(unset or ()), replace=replace
+    )
+    change.check()
+    of_namespace = topic.count("/") == 1 and "://" not in topic
+    if of_namespace != (pattern is not None):
+        raise FillingFailed(
+            f"{topic!r} is a namespace: name a topic, or a --pattern of topics"
+            if of_namespace
+            else f"--pattern is about the topics of a namespace (tenant/namespace), which {topic!r} is not"
+        )
+
+    async def change_them() -> PropertiesReport:
+        async with filled_connection(dsn) as connection:
+            if pattern is not None:
+                report = await set_properties_of_matching(
+                    connection, parse_namespace(topic), pattern, change, dry_run=dry_run
+                )
+            else:
+                name = TopicName.parse(topic if "://" in topic else f"persistent://{topic}")
+                report = await set_properties(connection, name, change, dry_run=dry_run)
+            if not dry_run:
+                await refresh_statistics(connection, report.changed)
+            return report
+
+    report = run_to_end(change_them)
+    print(
+        f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.names} names "
+        f"({report.topics} topics)"
+    )

@@ -1,0 +1,156 @@
+"""`broker-core postgres sync`: the database becomes what a cluster or the embedded catalogue says."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import typer
+
+from broker_core.cli.examples import examples
+from broker_core.cli.failures import say
+from broker_core.cli.output import print_json, print_lines
+from broker_core_postgres.commands.mirror_options import (
+    AdminUrlOption,
+    AllowMassDeletionsOption,
+    CaFileOption,
+    CatalogFileOption,
+    CertificateOption,
+    From,
+    JsonOption,
+    KeyOption,
+    MaxDeletionsOption,
+    NamespaceOption,
+    NoPropertiesOption,
+    ParallelOption,
+    TenantOption,
+    TimeoutOption,
+    TokenEnvOption,
+    TokenFileOption,
+    TriesOption,
+    opened_source,
+)
+from broker_core_postgres.commands.mirror_progress import mirror_progress
+from broker_core_postgres.commands.writing import DryRunOption, DsnOption, filled_connection, run_to_end
+from broker_core_postgres.differences import as_json, as_line
+from broker_core_postgres.sync.mirror import Mirror, MirrorReport
+from broker_core_postgres.upkeep import refresh_statistics
+
+__all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "run", "say_what_was_left"]
+
+#: Something was left as it is, since nobody could say what is right; all else was mirrored.
+EXIT_INCOMPLETE: Final = 3
+
+EXAMPLES: Final = examples(
+    "broker-core postgres sync --admin-url http://localhost:8080 --config broker-core.toml",
+    "# what would change, of one tenant",
+    "broker-core postgres sync --admin-url https://pulsar:8443 --token-file token --tenant acme --dry-run",
+    "broker-core postgres sync --catalog broker-core.sqlite",
+)
+
+
+def run(
+    *,
+    admin_url: AdminUrlOption = None,
+    catalog: CatalogFileOption = None,
+    tenant: TenantOption = None,
+    namespace: NamespaceOption = None,
+    token_file: TokenFileOption = None,
+    token_env: TokenEnvOption = None,
+    ca_file: CaFileOption = None,
+    cert_file: CertificateOption = None,
+    key_file: KeyOption = None,
+    no_properties: NoPropertiesOption = False,
+    max_deletions: MaxDeletionsOption = None,
+    allow_mass_deletions: AllowMassDeletionsOption = False,
+    parallel: ParallelOption = 16,
+    timeout: TimeoutOption = "60s",
+    tries: TriesOption = 5,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    dsn: DsnOption = None,
+) -> None:
+    """Mirror the tenants, namespaces, topics, partitions and properties of a cluster, or of the embedded catalogue.
+
+    Only what differs is written, each namespace at once. What cannot be read is left as it is. Exit codes: 0 all is
+    mirrored, 1 failed and nothing was written, 3 something was left as it is.
+    """
+    given = From(
+        admin_url,
+        catalog,
+        token_file,
+        token_env,
+        ca_file,
+        cert_file,
+        key_file,
+        parallel,
+        timeout,
+        tries,
+        not no_properties,
+        tuple(tenant or ()),
+        tuple(namespace or ()),
+        max_deletions,
+        allow_mass_deletions,
+    )
+
+    async def sync() -> MirrorReport:
+        scope = given.scope
+        async with opened_source(given) as source, filled_connection(dsn) as connection:
+            with mirror_progress() as progress:
+                reading = Mirror.read(connection, source, scope, writing=not dry_run, progress=progress.read)
+                async with reading as mirror:
+                    if not dry_run:
+                        report = await mirror.write(given.deletions, progress=progress.write)
+                    else:
+                        report = await _dry(mirror, source.name, json=json)
+            if not dry_run:
+                await refresh_statistics(connection, report.added + report.changed + report.removed)
+            return report
+
+    report = run_to_end(sync)
+    if json:
+        if not dry_run:
+            print_json(_as_json(report))
+    else:
+        print(
+            f"{'would mirror' if dry_run else 'mirrored'} {report.names} names of {report.namespaces} namespaces: "
+            f"{report.added} added, {report.changed} changed, {report.removed} removed"
+            + (f"; {len(report.written)} namespaces written" if not dry_run else "")
+        )
+    say_what_was_left(report)
+    if not report.complete:
+        raise typer.Exit(EXIT_INCOMPLETE)
+
+
+async def _dry(mirror: Mirror, source: str, *, json: bool) -> MirrorReport:
+    """Print the differences; the report counts what would be written."""
+    async for difference in mirror.differences():
+        if json:
+            print_json(as_json(difference))
+        else:
+            print_lines([as_line(difference, source)])
+    for counts in (await mirror.counts()).values():
+        mirror.report.added += counts.added
+        mirror.report.changed += counts.changed
+        mirror.report.removed += counts.removed
+    return mirror.report
+
+
+def say_what_was_left(report: MirrorReport) -> None:
+    """One line on standard error for each namespace or topic that was left as it is."""
+    for name, reason in sorted(report.failed.items()):
+        say(f"{name} was left as it is: {reason}")
+    for topic, reason in sorted(report.unread.items()):
+        say(f"the properties of {topic} were left as they are: {reason}")
+
+
+def _as_json(report: MirrorReport) -> dict[str, Any]:
+    return {
+        "namespaces": report.namespaces,
+        "names": report.names,
+        "added": report.added,
+        "changed": report.changed,
+        "removed": report.removed,
+        "written": {name: merged.version for name, merged in report.written.items()},
+        "failed": report.failed,
+        "unread": report.unread,
+    }

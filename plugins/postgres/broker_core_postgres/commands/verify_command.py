@@ -1,0 +1,134 @@
+"""`broker-core postgres verify`: whether the database is what a cluster or the embedded catalogue says."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.examples import examples
+from broker_core.cli.failures import say
+from broker_core.cli.output import print_json, print_lines
+from broker_core.errors import BrokerCoreError
+from broker_core_postgres.commands.mirror_options import (
+    AdminUrlOption,
+    AllowMassDeletionsOption,
+    CaFileOption,
+    CatalogFileOption,
+    CertificateOption,
+    From,
+    JsonOption,
+    KeyOption,
+    MaxDeletionsOption,
+    NamespaceOption,
+    NoPropertiesOption,
+    ParallelOption,
+    TenantOption,
+    TimeoutOption,
+    TokenEnvOption,
+    TokenFileOption,
+    TriesOption,
+    opened_source,
+)
+from broker_core_postgres.commands.mirror_progress import mirror_progress
+from broker_core_postgres.commands.sync_command import say_what_was_left
+from broker_core_postgres.commands.writing import DsnOption, filled_connection, run_to_end
+from broker_core_postgres.differences import Difference, as_json, as_line
+from broker_core_postgres.sync.mirror import Mirror
+from broker_core_postgres.upkeep import refresh_statistics
+from broker_core_postgres.verify import Verdict, verify
+
+__all__ = ["EXAMPLES", "run"]
+
+_DIFFERENT: Final = 1
+_FAILED: Final = 2
+
+EXAMPLES: Final = examples(
+    "broker-core postgres verify --admin-url http://localhost:8080 --config broker-core.toml",
+    "broker-core postgres verify --catalog broker-core.sqlite --namespace public/default --json",
+)
+
+
+def run(
+    *,
+    admin_url: AdminUrlOption = None,
+    catalog: CatalogFileOption = None,
+    tenant: TenantOption = None,
+    namespace: NamespaceOption = None,
+    token_file: TokenFileOption = None,
+    token_env: TokenEnvOption = None,
+    ca_file: CaFileOption = None,
+    cert_file: CertificateOption = None,
+    key_file: KeyOption = None,
+    no_properties: NoPropertiesOption = False,
+    fix: Annotated[
+        bool,
+        typer.Option(
+            "--fix", help="Write what differs: the database becomes what is right.", show_default=False
+        ),
+    ] = False,
+    max_deletions: MaxDeletionsOption = None,
+    allow_mass_deletions: AllowMassDeletionsOption = False,
+    parallel: ParallelOption = 16,
+    timeout: TimeoutOption = "60s",
+    tries: TriesOption = 5,
+    json: JsonOption = False,
+    dsn: DsnOption = None,
+) -> None:
+    """Compare the database with a cluster, or with the embedded catalogue, and name each topic that differs.
+
+    Exit codes: 0 nothing differs (any more, with --fix), 1 something does, 2 it is not known.
+    """
+    given = From(
+        admin_url,
+        catalog,
+        token_file,
+        token_env,
+        ca_file,
+        cert_file,
+        key_file,
+        parallel,
+        timeout,
+        tries,
+        not no_properties,
+        tuple(tenant or ()),
+        tuple(namespace or ()),
+        max_deletions,
+        allow_mass_deletions,
+    )
+
+    async def compare() -> Verdict:
+        scope = given.scope
+        async with opened_source(given) as source, filled_connection(dsn) as connection:
+
+            def found(difference: Difference) -> None:
+                if json:
+                    print_json(as_json(difference))
+                else:
+                    print_lines([as_line(difference, source.name)])
+
+            with mirror_progress() as progress:
+                reading = Mirror.read(connection, source, scope, writing=fix, progress=progress.read)
+                async with reading as mirror:
+                    verdict = await verify(mirror, found, fix=given.deletions if fix else None)
+            if verdict.fixed is not None:
+                written = verdict.fixed
+                await refresh_statistics(connection, written.added + written.changed + written.removed)
+            return verdict
+
+    try:
+        verdict = run_to_end(compare)
+    except (BrokerCoreError, OSError) as error:
+        say(str(error))
+        raise typer.Exit(_FAILED) from error
+    if not json:
+        report = verdict.report
+        print(
+            f"compared {report.names} names of {report.namespaces} namespaces: {verdict.missing} topics missing, "
+            f"{verdict.extra} extra, {verdict.different} different" + (", fixed" if verdict.fixed else "")
+        )
+    say_what_was_left(verdict.report)
+    if not verdict.report.complete:
+        raise typer.Exit(_FAILED)
+    if not verdict.equal:
+        raise typer.Exit(_DIFFERENT)

@@ -1,0 +1,84 @@
+"""What the commands that fill the database have in common: the connection, and what its failures are called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final, TypeVar
+
+import asyncpg
+import typer
+
+from broker_core.cli.call import plugin_settings
+from broker_core.errors import BrokerCoreError
+from broker_core_postgres.dsn import connect, target_of
+from broker_core_postgres.failures import failed, server_words
+from broker_core_postgres.filling_failed import FillingFailed
+
+__all__ = ["DryRunOption", "DsnOption", "filled_connection", "run_to_end", "told"]
+
+T = TypeVar("T")
+
+DsnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        metavar="URL",
+        help="The database to write, instead of the one in the settings.",
+        show_default=False,
+    ),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing, say what would change.", show_default=False)
+]
+
+#: States whose text speaks of listings, where a writer needs another one.
+_FOR_WRITERS: Final = {
+    "42501": "the user may not write the topics: grant it the role broker_core_feeder",
+    "57014": "PostgreSQL ended the statement: a time limit of the server's, or an administrator",
+    "23514": "PostgreSQL refused a value",
+}
+
+
+@asynccontextmanager
+async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
+    """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
+
+    ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
+    session. What PostgreSQL refuses is raised as :exc:`FillingFailed`.
+    """
+    settings = plugin_settings("postgres")
+    target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
+    connection = await connect(target, application_name="broker-core fill")
+    try:
+        yield connection
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:  # of a file, not of the connection
+            raise
+        raise FillingFailed(told(error)) from error
+    finally:
+        await _close(connection)
+
+
+def told(error: BaseException) -> str:
+    """A failure of the database in words for who fills it."""
+    state = getattr(error, "sqlstate", None)
+    own = _FOR_WRITERS.get(state or "")
+    return f"{own or failed(error).message}: {server_words(error)}"
+
+
+def run_to_end(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a command's coroutine. Ctrl-C ends it in order: what was begun is taken back."""
+    try:
+        return asyncio.run(function())
+    except BaseExceptionGroup as group:
+        found = group.exceptions[0]
+        raise (found if isinstance(found, BrokerCoreError) else group) from None
+
+
+async def _close(connection: Any) -> None:
+    try:
+        await asyncio.wait_for(connection.close(), 5)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+        connection.terminate()
