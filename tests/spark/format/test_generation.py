@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.errors import NoSuchGeneration
+from broker_core_spark.format import generation as module
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.opening import Checks
@@ -100,6 +101,18 @@ def test_random_catalogues_and_patterns(
         answer = generation.lookup(question)
         assert answer is not None
         assert_selection(answer.selection, expected(catalogue, question))
+
+
+def test_few_listings_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LISTINGS", 2)
+    store = memory()
+    generation = Generation.open(store, build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c").id)
+    for question in QUESTIONS:
+        answer = generation.lookup(question)
+        assert answer is not None
+        assert answer.selection.names.to_pylist() == expected(CATALOGUE, question)
+    kept = generation.listing("t/n", Mode.ALL)
+    assert generation.listing("t/n", Mode.ALL) is kept
 
 
 def test_properties_pick_too() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -22,8 +23,10 @@ from broker_core_spark.format.opening import Checks, Opened, open_files
 from broker_core_spark.format.question import MATCH_ALL, Question
 from broker_core_spark.store import Store
 
-__all__ = ["Answer", "Generation", "read_manifest"]
+__all__ = ["LISTINGS", "Answer", "Generation", "read_manifest"]
 
+#: Listings that are kept, a few kilobytes each: a catalogue may have a hundred thousand namespaces.
+LISTINGS: Final = 4096
 _KEY: Final = struct.Struct(">QQ")
 _RECORD: Final = struct.Struct("<QQIIQQQQ")
 assert _RECORD.size == RECORD.itemsize
@@ -70,6 +73,7 @@ class Generation:
         self._lines = memoryview(opened.lines).cast("B")
         self._rows: np.ndarray[Any, Any] = np.frombuffer(opened.rows, "<i4")
         self._listings: dict[tuple[str, Mode], MappedListing] = {}
+        self._lock = threading.Lock()
 
     @classmethod
     def open(
@@ -163,7 +167,10 @@ class Generation:
             _column(self._opened.joined, self._opened.joined_offsets, low, high),
             others if mode.lists(NON_PERSISTENT) else 0,
         )
-        return self._listings.setdefault((namespace, mode), made)
+        with self._lock:
+            while len(self._listings) >= LISTINGS:
+                del self._listings[next(iter(self._listings))]
+            return self._listings.setdefault((namespace, mode), made)
 
     def all_questions(self) -> Iterator[Question]:
         """All questions that it answers, one at a time."""
