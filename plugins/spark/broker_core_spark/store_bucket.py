@@ -71,7 +71,7 @@ class BucketStore:
             obstore.put(self._client, path, data, mode="create", use_multipart=False)
         except AlreadyExistsError:
             return False
-        except (NotSupportedError, NotImplementedError) as error:
+        except NotSupportedError as error:
             raise StoreFailed(
                 f"{self._uri}: this store has no conditional put, so a name could be created twice: no place for "
                 f"generations ({_said(error)})"
