@@ -1,0 +1,279 @@
+"""The loop of `examples/spark_loop`, as its README runs it: coverage rises from 0 to over 95 %.
+
+The files that schedule it are read by what reads them: a shell, the parsers of cron's lines, of YAML and of Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml  # type: ignore[import-untyped]
+
+from broker_core_spark.plugin import SparkPlugin
+from broker_core_spark.settings import SparkSettings
+from tests.support.eventually import eventually_sync
+from tests.support.served import Served, broker_core_command
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "spark_loop"
+README = EXAMPLE / "README.md"
+
+
+class Folder:
+    """A copy of the example, with a broker on free ports and its commands on the path."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "spark_loop"
+        shutil.copytree(EXAMPLE, self.path, ignore=shutil.ignore_patterns("__pycache__"))
+        tables = tomllib.loads((EXAMPLE / "broker-core.toml").read_text())
+        tables["pulsar"]["listen"] = tables["http"]["listen"] = "127.0.0.1:0"
+        tables["catalog"]["path"] = str(self.path / "broker-core.sqlite")
+        tables["plugins"]["spark"]["store"] = str(self.path / "generations")
+        self.served = Served(self.path, tables)
+        binaries = str(Path(broker_core_command()).parent)
+        self._environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
+
+    def run(self, *command: str, given: str = "") -> str:
+        """What a command of the README prints; it must not fail."""
+        done = subprocess.run(
+            command,
+            cwd=self.path,
+            input=given,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout
+
+    def traffic(self, questions: int, seed: int) -> str:
+        url = self.served.service_url
+        program = ["traffic.py", url, "--questions", str(questions), "--seed", str(seed)]
+        return self.run(sys.executable, *program)
+
+    def status(self) -> dict[str, Any]:
+        broker = f"http://{self.served.ready['http']}"
+        config = str(self.served.config)
+        said = self.run("broker-core", "spark", "status", "--config", config, "--broker", broker, "--json")
+        report: dict[str, Any] = json.loads(said)
+        return report
+
+
+def answered(status: dict[str, Any]) -> tuple[float, int]:
+    """How many questions were answered by the plugin, and how many there were."""
+    served = status["served"]
+    return served["last_hour_questions"] * (served["last_hour_coverage"] or 0), served["last_hour_questions"]
+
+
+def test_the_coverage_rises_from_nothing_to_nearly_all(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    topics = folder.run(sys.executable, "make_topics.py", "3000")
+    folder.run(
+        "broker-core",
+        "topics",
+        "import",
+        "public/default",
+        "-",
+        "--config",
+        str(folder.served.config),
+        given=topics,
+    )
+    with folder.served as served:
+        folder.traffic(1000, seed=1)
+        before = folder.status()
+        assert before["published"]["generation"] is None
+        assert (before["served"]["last_hour_questions"], before["served"]["last_hour_coverage"]) == (
+            1000,
+            0.0,
+        )
+        assert before["served"]["refused"] is True
+
+        # One turn of the loop, as the script of the example makes it. The broker's address is one of this test's own.
+        script = (folder.path / "refresh.sh").read_text()
+        export = 'patterns export --config "$config"'
+        assert export in script
+        (folder.path / "refresh.sh").write_text(
+            script.replace(export, f"{export} --broker http://{served.ready['http']}")
+        )
+        store = str(folder.path / "generations")
+        catalogue = str(folder.path / "broker-core.sqlite")
+        said = folder.run("./refresh.sh", str(served.config), catalogue, store, "--master", "local[2]")
+        assert "generation" in said
+        published = folder.status()["published"]
+        assert published["questions"] > 40
+
+        def is_served() -> bool:
+            status = folder.status()
+            assert status["served"] is not None, status["broker"]
+            return bool(status["served"]["generation"] == published["generation"])
+
+        eventually_sync(is_served, timeout=120)
+        answers_before, asked_before = answered(folder.status())
+        folder.traffic(1000, seed=2)
+        after = folder.status()
+        answers_after, asked_after = answered(after)
+        assert asked_after - asked_before == 1000
+        assert answers_after - answers_before > 950
+        assert after["served"]["refused"] is False
+        assert after["served"]["mapped_bytes"] > 0
+
+        # And it is followed: a topic that comes is in the next answer, which is still the plugin's.
+        pattern = "persistent://public/default/orders-eu-.*"
+        url = served.service_url
+        ask = ("broker-core", "list", "public/default", "--pattern", pattern, "--url", url)
+        there = set(folder.run(*ask).splitlines())
+        new = "persistent://public/default/orders-eu-new"
+        folder.run("broker-core", "topics", "create", new, "--config", str(served.config))
+        assert set(folder.run(*ask).splitlines()) == there | {new}
+        end = folder.status()["served"]
+        assert end["overlay_names"] == 1
+        assert end["passed"] == after["served"]["passed"]
+
+
+# -- the files that schedule it
+
+
+def options_of(words: list[str]) -> set[str]:
+    return {word.partition("=")[0] for word in words if word.startswith("--")}
+
+
+def spark_command(*names: str) -> Any:
+    """A command of the plugin's group, as typer knows it."""
+    app = typer.Typer()
+    SparkPlugin().broker_core_commands(app)
+    command: Any = typer.main.get_command(app)
+    for name in names:
+        command = command.commands[name]
+    return command
+
+
+def assert_is_known(words: list[str]) -> None:
+    """`broker-core spark ...` with options that the command has."""
+    assert words[:2] == ["broker-core", "spark"]
+    names = words[2:4] if words[2] == "patterns" else words[2:3]
+    common = {"--config"}  # every command has it
+    known = {name for parameter in spark_command(*names).params for name in parameter.opts} | common
+    assert options_of(words[2 + len(names) :]) <= known
+
+
+def script_commands() -> list[list[str]]:
+    text = (EXAMPLE / "refresh.sh").read_text().replace("\\\n", " ")
+    return [shlex.split(line) for line in text.splitlines() if line.startswith("broker-core ")]
+
+
+def test_the_script_is_one_of_a_shell_and_its_commands_are_known() -> None:
+    assert os.access(EXAMPLE / "refresh.sh", os.X_OK)
+    subprocess.run(["sh", "-n", str(EXAMPLE / "refresh.sh")], check=True)
+    commands = script_commands()
+    assert [words[2] for words in commands] == ["patterns", "build", "gc"]
+    for words in commands:
+        assert_is_known(words)
+
+
+_FIELDS = {"minute": (0, 59), "hour": (0, 23), "day": (1, 31), "month": (1, 12), "weekday": (0, 7)}
+
+
+def assert_is_schedule(text: str) -> None:
+    """Five fields of crontab(5): ``*``, a number, a range, a step, or several of them."""
+    fields = text.split()
+    assert len(fields) == len(_FIELDS)
+    for field, (low, high) in zip(fields, _FIELDS.values(), strict=True):
+        for part in field.split(","):
+            matched = re.fullmatch(r"(?:\*|(\d+)(?:-(\d+))?)(?:/(\d+))?", part)
+            assert matched, part
+            assert all(low <= int(number) <= high for number in matched.groups()[:2] if number is not None)
+            assert matched[3] is None or int(matched[3]) > 0
+
+
+def test_the_lines_of_cron() -> None:
+    lines = (EXAMPLE / "broker-core-spark.cron").read_text()
+    assert lines.endswith("\n")  # cron leaves a last line without an end out
+    jobs = [line for line in lines.splitlines() if line and line[0] != "#" and not re.match(r"[A-Z]+=", line)]
+    (job,) = jobs
+    parts = job.split(None, 6)
+    assert_is_schedule(" ".join(parts[:5]))
+    assert re.fullmatch(r"[a-z][a-z0-9-]*", parts[5])  # the user of /etc/cron.d
+    command = parts[6]
+    assert "%" not in command  # which would end the command
+    subprocess.run(["sh", "-n", "-c", command], check=True)
+    assert "./refresh.sh broker-core.toml broker-core.sqlite generations" in command
+
+
+def test_the_dag_of_airflow() -> None:
+    source = (EXAMPLE / "spark_loop_dag.py").read_text()
+    tree = ast.parse(source)
+    compile(tree, "spark_loop_dag.py", "exec")
+    constants = {
+        node.targets[0].id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+    }
+    calls = {ast.unparse(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    dag = {keyword.arg: ast.unparse(keyword.value) for keyword in calls["DAG"].keywords}
+    assert_is_schedule(ast.literal_eval(dag["schedule"]))
+    assert (dag["max_active_runs"], dag["catchup"]) == ("1", "False")
+    assert ast.unparse(tree.body[-1]).endswith("build >> gc")  # the order of the tasks
+    operators = [
+        {keyword.arg: keyword.value for keyword in node.keywords}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "BashOperator"
+    ]
+    assert [ast.literal_eval(operator["task_id"]) for operator in operators] == ["build", "gc"]
+    for operator in operators:
+        text = eval(compile(ast.Expression(operator["bash_command"]), "bash_command", "eval"), constants)
+        for command in text.split("&&"):
+            assert_is_known(shlex.split(command))
+
+
+def test_the_cron_job_of_kubernetes() -> None:
+    text = (EXAMPLE / "cronjob.yaml").read_text()
+    job = yaml.safe_load(text)
+    assert (job["apiVersion"], job["kind"]) == ("batch/v1", "CronJob")
+    spec = job["spec"]
+    assert_is_schedule(spec["schedule"])
+    assert spec["concurrencyPolicy"] == "Forbid"
+    pod = spec["jobTemplate"]["spec"]["template"]["spec"]
+    assert pod["restartPolicy"] == "Never"
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    (learn,), (build,) = pod["initContainers"], pod["containers"]
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    for container in (learn, build):
+        assert_is_known([*container["command"], *container["args"]])
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+    given = dict(argument.lstrip("-").partition("=")[::2] for argument in learn["args"] + build["args"])
+    assert given["output"] == given["patterns"]
+    places = [mount["mountPath"] for mount in build["volumeMounts"] if not mount.get("readOnly")]
+    assert Path(given["patterns"]).parent == Path(places[0])
+    made = re.search(r"create secret generic (\S+)", text)
+    assert made is not None
+    assert made[1] == build["envFrom"][0]["secretRef"]["name"]
+
+
+def test_the_settings_are_the_plugins(tmp_path: Path) -> None:
+    tables = tomllib.loads((EXAMPLE / "broker-core.toml").read_text())
+    assert SparkSettings.model_validate(tables["plugins"]["spark"]).store == "generations"
+    for name in re.findall(r"\b[\w-]+\.(?:sh|py|toml|cron|yaml)\b", README.read_text()):
+        assert (EXAMPLE / name).is_file(), name
+
+
+@pytest.mark.parametrize("count", [0, 7])
+def test_the_topics_are_lines_of_an_import(count: int) -> None:
+    program = [sys.executable, str(EXAMPLE / "make_topics.py"), str(count)]
+    said = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    assert len({json.loads(line)["name"] for line in said.splitlines()}) == count

@@ -1,0 +1,197 @@
+"""When a generation answers and when not: an answer is the catalogue's own, and a refusal has its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from broker_core import hookimpl
+from broker_core.names import Mode
+from broker_core.testing import Server, serve
+from broker_core.topics_hash import topics_hash
+from broker_core_spark.plugin import SparkPlugin
+from tests.spark.test_exact_answers import check, serving
+from tests.support.spark_model import Asked, CatalogueModel, publish
+
+ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})
+TENS: Asked = ("public/default", Mode.PERSISTENT, "public/default/t-1.*", {})
+RED: Asked = ("public/default", Mode.PERSISTENT, None, {"team": "red"})
+REGISTERED = [ALL, TENS, RED]
+
+
+async def filled(model: CatalogueModel, count: int = 20) -> None:
+    await model.fill([f"persistent://public/default/t-{number}" for number in range(count)], Random(1))
+
+
+async def served_of(plugin: SparkPlugin, server: Server, model: CatalogueModel, asked: Asked) -> bool:
+    """Ask; whether it was the plugin that answered, rightly in any case."""
+    before = plugin.tally.answers.total()
+    await check(server, model, asked, Random(9))
+    return plugin.tally.answers.total() > before
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "reason"),
+    [
+        ({}, {"catalogue_id": "another"}, "other_catalogue"),
+        ({"static": True}, {"catalogue_id": "another"}, "other_catalogue"),
+        ({}, {"versions": None}, "not_declared_static"),
+        ({"static": True}, {"versions": None}, None),
+        ({"static": True}, {}, None),
+        ({"overlay_limit": 0}, {}, None),
+    ],
+    ids=["foreign", "foreign-static", "undeclared", "static", "followed", "unchanged"],
+)
+async def test_a_generation_is_served_only_for_its_own_catalogue(
+    settings: Mapping[str, Any], options: dict[str, Any], reason: str | None
+) -> None:
+    async with serving(settings) as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, REGISTERED, **options)
+        await plugin.shelf.look()
+        for asked in REGISTERED:
+            assert await served_of(plugin, server, model, asked) is (reason is None)
+        passed = {word for word, count in plugin.tally.passed.items() if count}
+        assert passed == ({reason} if reason else set())
+
+
+async def test_what_is_not_in_the_generation_is_passed_on() -> None:
+    async with serving() as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        asked: list[tuple[Asked, str]] = [
+            (("public/default", Mode.ALL, None, {}), "not_registered"),
+            (("public/default", Mode.PERSISTENT, None, {"team": "blue"}), "not_registered"),
+            (("public/default", Mode.PERSISTENT, "public/default/(?!t).*", {}), "unsupported_pattern"),
+            (("other/place", Mode.PERSISTENT, None, {}), "namespace"),
+        ]
+        for question, reason in asked:
+            assert not await served_of(plugin, server, model, question)
+            assert plugin.tally.passed[reason] > 0
+        # The scheme is no part of the question, nor what selects nothing.
+        with_scheme: Asked = (
+            "public/default",
+            Mode.PERSISTENT,
+            "persistent://public/default/t-1.*",
+            {"note": "x"},
+        )
+        assert await served_of(plugin, server, model, with_scheme)
+
+
+async def test_a_generation_that_selects_by_other_properties_is_passed_by() -> None:
+    async with serving() as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, [ALL, TENS], property_keys=[])
+        await plugin.shelf.look()
+        assert await served_of(plugin, server, model, ALL)
+        assert not await served_of(plugin, server, model, RED)
+        assert plugin.tally.passed["property_keys"] > 0
+
+
+async def test_with_too_many_changes_questions_are_passed_on() -> None:
+    async with serving({"overlay_limit": 3}) as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        random = Random(2)
+        for number in range(8):
+            await model.delete(f"persistent://public/default/t-{number}")
+            await check(server, model, ALL, random)
+        assert plugin.tally.passed["overlay_limit"] > 0
+        assert not await served_of(plugin, server, model, TENS)
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        assert await served_of(plugin, server, model, TENS)
+
+
+async def test_an_answer_of_before_only_where_the_operator_says_so() -> None:
+    settings = {"overlay_limit": 3, "on_failure": "stale", "max_stale": "1h"}
+    async with serving(settings) as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        await model.delete("persistent://public/default/t-3")
+        assert await served_of(plugin, server, model, ALL)
+        before = model.answer(ALL)
+        for number in range(10, 19):
+            await model.delete(f"persistent://public/default/t-{number}")
+        answer = await server.list("public/default")
+        assert (answer.topics, answer.topics_hash) == (before, topics_hash(before))
+        assert plugin.tally.answers["stale"] == 1
+        served = plugin.shelf.served
+        assert served is not None
+        served.overlays["public/default"].current_at -= 2 * 3600
+        assert not await served_of(plugin, server, model, ALL)  # too old
+
+
+async def test_an_answer_that_does_not_fit_is_passed_on() -> None:
+    async with serving({"answers": "1KB"}) as (server, plugin, model, uri):
+        await filled(model, 100)
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        assert await served_of(plugin, server, model, ALL)
+        await model.delete("persistent://public/default/t-50")
+        assert not await served_of(plugin, server, model, ALL)
+        assert plugin.tally.passed["answers_limit"] > 0
+        assert await served_of(plugin, server, model, TENS)  # which the change does not concern
+
+
+async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> None:
+    async with serving() as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        random = Random(4)
+        served = plugin.shelf.served
+        assert served is not None
+        for number in range(2, 8):
+            await model.delete(f"persistent://public/default/t-{number}")
+            for _ in range(3):
+                await check(server, model, TENS, random)
+        assert served._answers.alive_bytes == 0
+        await model.delete("persistent://public/default/t-11")
+        for _ in range(3):
+            await check(server, model, TENS, random)
+            await check(server, model, ALL, random)
+        assert served._answers.alive_bytes > 0
+
+
+class Hides:
+    """A mask: nobody sees names that end in 2."""
+
+    @hookimpl
+    def broker_core_visible(self, topics: pa.LargeStringArray) -> Any:
+        return pc.invert(pc.ends_with(topics, "2"))
+
+
+@pytest.mark.parametrize("verify", ["never", "always"])
+async def test_masks_and_checks_work_on_its_answers(verify: str) -> None:
+    plugin, uri = SparkPlugin(), f"memory://masks-{verify}"
+    tables: dict[str, dict[str, Any]] = {
+        "catalog": {"property_keys": ["team"]},
+        "plugins": {"spark": {"store": uri, "refresh": "1h", "verify_filtered": verify}},
+    }
+    async with serve({"spark": plugin, "hides": Hides()}, settings=tables) as server:
+        model = CatalogueModel(server)
+        await filled(model, 40)
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        for _ in range(2):
+            for namespace, mode, pattern, properties in REGISTERED:
+                asked = (namespace, mode, pattern, properties)
+                expected = [name for name in model.answer(asked) if not name.endswith("2")]
+                answer = await server.list(namespace, mode=mode, pattern=pattern, properties=properties)
+                assert (answer.topics, answer.topics_hash) == (expected, topics_hash(expected))
+            # The second time answers are spliced.
+            await model.delete("persistent://public/default/t-13")
+            await model.create("persistent://public/default/t-13-new", Random(3))
+            await model.create("persistent://public/default/t-13", Random(5))
+        assert plugin.tally.answers["served"] == 6
+        claims = server.broker.pipeline.dispatcher.claim_mismatches()
+        assert not any(claims.values())
