@@ -14,7 +14,6 @@ from tests.postgres.sync.mirror_setup import listed, source_of
 from tests.support.admin_server import AdminServer, Fault
 from tests.support.postgres_server import Database
 
-
 USUAL = Deletions()
 
 

@@ -15,6 +15,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core_postgres.dsn import connect, target_of
 from broker_core_postgres.failures import failed, server_words
 from broker_core_postgres.filling_failed import FillingFailed
+from broker_core_postgres.schema_version import check_schema
 
 __all__ = ["DryRunOption", "DsnOption", "filled_connection", "run_to_end", "told"]
 
@@ -46,12 +47,13 @@ async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
     """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
 
     ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
-    session. What PostgreSQL refuses is raised as :exc:`FillingFailed`.
+    session. The schema is checked first; what PostgreSQL refuses is raised as :exc:`FillingFailed`.
     """
     settings = plugin_settings("postgres")
     target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
     connection = await connect(target, application_name="broker-core fill")
     try:
+        await check_schema(connection)
         yield connection
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
         if isinstance(error, OSError) and error.filename is not None:  # of a file, not of the connection

@@ -1,0 +1,68 @@
+"""`broker-core postgres load` by the command line, with the rights of a feeder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker_core.cli.app import run
+from tests.support.postgres_server import Database
+
+
+@pytest.fixture
+def feeder(database: Database) -> str:
+    """The connection string of a user that may feed and nothing else."""
+    user = f"feeder_of_{database.name}"
+    database.sql(f"CREATE ROLE {user} LOGIN IN ROLE broker_core_feeder")
+    return database.dsn_of(user)
+
+
+def test_a_feeder_loads_a_file(feeder: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "broker.toml"
+    config.write_text(f'[plugins.postgres]\ndsn = "{feeder}"\n')
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"topic-{number}\n" for number in range(12_000)))
+    into = ["postgres", "load", "a/b", str(names), "--config", str(config)]
+    assert run([*into, "--dry-run"]) == 0
+    assert capfd.readouterr().out == (
+        "would load 12000 names into a/b: 12000 added, 0 changed, 0 unchanged, 0 removed\n"
+    )
+    assert run(into) == 0
+    said = capfd.readouterr()
+    assert said.out.endswith("12000 added, 0 changed, 0 unchanged, 0 removed; version 1\n")
+    assert not said.err, "no progress bar where there is no terminal"
+    names.write_text('{"name": "topic-1", "partitions": 3, "properties": {"k": "v"}}\n')
+    assert run([*into, "--add"]) == 0
+    assert "3 added, 1 changed, 0 unchanged, 0 removed; version 2" in capfd.readouterr().out
+    assert run(into) == 0
+    assert "0 added, 0 changed, 3 unchanged, 12000 removed; version 3" in capfd.readouterr().out
+
+
+def test_what_is_wrong_is_one_line(
+    database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("good\na//b\n")
+    into = ["postgres", "load", "a/b", str(names), "--dsn", database.dsn]
+    assert run(into) == 1
+    assert capfd.readouterr().err.startswith(f"broker-core: {names}: line 2: ")
+    names.write_text("")
+    assert run(into) == 1
+    assert "--allow-empty" in capfd.readouterr().err
+    assert run([*into, "--allow-empty"]) == 0
+    assert run(["postgres", "load", "a/b", str(tmp_path / "none"), "--dsn", database.dsn]) == 1
+    assert "No such file" in capfd.readouterr().err
+    database.sql(f"CREATE ROLE nobody_of_{database.name} LOGIN")
+    names.write_text("x\n")
+    assert run([*into[:-1], database.dsn_of(f"nobody_of_{database.name}")]) == 1
+    assert "grant it the role broker_core_feeder" in capfd.readouterr().err
+
+
+def test_a_database_without_the_schema_is_told(
+    empty_database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("x\n")
+    assert run(["postgres", "load", "a/b", str(names), "--dsn", empty_database.dsn]) == 1
+    assert "broker-core postgres migrate" in capfd.readouterr().err
