@@ -37,6 +37,9 @@ _PAGE_FACTOR: Final = 5
 _PATIENCE: Final = 0.02
 #: Bytes of names in a page of a search.
 _SEARCH_PAGE: Final = 2 * 1024 * 1024
+#: The cursor of a search; it ends with the transaction.
+_DECLARE: Final = "DECLARE broker_core_pages NO SCROLL CURSOR FOR"
+_FETCH: Final = "FETCH NEXT FROM broker_core_pages"
 
 
 class MustWait(Exception):
@@ -237,9 +240,10 @@ async def later_pages(
     if plan.kind == "search":
         await memory.need_now(Memory.for_page(_SEARCH_PAGE, reading.nbytes))
         statement = pages_of_search(plan, source, _SEARCH_PAGE)
-        cursor = await connection.cursor(statement.text, *statement.arguments)
-        while rows := await cursor.fetch(1):
-            yield Page.of(rows[0])
+        # By SQL: the driver's own cursors leave a named statement behind, which poolers of transactions cannot take.
+        await connection.execute(f"{_DECLARE} {statement.text}", *statement.arguments)
+        while (row := await connection.fetchrow(_FETCH)) is not None:
+            yield Page.of(row)
             await memory.need_now(Memory.for_page(_SEARCH_PAGE, reading.nbytes))
         return
     most = max(_SEARCH_PAGE, after.size + after.size // 4 if after is not None else 0)
