@@ -225,6 +225,8 @@ async def test_random_questions(
             if got != (filtered, sorted(names), topics_hash(names)):
                 differences.append((question, got, sorted(names)))
             sizes.add(len(names))
+            if rng.random() < 0.8:
+                continue
             again = await ask(client, question, answer.topics_hash)
             if again.changed or again.topics or again.topics_hash != answer.topics_hash:
                 differences.append((question, "unchanged", again))
