@@ -1,0 +1,274 @@
+"""What serving a generation costs: ``python -m tests.benchmarks.spark.serving``.
+
+1,000,000 scattered matches of 2,000,000 names, 100,000 questions, 100 swaps under load; with ``--small`` a quick look
+that everything works.
+
+Latencies are those of the plugin's own hook, called in this process: the version of the catalogue is looked up in its
+file each time, as in a broker. Memory is that of a fresh process, before and after it opened a generation and asked
+every question once; pages of mapped files count where they are resident.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from broker_core.catalog import CatalogLogReader, SqliteCatalog
+from broker_core.client import LookupClient
+from broker_core.listing_request import ListingRequest
+from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.patterns import compile_pattern
+from broker_core.testing import serve
+from broker_core_spark.format.build import build_generation
+from broker_core_spark.format.question import Question
+from broker_core_spark.generations import begin_build, use
+from broker_core_spark.plugin import SparkPlugin
+from broker_core_spark.serving.kept_answers import KeptAnswers
+from broker_core_spark.serving.logs import FoundLog
+from broker_core_spark.serving.served import FollowOptions, Served
+from broker_core_spark.store import open_store
+from tests.support.spark_model import CatalogueModel, publish
+
+__all__ = ["main"]
+
+NAMESPACE = "public/default"
+Row = dict[str, Any]
+
+
+def _timed(function: Callable[[], object], times: int) -> list[float]:
+    """Seconds of each call."""
+    seconds = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+def _names(count: int) -> pa.LargeStringArray:
+    return pa.array(
+        [f"topic-{number % 97:02}-of-a-usual-length-{number:08}" for number in range(count)],
+        pa.large_string(),
+    )
+
+
+def _publish(
+    folder: Path, names: pa.LargeStringArray, patterns: Sequence[str | None], catalogue: SqliteCatalog
+) -> str:
+    store = open_store(str(folder))
+    version = catalogue.version(NamespaceName.parse(NAMESPACE)).number
+    questions = [Question.of(NAMESPACE, Mode.PERSISTENT, pattern) for pattern in patterns]
+    with begin_build(store) as build:
+        manifest = build_generation(
+            store,
+            {NAMESPACE: {"persistent": names}},
+            questions,
+            catalogue_id=catalogue.catalog_id,
+            versions={NAMESPACE: version},
+        )
+        build.publish(manifest)
+    return manifest.id
+
+
+def _request(pattern: str | None, topics_hash: str | None = None) -> ListingRequest:
+    compiled = None if pattern is None else compile_pattern(pattern)
+    return ListingRequest(
+        NamespaceName.parse(NAMESPACE), Mode.PERSISTENT, compiled, topics_hash, MappingProxyType({})
+    )
+
+
+async def _latencies(folder: Path, matches: int) -> list[Row]:
+    """The hook's own time, in microseconds, and that of gathering many scattered names."""
+    ranges = [f"{NAMESPACE}/topic-{number:02}-.*" for number in range(97)]
+    scattered = f"{NAMESPACE}/.*[02468]"
+    catalogue = SqliteCatalog(folder / "topics.sqlite")
+    catalogue.create(TopicName.parse(f"persistent://{NAMESPACE}/only-a-version"))
+    generation = await asyncio.to_thread(
+        _publish, folder / "large", _names(2 * matches), [*ranges, scattered], catalogue
+    )
+    from broker_core_spark.format.generation import Generation
+
+    begun = time.perf_counter()
+    opened = await asyncio.to_thread(Generation.open, open_store(str(folder / "large")), generation)
+    opening = time.perf_counter() - begun
+    reader = CatalogLogReader(catalogue)
+    served = Served(opened, FoundLog(lambda: (reader,)), KeptAnswers(1 << 28), FollowOptions())
+    hashes = {pattern: (await served.answer(_request(pattern))).topics_hash for pattern in ranges}
+
+    async def median(requests: Sequence[ListingRequest]) -> float:
+        seconds = []
+        for request in requests:
+            started = time.perf_counter()
+            await served.answer(request)
+            seconds.append(time.perf_counter() - started)
+        return statistics.median(seconds)
+
+    random = Random(1)
+    asked = [random.choice(ranges) for _ in range(5000)]
+    changed = await median([_request(pattern) for pattern in asked])
+    unchanged = await median([_request(pattern, hashes[pattern]) for pattern in asked])
+    looked_up = await median([_request(scattered)] * 500)
+    answer = await served.answer(_request(scattered))
+    assert len(answer.selection) == matches
+    gathered = _timed(answer.selection.body, 15)
+    reader.close()
+    catalogue.close()
+    return [
+        {"what": "opened and checked wholly", "value": opening, "unit": "s", "topics": 2 * matches},
+        {"what": "range listing in the plugin, p50", "value": changed * 1e6, "unit": "us", "at_most": 50},
+        {"what": "the same, unchanged, p50", "value": unchanged * 1e6, "unit": "us", "at_most": 50},
+        {"what": "scattered listing in the plugin, p50", "value": looked_up * 1e6, "unit": "us"},
+        {
+            "what": f"{matches:,} scattered matches, looked up and gathered, p50",
+            "value": (looked_up + statistics.median(gathered)) * 1e3,
+            "unit": "ms",
+            "at_most": 20,
+        },
+    ]
+
+
+def _resident() -> int:
+    """Bytes of this process that are resident."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("the system does not say how much memory is resident")
+
+
+def _grown(folder: str, generation: str, questions: int, results: Any) -> None:
+    """In a process of its own: what opening a generation and asking all of its questions adds."""
+    from broker_core_spark.format.generation import Generation
+
+    asked = [Question.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(number)) for number in range(2)]
+    warm = Generation.open(open_store(folder), generation)  # what is imported and allocated the first time
+    for question in asked:
+        warm.lookup(question)
+    del warm
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    before = _resident()
+    opened = Generation.open(open_store(folder), generation)
+    for number in range(questions):
+        if opened.lookup(Question.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(number))) is None:
+            raise RuntimeError("a question of the generation was not found")
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    results.put(_resident() - before)
+
+
+def _small_pattern(number: int) -> str:
+    return f"{NAMESPACE}/topic-{number:06}-.*"
+
+
+def _memory(folder: Path, questions: int) -> list[Row]:
+    """Resident bytes for each registered question: the difference between many questions and few."""
+    catalogue = SqliteCatalog(folder / "few.sqlite")
+    names = _names(1000)
+    grown = []
+    context = multiprocessing.get_context("spawn")
+    for count in (questions // 10, questions):
+        patterns = [_small_pattern(number) for number in range(count)]
+        generation = _publish(folder / f"questions-{count}", names, patterns, catalogue)
+        results: Any = context.Queue()
+        process = context.Process(
+            target=_grown, args=(str(folder / f"questions-{count}"), generation, count, results)
+        )
+        process.start()
+        grown.append(results.get(timeout=600))
+        process.join()
+    catalogue.close()
+    each = (grown[1] - grown[0]) / (questions - questions // 10)
+    return [
+        {"what": "resident growth for a registered question", "value": each, "unit": "bytes", "at_most": 200}
+    ]
+
+
+async def _swaps(folder: Path, swaps: int) -> list[Row]:
+    """Generations swapped while clients ask: how many answers there were, and how many were not right."""
+    plugin, store = SparkPlugin(), folder / "swapped"
+    tables: dict[str, dict[str, Any]] = {
+        "catalog": {"path": folder / "swapped.sqlite", "property_keys": ["team"]},
+        "plugins": {"spark": {"store": str(store), "refresh": "1h"}},
+    }
+    patterns = [f"{NAMESPACE}/t-{number}.*" for number in range(1, 10)]
+    asked = [(NAMESPACE, Mode.PERSISTENT, pattern, dict[str, str]()) for pattern in patterns]
+    async with serve({"spark": plugin}, settings=tables) as server:
+        model = CatalogueModel(server)
+        await model.fill([f"persistent://{NAMESPACE}/t-{number}" for number in range(300)], Random(1))
+        parts = [asked, asked[1:], asked[2:]]
+        ids = [(await publish(str(store), model, part)).generation for part in parts]
+        await plugin.shelf.look()
+        expected = {pattern: model.answer(one) for pattern, one in zip(patterns, asked, strict=True)}
+        done = asyncio.Event()
+        wrong = answers = 0
+
+        async def client(seed: int) -> None:
+            nonlocal wrong, answers
+            choose = Random(seed)
+            async with LookupClient(server.url) as connection:
+                while not done.is_set():
+                    pattern = choose.choice(patterns)
+                    answer = await connection.get_topics(NAMESPACE, pattern=pattern)
+                    wrong += answer.topics != expected[pattern]
+                    answers += 1
+
+        clients = [asyncio.create_task(client(seed)) for seed in range(4)]
+        opened = await asyncio.to_thread(open_store, str(store))
+        begun = time.perf_counter()
+        for number in range(swaps):
+            await asyncio.to_thread(use, opened, ids[number % 3])
+            await plugin.shelf.look()
+        seconds = time.perf_counter() - begun
+        done.set()
+        failures = [one for one in await asyncio.gather(*clients, return_exceptions=True) if one is not None]
+        swapped = plugin.tally.checks["ok"]
+    errors = wrong + len(failures)
+    return [
+        {
+            "what": "generations swapped under load",
+            "value": float(swapped),
+            "unit": "swaps",
+            "answers": answers,
+        },
+        {"what": "seconds for a swap, checked wholly", "value": seconds / swaps, "unit": "s"},
+        {"what": "wrong answers and errors meanwhile", "value": float(errors), "unit": "", "at_most": 0},
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print, and give the rows: ``what``, ``value``, ``unit``, and ``at_most`` where there is a goal."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="sizes that take seconds")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    given = parser.parse_args(arguments)
+    matches, questions, swaps = (20_000, 5_000, 6) if given.small else (1_000_000, 100_000, 100)
+    with tempfile.TemporaryDirectory(prefix="broker-core-spark-bench-") as name:
+        folder = Path(name)
+        rows = asyncio.run(_latencies(folder, matches))
+        rows += _memory(folder, questions)
+        rows += asyncio.run(_swaps(folder, swaps))
+    if given.json:
+        print(json.dumps(rows, indent=2))
+    else:
+        for row in rows:
+            goal = f"  (at most {row['at_most']})" if "at_most" in row else ""
+            print(f"{row['what']:60} {row['value']:12.3f} {row['unit']}{goal}")
+    return rows
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
