@@ -46,6 +46,8 @@ def test_a_line_is_the_question(mode: Mode, text: str | None, properties: dict[s
     assert again == question
     assert again.key == question.key == key_of(question.line)
     assert b"\n" not in question.line
+    record = {"namespace": "t/n", "mode": mode.name, "pattern": None if text == ".*" else text}
+    assert question.line == canonical_json(record | {"properties": properties})
 
 
 @pytest.mark.parametrize(
