@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,17 @@ import typer
 
 from broker_core.client import LookupClient
 from broker_core.names import Mode
+from broker_core.permits import PermitLimits
 from broker_core.plugins import PluginRegistry
 from broker_core.testing import serve
+from broker_core_postgres import lister as lister_of_topics
+from broker_core_postgres import rows as reading_of_rows
+from broker_core_postgres import statements
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.settings import PostgresSettings
-from tests.postgres.lister_setup import fill
+from tests.postgres.lister_setup import QUIET, fill
 from tests.support.postgres_server import Database
+from tests.support.pulsar_serving import serving
 from tests.support.served import Served
 
 
@@ -78,3 +84,33 @@ def test_all_commands_are_there() -> None:
     app = typer.Typer()
     PostgresPlugin().broker_core_commands(app)
     assert {command.name for command in app.registered_commands} == set(COMMANDS)
+
+
+async def test_listings_larger_than_the_memory_take_turns(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (statements, reading_of_rows):
+        monkeypatch.setattr(module, "PAGE", 200)
+    monkeypatch.setattr(reading_of_rows, "_SEARCH_PAGE", 4096)
+    monkeypatch.setattr(lister_of_topics, "_FIRST_PAGE", 4096)
+    database.sql(
+        "INSERT INTO broker_core.topics (namespace, local_name, properties) "
+        """SELECT 'acme/orders', 'topic-' || g, '{"region": "eu"}' FROM generate_series(1, 3000) g"""
+    )
+    table = {"dsn": database.dsn, "property_keys": ["region"], "deadline": "25s", "pool_max": 2}
+    limits = PermitLimits(heap=150_000, timeout=60)  # bytes: one such listing takes 100,000
+    async with serving(
+        plugins={"postgres": PostgresPlugin()}, tables={"postgres": table}, limits=limits, options=QUIET
+    ) as s:
+
+        async def ask(number: int) -> int:
+            client = await s.client()
+            properties = {"region": "eu"} if number % 2 else None
+            answer = await client.ask("acme/orders", pattern="acme/orders/topic-.*", properties=properties)
+            return len(answer.topics)
+
+        assert await asyncio.gather(*(ask(number) for number in range(6))) == [3000] * 6
+        gone = await s.client()
+        await gone.send(gone.question("acme/orders")[1])
+        gone.close()
+        # That nothing is held in the end, `serving` looks itself.
