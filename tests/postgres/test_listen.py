@@ -135,3 +135,25 @@ async def test_many_hints_of_one_packet_are_one(database: Database, admin: Any) 
         await asyncio.sleep(0)
     finally:
         await listener.close()
+
+
+async def test_listings_have_the_first_connection(database: Database) -> None:
+    allowed = False
+    listener = TopicsListener(
+        Target.parse(database.dsn), lambda _namespace: None, may_connect=lambda: allowed
+    )
+    listener.start()
+    try:
+        admin = await database.connect()
+        assert (
+            await admin.fetchval(
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE application_name = 'broker-core listen' AND datname = current_database()"
+            )
+            == 0
+        )
+        await admin.close()
+        allowed = True
+        await eventually(lambda: listener.connected, _LONG)
+    finally:
+        await listener.close()

@@ -36,6 +36,8 @@ VERSIONS_QUERY: Final = "SELECT namespace, version FROM broker_core.namespaces"
 #: Seconds from one attempt to the next: they double from the first to the last.
 _BACK_OFF: Final = (0.1, 30.0)
 _CONNECT: Final = 10.0
+#: Seconds between two questions whether to connect.
+_LOOK: Final = 0.25
 _PROBE: Final = 30.0
 #: Characters; a name of a namespace is far shorter. PostgreSQL allows 8,000 bytes.
 _LONGEST: Final = 2000
@@ -61,7 +63,8 @@ class TopicsListener:
     """Listens from :meth:`start` to :meth:`close`, and calls ``topics_changed(namespace)`` on the loop.
 
     ``versions_query`` reads ``(namespace, version)`` of all namespaces, ``None`` where there are no versions to read;
-    ``probe`` is in seconds.
+    ``probe`` is in seconds. While ``may_connect`` says no, no connection is tried: hints must not take the one that
+    listings need of a server that has few.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class TopicsListener:
         channel: str = CHANNEL,
         versions_query: str | None = VERSIONS_QUERY,
         probe: float = _PROBE,
+        may_connect: Callable[[], bool] | None = None,
     ) -> None:
         self.connected = False
         #: Hints that were heard, payloads that were none, connections lost, namespaces found changed after one.
@@ -84,6 +88,7 @@ class TopicsListener:
         self._channel = channel
         self._versions_query = versions_query
         self._probe = probe
+        self._may_connect = may_connect
         self._versions: dict[str, int] = {}
         self._read_before = False
         self._pending: dict[NamespaceName, int] = {}
@@ -109,6 +114,9 @@ class TopicsListener:
         attempts = 0
         first, last = _BACK_OFF
         while True:
+            if self._may_connect is not None and not self._may_connect():
+                await asyncio.sleep(_LOOK)
+                continue
             try:
                 await self._session()
             except (BrokerCoreError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:

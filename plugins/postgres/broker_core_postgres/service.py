@@ -79,6 +79,7 @@ class PostgresService:
                 target_of(settings, settings.listen_dsn),
                 topics_changed or _nobody_keeps,
                 versions_query=VERSIONS_QUERY if self.relation is None else None,
+                may_connect=lambda: not self.connections.primary.down,
             )
         self.metrics.watch(self.connections, self.listener, self.history)
 
