@@ -75,6 +75,15 @@ async def test_a_topic_that_is_gone_has_no_properties(server: AdminServer) -> No
         assert await admin.properties(topic) == {}
 
 
+async def test_a_partition_without_its_topic_has_no_properties_to_give(server: AdminServer) -> None:
+    server.fail("persistent/public/default/x-partition-1/properties", Fault(409))
+    server.fail("persistent/public/default/x/properties", Fault(409))
+    async with client(server) as admin:
+        assert await admin.properties(TopicName(PERSISTENT, NAMESPACE, "x-partition-1")) is None
+        with pytest.raises(AdminRefused, match="409"):
+            await admin.properties(TopicName(PERSISTENT, NAMESPACE, "x"))
+
+
 @pytest.mark.parametrize(
     "fault",
     [

@@ -153,13 +153,15 @@ class AdminClient:
     async def properties(self, topic: TopicName) -> dict[str, str] | None:
         """The properties of a topic; ``None`` where there is no such topic (any more).
 
+        A partition whose partitioned topic is gone lists, but no broker loads it (409): it has none to give either.
+
         Raises :exc:`UnusableAnswer` for what can be no properties.
         """
         path = f"{topic.domain}/{_path(topic.namespace)}/{_part(topic.local)}/properties"
         try:
             said = await self._get(path)
         except AdminRefused as error:
-            if error.status == 404:
+            if error.status == 404 or (error.status == 409 and topic.partition >= 0):
                 return None
             raise
         if said is None:  # no content
