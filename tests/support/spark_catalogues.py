@@ -10,12 +10,21 @@ from typing import Any
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.pattern_source import load_questions
+from broker_core_spark.batch.job import BuildResult
+from broker_core_spark.batch.pattern_source import from_rows, load_questions
+from broker_core_spark.batch.totals import read_tallies, total_of_questions
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import open_store
 
-__all__ = ["expected_generation", "fill", "generation_files", "questions_about", "write_patterns"]
+__all__ = [
+    "expected_generation",
+    "fill",
+    "generation_files",
+    "questions_about",
+    "result_of",
+    "write_patterns",
+]
 
 
 def fill(path: Path, topics: Mapping[str, Iterable[str | Mapping[str, Any]]]) -> None:
@@ -89,3 +98,37 @@ def generation_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     """The bytes of every file of a generation."""
     names = [*(file.name for file in manifest.files), f"manifests/{manifest.id}.json"]
     return {name: (folder / name).read_bytes() for name in names}
+
+
+def result_of(
+    folder: Path, rows: Sequence[Mapping[str, Any]], topics: Mapping[str, Sequence[str]]
+) -> BuildResult:
+    """A result without Spark, of persistent topics: for what is made of results."""
+    store = open_store(str(folder))
+    asked = from_rows([("row", row) for row in rows], property_keys=("k",))
+    known = [question for question in asked.questions if question.namespace in topics]
+    manifest = build_generation(
+        store,
+        {namespace: {"persistent": names} for namespace, names in topics.items()},
+        known,
+        catalogue_id="some-id",
+        versions=dict.fromkeys(topics, 3),
+        property_keys=("k",),
+    )
+    segments = [read_tallies(store, entry) for entry in manifest.segments]
+    return BuildResult(
+        generation=manifest.id,
+        number=1,
+        store=str(folder),
+        catalogue="postgresql://host/<db>",
+        manifest=manifest,
+        totals=tuple(total_of_questions(known, segments)),
+        asked=asked,
+        left_out=tuple(question for question in asked.questions if question.namespace not in topics),
+        staged=manifest.topics,
+        duplicates=0,
+        system_topics=0,
+        segments_written=len(segments),
+        segments_kept=0,
+        tasks=1,
+    )

@@ -12,13 +12,18 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from broker_core_spark.batch.job import build
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.garbage import collect
 from broker_core_spark.generations import history
 from broker_core_spark.store import open_store
 from tests.support.eventually import eventually_sync
 from tests.support.spark_catalogues import fill, questions_about, write_patterns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KILLS = int(os.environ.get("BROKER_CORE_TEST_KILLS", "3"))
 _PATIENCE = 300  # seconds; a JVM starts in this time
@@ -29,19 +34,19 @@ def files(store: Path) -> int:
     return sum(1 for path in store.rglob("*") if path.is_file())
 
 
-def test_a_job_that_is_killed_publishes_nothing_wrong(tmp_path: Path) -> None:
+def test_a_job_that_is_killed_publishes_nothing_wrong(spark: SparkSession, tmp_path: Path) -> None:
     catalogue, store = tmp_path / "catalogue.sqlite", tmp_path / "store"
     names = [f"orders-{number}" for number in range(2000)]
     fill(catalogue, {"public/large": names})
     patterns = write_patterns(tmp_path / "patterns.jsonl", questions_about("public/large"))
-    script = (
-        "import sys\n"
-        "from broker_core_spark.batch.job import build\n"
-        "from broker_core_spark.session import spark_session\n"
-        "with spark_session(master='local[2]', conf={'spark.driver.memory': '512m'}) as spark:\n"
-        "    build(spark, catalogue=sys.argv[1], patterns=sys.argv[2], store=sys.argv[3], segment_bytes=4096,\n"
-        "          partitions=5)\n"
-    )
+    script = """
+import sys
+from broker_core_spark.batch.job import build
+from broker_core_spark.session import spark_session
+quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+with spark_session(master="local[2]", conf=quick) as spark:
+    build(spark, catalogue=sys.argv[1], patterns=sys.argv[2], store=sys.argv[3], segment_bytes=4096, partitions=3)
+"""
     command = [sys.executable, "-c", script, str(catalogue), str(patterns), str(store)]
     pick = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID", "7"))
     published = 0
@@ -70,8 +75,7 @@ def test_a_job_that_is_killed_publishes_nothing_wrong(tmp_path: Path) -> None:
             generation = Generation.open(opened, pointers[0].generation)
             lines = (store / generation.manifest.questions.name).read_bytes().splitlines()
             assert generation.questions == len(lines)
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_PATIENCE)
-    assert done.returncode == 0, done.stderr
+    build(spark, catalogue=str(catalogue), patterns=str(patterns), store=str(store), segment_bytes=4096)
     opened = open_store(str(store))
     newest, *_ = history(opened)
     whole = Generation.open(opened, newest.generation)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.tasks import is_spark_error, spark_said
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,12 +55,12 @@ def export_totals(spark: SparkSession, uri: str, result: BuildResult) -> None:
     """Write the table: one file at a local path, else through the session's file systems (a folder of files)."""
     table = totals_table(result)
     if "://" in uri and not uri.startswith("file:"):
-        from pyspark.errors import PySparkException
-
         try:
             spark.createDataFrame(table).coalesce(1).write.mode("overwrite").parquet(uri)
-        except PySparkException as error:
-            said = str(error).strip().partition("\n")[0]
+        except Exception as error:
+            if not is_spark_error(error):
+                raise
+            said = spark_said(error)
             raise BatchError(f"Cannot write the table {uri}: {said}; the generation is published") from error
         return
     path = Path(unquote(urlsplit(uri).path) if uri.startswith("file:") else uri)

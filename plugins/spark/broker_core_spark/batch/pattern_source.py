@@ -20,6 +20,7 @@ from broker_core.errors import InvalidName, InvalidPattern
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import MAX_LENGTH, compile_pattern
 from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core_spark.batch.tasks import is_spark_error, spark_said
 from broker_core_spark.format.question import Question
 
 if TYPE_CHECKING:
@@ -214,7 +215,6 @@ def _toml_rows(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]]:
-    from pyspark.errors import PySparkException
 
     try:
         if source.startswith("table:"):
@@ -225,8 +225,10 @@ def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]
         if "namespace" not in wanted:
             raise InvalidPatterns(f"{source}: the table has no column 'namespace'")
         table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
-    except PySparkException as error:
-        said = str(error).strip().partition("\n")[0]
+    except Exception as error:
+        if not is_spark_error(error):
+            raise
+        said = spark_said(error)
         raise InvalidPatterns(f"Cannot read the patterns {source}: {said}") from error
     for number, row in enumerate(table.to_pylist(), 1):
         yield f"{source}, row {number}", _from_table(row)

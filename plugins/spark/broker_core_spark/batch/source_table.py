@@ -32,7 +32,7 @@ from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run, RunWriter
 from broker_core_spark.batch.source import STATIC_ID, Snapshot, Staging
-from broker_core_spark.batch.tasks import run_tasks
+from broker_core_spark.batch.tasks import is_spark_error, run_tasks, spark_said
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["TableSource", "is_table", "stage_names"]
 
 _NAME_COLUMNS: Final = ("name", "topic")
+_JSON: Final = "json"
 _TEXT: Final = pa.large_string()
 _SLASH: Final = ord("/")
 _SLASHES: Final = 4  # of a full name: domain://tenant/namespace/local
@@ -64,7 +65,6 @@ class TableSource:
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """The table as its connector reads it; it is read once."""
-        from pyspark.errors import PySparkException
 
         try:
             if self._source.startswith("table:"):
@@ -72,8 +72,10 @@ class TableSource:
             else:
                 frame = self._spark.read.parquet(self._source)
             columns = frame.columns  # asks the connector
-        except PySparkException as error:
-            said = str(error).strip().partition("\n")[0]
+        except Exception as error:
+            if not is_spark_error(error):
+                raise
+            said = spark_said(error)
             raise InvalidCatalogue(f"Cannot read the catalogue {self._source}: {said}") from error
         yield _Table(self._source, frame, columns, self._namespace)
 
@@ -123,11 +125,13 @@ class _Table:
                     value = F.col("properties").getField(key).cast(text) if has else F.lit(None).cast(text)
                 elif kind is None:
                     value = F.lit(None).cast(text)
-                elif number == 0:
-                    value = F.col("properties").cast(text)  # JSON: taken apart where it is staged
                 else:
-                    continue
+                    break
                 wanted.append(value.alias(f"p{number}"))
+            else:
+                return self._frame.select(*wanted)
+            # A text of JSON: taken apart where it is staged.
+            wanted.append(F.col("properties").cast(text).alias(_JSON))
         return self._frame.select(*wanted)
 
 
@@ -143,7 +147,7 @@ class _Ingest:
         keys = self.staging.property_keys
         for batch in batches:
             name, namespace, domain, *values = (column.cast(_TEXT) for column in batch.columns)
-            if len(values) < len(keys):
+            if batch.schema.names[-1] == _JSON:
                 values = values_of_texts(values[0], keys)
             for run in stage_names(writer, name, namespace, domain, values, self.namespace):
                 yield run.to_bytes()

@@ -16,7 +16,7 @@ from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["numbered", "run_tasks"]
+__all__ = ["is_spark_error", "numbered", "run_tasks", "spark_said"]
 
 _RESULT: Final = pa.schema([("result", pa.binary()), ("refused", pa.string())])
 _DDL: Final = "result binary, refused string"
@@ -47,21 +47,31 @@ def run_tasks(frame: DataFrame, work: Work) -> list[bytes]:
 
     Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` where Spark gives up.
     """
-    from pyspark.errors import PySparkException
-
     try:
         rows = frame.mapInArrow(_Task(work), _DDL).collect()
-    except PySparkException as error:
-        raise TaskFailed(_reason(error)) from error
     except Exception as error:
-        # Of the classic session's bridge to Java, where the JVM went away.
-        if type(error).__module__.startswith("py4j"):
-            raise TaskFailed(f"Spark went away: {str(error).strip().partition(chr(10))[0]}") from error
-        raise
+        if not is_spark_error(error):
+            raise
+        raise TaskFailed(_reason(error)) from error
     refused = sorted(row["refused"] for row in rows if row["refused"] is not None)
     if refused:
         raise InvalidCatalogue(refused[0])
     return [bytes(row["result"]) for row in rows]
+
+
+def is_spark_error(error: BaseException) -> bool:
+    """Whether Spark raised it: as an error of its own, or of the bridge to Java, where it leaves Java's as it is."""
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
+
+
+def spark_said(error: BaseException) -> str:
+    """The line that says why: of an error of Java's the first one after what the bridge was doing."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        return lines[1].removeprefix(": ")[:1000]
+    return lines[0][:1000] if lines else type(error).__name__
 
 
 def _reason(error: Exception) -> str:
@@ -74,4 +84,4 @@ def _reason(error: Exception) -> str:
                     kind = later.partition(":")[0]
                     if kind.replace(".", "").replace("_", "").isalnum():
                         return f"A task of Spark failed: {later[:2000]}"
-    return f"Spark failed: {lines[0][:2000]}" if lines else f"Spark failed: {type(error).__name__}"
+    return f"Spark failed: {spark_said(error)}"
