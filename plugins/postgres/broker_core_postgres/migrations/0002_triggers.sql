@@ -167,40 +167,61 @@ BEGIN
     DELETE FROM broker_core.mending WHERE transaction = pg_current_xact_id();
 END $$;
 
+-- Whether changes of these namespaces go into the log: not where this transaction left a gap.
+CREATE FUNCTION broker_core.is_logged(names text[]) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT EXISTS (
+        SELECT FROM broker_core.namespace_versions v WHERE v.namespace = ANY (names) AND v.log_floor < v.version);
+END;
+
+-- A million rows pass here at once. So they are looked at as few times as can be, and sets of them are compared; each
+-- statement is planned for the rows that there are (`total` makes the plan depend on a parameter).
 CREATE FUNCTION broker_core.after_insert() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_custom_plan AS $$
+SET plan_cache_mode = force_custom_plan SET enable_nestloop = on AS $$
 DECLARE
     names text[];
     counts bigint[];
-    grown boolean;
+    lowest bigint[];
+    highest bigint[];
     total bigint;
+    partitions bigint;
+    grown boolean;
+    wrong boolean;
 BEGIN
-    SELECT array_agg(g.namespace), array_agg(g.n), sum(g.n) INTO names, counts, total
-        FROM (SELECT r.namespace, count(*) n FROM new_rows r GROUP BY r.namespace) g;
+    SELECT array_agg(g.namespace), array_agg(g.n), array_agg(g.low), array_agg(g.high), sum(g.n), sum(g.partitions)
+        INTO names, counts, lowest, highest, total, partitions
+        FROM (
+            SELECT r.namespace, count(*) n, count(r.partition) partitions,
+                min(least(r.created_version, r.changed_version)) low,
+                max(greatest(r.created_version, r.changed_version)) high
+            FROM new_rows r GROUP BY r.namespace
+        ) g;
     IF names IS NULL THEN
         RETURN NULL;
     END IF;
+    IF total > 1000 THEN
+        -- There are no statistics of these rows: sets of them are hashed, never looked up one by one.
+        PERFORM set_config('enable_nestloop', 'off', true);
+    END IF;
     PERFORM broker_core.raise_versions(names, counts, counts);
-    PERFORM broker_core.mend_topics(
-            array_agg(w.domain), array_agg(w.local_name), array_agg(w.namespace), NULL,
-            array_agg(w.version), array_agg(w.version))
-        FROM (
-            SELECT r.domain, r.local_name, r.namespace, v.version
+    SELECT bool_or(v.topics > given.n), bool_or(given.low <> v.version OR given.high <> v.version)
+        INTO grown, wrong
+        FROM unnest(names, counts, lowest, highest) given (namespace, n, low, high)
+        JOIN broker_core.namespace_versions v ON v.namespace = given.namespace;
+    IF wrong THEN
+        PERFORM broker_core.mend_topics(
+                array_agg(r.domain), array_agg(r.local_name), array_agg(r.namespace), NULL,
+                array_agg(v.version), array_agg(v.version))
             FROM new_rows r JOIN broker_core.namespace_versions v ON v.namespace = r.namespace
-            WHERE (r.created_version <> v.version OR r.changed_version <> v.version) AND total > 0
-        ) w HAVING count(*) > 0;
-    -- Not needed for the first names of a namespace, where all ids are of one making.
-    SELECT bool_or(v.topics > given.n) INTO grown
-        FROM unnest(names, counts) given (namespace, n) JOIN broker_core.namespace_versions v USING (namespace);
-    IF grown OR EXISTS (
-        SELECT FROM new_rows r WHERE r.partition IS NOT NULL AND total > 0
-        GROUP BY r.namespace, r.domain, r.matched HAVING min(r.topic_id::text) <> max(r.topic_id::text)
-    ) OR EXISTS (
-        SELECT FROM new_rows r WHERE r.partition IS NOT NULL AND EXISTS (
-            SELECT FROM new_rows p WHERE p.namespace = r.namespace AND p.domain = r.domain
-                AND p.local_name = r.matched AND p.topic_id <> r.topic_id) AND total > 0
-    ) THEN
+            WHERE (r.created_version <> v.version OR r.changed_version <> v.version) AND total > 0;
+    END IF;
+    -- Names of one topic: with others that were there before, or with each other where there are partitions.
+    IF grown OR (partitions > 0 AND EXISTS (
+        SELECT FROM new_rows r WHERE total > 0 GROUP BY r.namespace, r.domain, r.matched
+        HAVING min(uuid_hash_extended(r.topic_id, 0)) <> max(uuid_hash_extended(r.topic_id, 0))
+    )) THEN
         PERFORM broker_core.mend_topics(
                 array_agg(w.domain), array_agg(w.local_name), array_agg(w.namespace), array_agg(w.id), NULL, NULL)
             FROM (
@@ -212,19 +233,22 @@ BEGIN
                     SELECT r.namespace, r.domain, r.matched FROM new_rows r WHERE total > 0)
             ) w WHERE w.id <> w.topic_id HAVING count(*) > 0;
     END IF;
-    INSERT INTO broker_core.changes (namespace, version, operation, domain, local_name, topic_id, properties_after)
-        SELECT r.namespace, v.version, 'create', r.domain, r.local_name, t.topic_id, r.properties
-        FROM new_rows r
-        JOIN broker_core.namespace_versions v ON v.namespace = r.namespace AND v.log_floor < v.version
-        JOIN broker_core.topics t
-            ON t.namespace = r.namespace AND t.domain = r.domain AND t.local_name = r.local_name
-        WHERE total > 0;
+    IF broker_core.is_logged(names) THEN
+        INSERT INTO broker_core.changes
+            (namespace, version, operation, domain, local_name, topic_id, properties_after)
+            SELECT r.namespace, v.version, 'create', r.domain, r.local_name, t.topic_id, r.properties
+            FROM new_rows r
+            JOIN broker_core.namespace_versions v ON v.namespace = r.namespace AND v.log_floor < v.version
+            JOIN broker_core.topics t
+                ON t.namespace = r.namespace AND t.domain = r.domain AND t.local_name = r.local_name
+            WHERE total > 0;
+    END IF;
     RETURN NULL;
 END $$;
 
 CREATE FUNCTION broker_core.after_delete() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_custom_plan AS $$
+SET plan_cache_mode = force_custom_plan SET enable_nestloop = on AS $$
 DECLARE
     names text[];
     counts bigint[];
@@ -236,12 +260,19 @@ BEGIN
     IF names IS NULL THEN
         RETURN NULL;
     END IF;
+    IF total > 1000 THEN
+        -- There are no statistics of these rows: sets of them are hashed, never looked up one by one.
+        PERFORM set_config('enable_nestloop', 'off', true);
+    END IF;
     PERFORM broker_core.raise_versions(names, deltas, counts);
-    INSERT INTO broker_core.changes (namespace, version, operation, domain, local_name, topic_id, properties_before)
-        SELECT r.namespace, v.version, 'delete', r.domain, r.local_name, r.topic_id, r.properties
-        FROM old_rows r
-        JOIN broker_core.namespace_versions v ON v.namespace = r.namespace AND v.log_floor < v.version
-        WHERE total > 0;
+    IF broker_core.is_logged(names) THEN
+        INSERT INTO broker_core.changes
+            (namespace, version, operation, domain, local_name, topic_id, properties_before)
+            SELECT r.namespace, v.version, 'delete', r.domain, r.local_name, r.topic_id, r.properties
+            FROM old_rows r
+            JOIN broker_core.namespace_versions v ON v.namespace = r.namespace AND v.log_floor < v.version
+            WHERE total > 0;
+    END IF;
     INSERT INTO broker_core.tombstones (namespace, domain, local_name, topic_id, created_version, deleted_version)
         SELECT r.namespace, r.domain, r.local_name, r.topic_id, r.created_version, v.version
         FROM old_rows r JOIN broker_core.namespace_versions v ON v.namespace = r.namespace
@@ -253,7 +284,7 @@ END $$;
 -- only the new ones have was created, in whatever namespace.
 CREATE FUNCTION broker_core.after_update() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-SET plan_cache_mode = force_custom_plan AS $$
+SET plan_cache_mode = force_custom_plan SET enable_nestloop = on AS $$
 DECLARE
     names text[];
     counts bigint[];
@@ -280,6 +311,10 @@ BEGIN
         ) g;
     IF names IS NULL THEN
         RETURN NULL;
+    END IF;
+    IF total > 1000 THEN
+        -- There are no statistics of these rows: sets of them are hashed, never looked up one by one.
+        PERFORM set_config('enable_nestloop', 'off', true);
     END IF;
     PERFORM broker_core.raise_versions(names, deltas, counts);
     PERFORM broker_core.mend_topics(
@@ -316,6 +351,9 @@ BEGIN
             LEFT JOIN new_rows n
                 ON n.namespace = o.namespace AND n.domain = o.domain AND n.local_name = o.local_name
             WHERE n.namespace IS NULL AND total > 0;
+    END IF;
+    IF NOT broker_core.is_logged(names) THEN
+        RETURN NULL;
     END IF;
     INSERT INTO broker_core.changes
         (namespace, version, operation, domain, local_name, topic_id, properties_before, properties_after)

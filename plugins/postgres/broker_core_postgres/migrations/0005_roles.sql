@@ -7,6 +7,7 @@ REVOKE ALL ON FUNCTION
     broker_core.raise_versions(text[], bigint[], bigint[]),
     broker_core.trim_changes(text, bigint, bigint, bigint),
     broker_core.mend_topics(text[], text[], text[], uuid[], bigint[], bigint[]),
+    broker_core.is_logged(text[]),
     broker_core.after_insert(),
     broker_core.after_update(),
     broker_core.after_delete(),
