@@ -5,13 +5,14 @@ BIN := .venv/bin
 STAMP := .venv/.made-from-lock
 TEST_STAMP := .venv/.ready-to-test
 
-.PHONY: help setup run test interop bench docs lint types format proto lock clean-setup
+.PHONY: help setup run test interop bench bench-spark docs lint types format proto lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
 	@echo "make test     all tests but those against a real broker"
 	@echo "make interop  tests against a real broker and its official clients (JDK, Maven)"
 	@echo "make bench    the table of speeds (BENCH_PEER=1: with the real broker)"
+	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns"
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
 	@echo "make setup    .venv with everything of the lock;  make lock and make proto regenerate"
@@ -40,6 +41,9 @@ interop: $(TEST_STAMP)
 
 bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+bench-spark: $(TEST_STAMP)
+	$(BIN)/python -m tests.benchmarks.spark $(ARGS)
 
 docs: $(STAMP)
 	$(BIN)/sphinx-build -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html

@@ -1,0 +1,106 @@
+"""``make bench-spark``: time and memory of a batch, and its ratio against an ``rlike`` cross join, in one run.
+
+Options: ``--topics 5000000 --patterns 1020 --join-topics 100000 --no-join --output FILE``; the large case is
+``--topics 20000000 --patterns 200 --no-join``. Seconds of the machine's processors stand beside those of the
+clock: on a machine that does other work too, only they mean something.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.session import spark_session
+from tests.benchmarks.processes import machine
+from tests.benchmarks.spark.catalogue import write_catalogue, write_patterns
+from tests.benchmarks.spark.cross_join import cross_join
+from tests.benchmarks.spark.resident import PeakOfTree, tree_cpu
+
+GIB = 1024**3
+
+
+def main() -> None:
+    """Measure and print."""
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="broker-core-bench-spark-") as folder:
+        results = _measure(Path(folder), options)
+    print(json.dumps(results, indent=2))
+    if options.output:
+        options.output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    results: dict[str, Any] = {"machine": machine(), "load": os.getloadavg()[0]}
+    catalogue, patterns = folder / "topics.parquet", folder / "patterns.jsonl"
+    write_catalogue(catalogue, options.topics)
+    write_patterns(patterns, options.patterns)
+    with PeakOfTree() as memory, spark_session(master=options.master) as spark:
+        spark.range(1000).mapInArrow(iter, "id long").count()  # the workers are there
+        began, worked = time.monotonic(), tree_cpu(os.getpid())
+        result = build(spark, catalogue=str(catalogue), patterns=str(patterns), store=str(folder / "store"))
+        results["batch"] = {
+            "topics": options.topics,
+            "patterns": options.patterns,
+            "matches": sum(total.count for total in result.totals),
+            "job_seconds": round(time.monotonic() - began, 1),
+            "processor_seconds": round(tree_cpu(os.getpid()) - worked, 1),
+            "seconds": result.record()["seconds"],
+            "segments": len(result.manifest.segments),
+            "tasks": result.tasks,
+            "resident_gib": round(memory.peak / GIB, 2),
+        }
+        if options.join:
+            results["ratio"] = _ratio(folder, options, spark)
+    return results
+
+
+def _ratio(folder: Path, options: argparse.Namespace, spark: Any) -> dict[str, Any]:
+    """Both ways over the same small catalogue; pairs are names times the patterns of their namespace."""
+    catalogue, patterns = folder / "small.parquet", folder / "small.jsonl"
+    write_catalogue(catalogue, options.join_topics)
+    write_patterns(patterns, options.join_patterns)
+    seconds: list[float] = []
+    result: BuildResult | None = None
+    for turn in range(3):
+        began = time.monotonic()
+        result = build(
+            spark, catalogue=str(catalogue), patterns=str(patterns), store=str(folder / f"small-{turn}")
+        )
+        seconds.append(time.monotonic() - began)
+    assert result is not None
+    joined, counts = cross_join(spark, catalogue, patterns)
+    ours = {
+        (total.question.namespace, total.question.selector.pattern or ".*"): total.count
+        for total in result.totals
+        if total.count
+    }
+    return {
+        "topics": options.join_topics,
+        "patterns": options.join_patterns,
+        "cross_join_seconds": round(joined, 1),
+        "batch_seconds": round(min(seconds), 2),
+        "ratio": round(joined / min(seconds), 1),
+        "same_counts": ours == counts,
+    }
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.spark", description=__doc__)
+    parser.add_argument("--topics", type=int, default=5_000_000)
+    parser.add_argument("--patterns", type=int, default=1020)
+    parser.add_argument("--join-topics", type=int, default=100_000)
+    parser.add_argument("--join-patterns", type=int, default=1020)
+    parser.add_argument("--no-join", dest="join", action="store_false")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
