@@ -281,6 +281,10 @@ class Pipeline:
             return listed
         if pattern is None:
             return listed  # nothing here can tell whether it is true, so the client filters
+        if selection.pattern == pattern.text:
+            # By the core's own engine. Even to ask whether looking again is quick would make columns of the names.
+            listed.filtered = True
+            return listed
         holds = partial(claim_holds, selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
         listed.filtered = (
             holds() if selection.matching_is_quick(pattern) else await self._in_thread(lambda _: holds())
