@@ -38,6 +38,8 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 _LOG_LEVEL: Final = "ERROR"
+#: Set by spark-submit: its JVM runs already, and its options say where the job runs.
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 class SessionFailed(BrokerCoreError):
@@ -50,9 +52,9 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """The session that is active, or a new one that is stopped at the end.
 
-    ``master`` is where a new one runs: ``local[*]`` by default, ``local[2]``, ``spark://...``, ``yarn``, ``k8s://...``,
-    or ``sc://...`` for Spark Connect. ``conf`` are settings of a new one, stronger than :data:`LOCAL_SETTINGS`. Raises
-    :exc:`SessionFailed`, and :exc:`~.jre.JavaMissing`.
+    ``master`` is where a new one runs: ``local[2]``, ``spark://...``, ``yarn``, ``k8s://...``, or ``sc://...`` for Spark
+    Connect. Without it what spark-submit was told counts, else ``local[*]``. ``conf`` are settings of a new one, stronger
+    than :data:`LOCAL_SETTINGS`. Raises :exc:`SessionFailed`, and :exc:`~.jre.JavaMissing`.
     """
     try:
         from pyspark.sql import SparkSession
@@ -64,7 +66,8 @@ def spark_session(
     if active is not None:
         yield active
         return
-    master = master or os.environ.get("MASTER") or "local[*]"
+    if master is None and _SUBMITTED not in os.environ:
+        master = "local[*]"
     session = _made(master, dict(conf or {}), name)
     try:
         yield session
@@ -72,17 +75,20 @@ def spark_session(
         session.stop()
 
 
-def _made(master: str, conf: dict[str, str], name: str) -> SparkSession:
+def _made(master: str | None, conf: dict[str, str], name: str) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     # Workers run this Python and find what it finds, unless the operator named another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
-        if master.startswith("sc://"):
+        if master is None:
+            builder = SparkSession.builder
+        elif master.startswith("sc://"):
             builder = SparkSession.builder.remote(master)
         else:
-            os.environ["JAVA_HOME"] = str(find_java_home())
+            if _SUBMITTED not in os.environ:
+                os.environ["JAVA_HOME"] = str(find_java_home())
             builder = SparkSession.builder.master(master)
             if master.startswith("local"):
                 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -93,7 +99,7 @@ def _made(master: str, conf: dict[str, str], name: str) -> SparkSession:
         session = builder.getOrCreate()
     except PySparkException as error:
         said = str(error).strip().partition("\n")[0]
-        raise SessionFailed(f"Spark does not start at {master}: {said}") from error
-    if not master.startswith("sc://"):
+        raise SessionFailed(f"Spark does not start at {master or 'its master'}: {said}") from error
+    if master is not None and master.startswith("local"):
         session.sparkContext.setLogLevel(_LOG_LEVEL)
     return session

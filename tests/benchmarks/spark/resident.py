@@ -1,4 +1,4 @@
-"""The memory and the work of a whole tree of processes, looked at again and again: a JVM, its Python daemon and all workers."""
+"""Memory and work of a tree of processes, looked at again and again: a JVM, its Python daemon, all workers."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from broker_core_spark.batch.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.source import Snapshot, Staging, open_source
 from broker_core_spark.batch.tasks import numbered, run_tasks
 from broker_core_spark.batch.totals import QuestionTotal, read_tallies, total_of_questions
+from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.cuts import SEGMENT_BYTES
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question, required_selectors
@@ -215,9 +216,12 @@ def _staging_of(store: Store) -> Iterator[str]:
     try:
         yield folder
     finally:
-        for stored in list(store.list("temporary")):
-            if stored.path.startswith(f"{folder}-"):
-                store.delete(stored.path)
+        try:
+            for stored in list(store.list("temporary")):
+                if stored.path.startswith(f"{folder}-"):
+                    store.delete(stored.path)
+        except StoreFailed:
+            pass  # it must not hide why a job failed; what is left goes with `gc`
 
 
 def _reuse(place: Store, snapshot: Snapshot, asked: AskedQuestions, staging: Staging) -> Reuse | None:
