@@ -52,9 +52,9 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """The session that is active, or a new one that is stopped at the end.
 
-    ``master`` is where a new one runs: ``local[2]``, ``spark://...``, ``yarn``, ``k8s://...``, or ``sc://...`` for Spark
-    Connect. Without it what spark-submit was told counts, else ``local[*]``. ``conf`` are settings of a new one, stronger
-    than :data:`LOCAL_SETTINGS`. Raises :exc:`SessionFailed`, and :exc:`~.jre.JavaMissing`.
+    ``master`` is where a new one runs: ``local[2]``, ``spark://...``, ``yarn``, ``k8s://...``, or ``sc://...`` for
+    Spark Connect. Without it what spark-submit was told counts, else ``local[*]``. ``conf`` are settings of a new one,
+    stronger than :data:`LOCAL_SETTINGS`. Raises :exc:`SessionFailed`, and :exc:`~.jre.JavaMissing`.
     """
     try:
         from pyspark.sql import SparkSession
