@@ -83,11 +83,8 @@ with spark_session(master="local[2]", conf=quick) as spark:
     # What the killed jobs left goes when it is old.
     collected = collect(opened, keep=1, grace=timedelta(0))
     assert collected.kept == (newest.generation,)
-    needed = {
-        *(file.name for file in whole.manifest.files),
-        f"manifests/{newest.generation}.json",
-        newest.path,
-    }
+    needed = {*(file.name for file in whole.manifest.files), f"manifests/{newest.generation}.json"}
+    needed |= {pointer.path for pointer in history(opened) if pointer.generation == newest.generation}
     left = {path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file()}
     assert left == needed
     assert Generation.open(opened, newest.generation).id == newest.generation
