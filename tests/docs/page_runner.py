@@ -6,6 +6,11 @@ What is run, by the language of a block:
 - ``toml`` with a first line ``# NAME.toml`` is a file.
 - ``console``: each line ``$ COMMAND`` is typed, and what follows is what it prints, ``...`` standing for anything.
   ``broker-core serve`` runs on until the next one; the page's ports are replaced by free ones.
+- ``sql`` is run by the superuser of the page's PostgreSQL server, in its database.
+
+A page that names the database ``postgresql:///topics`` has one: empty, on a real server, owned by the page's user, who
+may make roles. libpq's environment says where it is, so that ``psql`` finds it too. All that the page made there goes
+with it.
 
 ``sh`` (which needs a cluster, a clone or rights), ``ini`` and the like are not run.
 """
@@ -18,7 +23,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,12 +31,21 @@ from typing import Self
 from tests.docs.pages import ROOT, Block
 from tests.support.lines import ProgramLines
 from tests.support.ports import free_ports
+from tests.support.postgres_server import PostgresServer
 
 __all__ = ["PageRunner", "environment_of_its_own", "matches", "typed"]
 
 #: The addresses that the pages use.
 _ADDRESSES = ("127.0.0.1:6650", "127.0.0.1:8080")
+#: The database that the pages use, and who makes it in them.
+DATABASE = "topics"
+USER = "you"
 _SECONDS = 60.0
+_ADDRESS = re.compile(rf"postgresql://\w*@?/{DATABASE}\b")
+#: Roles belong to all databases of a server.
+_FORGET_ROLES = """DO $$ DECLARE made name; BEGIN
+    FOR made IN SELECT rolname FROM pg_roles WHERE oid >= 16384 LOOP EXECUTE format('DROP ROLE %I', made); END LOOP;
+END $$"""
 
 
 def environment_of_its_own(folder: Path) -> Path:
@@ -39,7 +53,11 @@ def environment_of_its_own(folder: Path) -> Path:
     venv = folder / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     (packages,) = venv.glob("lib/python*/site-packages")
-    (packages / "behind.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT}\n", encoding="utf-8")
+    (packages / "behind.pth").write_text(
+        # With what is installed editable: that stands in .pth files of its own.
+        f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n{ROOT}\n",
+        encoding="utf-8",
+    )
     python = venv / "bin" / "python"
     for name, code in {
         "broker-core": "from broker_core.cli import main; main()",
@@ -71,10 +89,15 @@ def matches(printed: str, expected: str) -> bool:
 
 
 class PageRunner:
-    """One page in one folder; a context manager, so that its server ends with it."""
+    """One page in one folder; a context manager, so that its server ends with it.
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    ``postgres`` gives the PostgreSQL server for pages that need one; nobody else uses it meanwhile.
+    """
+
+    def __init__(self, folder: Path, programs: Path, postgres: Callable[[], PostgresServer]) -> None:
         self._folder = folder
+        self._postgres = postgres
+        self._database_server: PostgresServer | None = None
         self._ports = {
             address: f"127.0.0.1:{port}"
             for address, port in zip(_ADDRESSES, free_ports(len(_ADDRESSES)), strict=True)
@@ -89,10 +112,15 @@ class PageRunner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end_server()
+        try:
+            self._end_server()
+        finally:
+            self._drop_database()
 
     def run(self, block: Block) -> None:
         """Do what a block says; :exc:`AssertionError` where it is not so."""
+        if _ADDRESS.search(block.text) or block.language == "sql":
+            self._need_database()
         text = self._with_own_ports(block.text)
         if block.file is not None:
             (self._folder / block.file).write_text(text, encoding="utf-8")
@@ -104,6 +132,9 @@ class PageRunner:
         elif block.language == "console":
             for command, expected in typed(text):
                 self._type(block, command, expected)
+        elif block.language == "sql":
+            assert self._database_server is not None
+            self._database_server.sql(text, database=DATABASE)
 
     def import_all(self) -> None:
         """Import the Python files that are there now."""
@@ -114,12 +145,12 @@ class PageRunner:
     def _type(self, block: Block, command: str, expected: str) -> None:
         if command.startswith("curl ") and shutil.which("curl") is None:
             return
-        if command.startswith("broker-core serve"):
+        refused = expected.rstrip("\n").rpartition("\n")[2].startswith("broker-core: ")
+        if command.startswith("broker-core serve") and not refused:
             said, code = self._serve(command), 0
         else:
             said, code = self._done(["bash", "-c", command])
         assert matches(said, expected), f"{block}: $ {command}\nprinted:\n{said}\ndocumented:\n{expected}"
-        refused = expected.rstrip("\n").rpartition("\n")[2].startswith("broker-core: ")
         assert code == 0 or refused, f"{block}: $ {command} ended with {code}"
 
     def _done(self, command: list[str], given: str = "") -> tuple[str, int]:
@@ -170,18 +201,32 @@ class PageRunner:
                 server.wait()
                 raise
 
+    def _need_database(self) -> None:
+        if self._database_server is not None:
+            return
+        server = self._database_server = self._postgres()
+        server.sql(f"CREATE ROLE {USER} LOGIN CREATEROLE")
+        server.sql(f"CREATE DATABASE {DATABASE} OWNER {USER} TEMPLATE template0")
+        self._environment |= {"PGHOST": str(server.folder), "PGPORT": str(server.port), "PGUSER": USER}
+
+    def _drop_database(self) -> None:
+        server, self._database_server = self._database_server, None
+        if server is not None:
+            server.drop_database(DATABASE)
+            server.sql(_FORGET_ROLES)
+
     def _with_own_ports(self, text: str) -> str:
         for address, own in self._ports.items():
             text = text.replace(address, own)
         return text
 
 
-def _environment(programs: Path, home: Path) -> Mapping[str, str]:
+def _environment(programs: Path, home: Path) -> dict[str, str]:
     """The developer's environment without what would change what commands do."""
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("BROKER_CORE_", "PYTEST", "PYTHON", "PIP_", "COV_"))
+        if not name.startswith(("BROKER_CORE_", "PYTEST", "PYTHON", "PIP_", "COV_", "PG"))
     }
     return kept | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",

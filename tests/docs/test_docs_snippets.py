@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -15,9 +19,10 @@ from broker_core.cli.app import app
 from broker_core.settings import load_settings
 from tests.docs.page_runner import PageRunner, environment_of_its_own, matches, typed
 from tests.docs.pages import ROOT, Block, all_pages, blocks
+from tests.support.postgres_server import PostgresServer
 
 ALL = [block for page in all_pages() for block in blocks(page)]
-RUN = {"python", "toml", "console"}
+RUN = {"python", "toml", "console", "sql"}
 SHOWN = {"", "sh", "ini", "yaml", "properties", "{toctree}", "{include}"}  # not run
 
 
@@ -26,9 +31,18 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment_of_its_own(tmp_path_factory.mktemp("environment"))
 
 
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Callable[[], PostgresServer]]:
+    """Gives a PostgreSQL server, started when the first page asks for it."""
+    with ExitStack() as stack:
+        yield cache(lambda: stack.enter_context(PostgresServer()))
+
+
 @pytest.mark.parametrize("page", [page for page in all_pages() if {b.language for b in blocks(page)} & RUN])
-def test_a_page_does_what_it_says(page: str, programs: Path, tmp_path: Path) -> None:
-    with PageRunner(tmp_path, programs) as runner:
+def test_a_page_does_what_it_says(
+    page: str, programs: Path, postgres: Callable[[], PostgresServer], tmp_path: Path
+) -> None:
+    with PageRunner(tmp_path, programs, postgres) as runner:
         for block in blocks(page):
             runner.run(block)
         runner.import_all()
@@ -71,13 +85,18 @@ def shown_commands() -> list[tuple[Block, str]]:
     return [(block, line) for block, line in lines if re.search(r"\bbroker-core [a-z]", line)]
 
 
+def subcommand(command: Any, name: str) -> Any | None:
+    """The command of a group, of plugins too; ``None`` where there is none of the name."""
+    return command.get_command(None, name) if hasattr(command, "get_command") else None
+
+
 @pytest.mark.parametrize(("block", "line"), shown_commands(), ids=lambda value: str(value)[:60])
 def test_the_options_of_shown_commands_exist(block: Block, line: str) -> None:
     for words in re.findall(r"(?:^|[ /])broker-core ((?:[^|;&]|'[^']*')+)", line):
         command = typer.main.get_command(app)
         rest = words.split()
-        while rest and rest[0] in getattr(command, "commands", {}):
-            command = command.commands[rest.pop(0)]  # type: ignore[attr-defined]
+        while rest and (below := subcommand(command, rest[0])) is not None:
+            command, _ = below, rest.pop(0)
         known = {option for parameter in command.params for option in parameter.opts}
         options = [word for word in rest if word.startswith("--")]
         assert set(options) <= known, f"{block}: {line}"
