@@ -1,11 +1,13 @@
-"""The index of trigrams, with one, both or none of the extensions."""
+"""The index of trigrams, with both extensions and with one of them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from broker_core_postgres.migrate import migrate
-from broker_core_postgres.trigrams import make_index, read_trigrams
+import pytest
+
+from broker_core_postgres.migrate import MigrationFailed, migrate
+from broker_core_postgres.trigrams import EXTENSIONS, make_index, read_trigrams
 from tests.support.postgres_server import Database
 
 
@@ -20,15 +22,24 @@ async def test_off_makes_none(empty_database: Database) -> None:
         await connection.close()
 
 
-async def test_without_btree_gin_it_is_of_names_alone(connection: Any) -> None:
-    await connection.execute("DROP EXTENSION btree_gin CASCADE")
+@pytest.mark.parametrize("extension", EXTENSIONS)
+async def test_without_either_extension_there_is_none(connection: Any, extension: str) -> None:
+    await connection.execute(f"DROP EXTENSION {extension} CASCADE")
     assert await read_trigrams(connection) is None
-    assert await make_index(connection) == "matched"
-    assert await make_index(connection) == "matched"
-    await connection.execute("CREATE EXTENSION btree_gin SCHEMA public")
-    assert await make_index(connection) == "namespace"
-
-
-async def test_without_pg_trgm_there_is_none(connection: Any) -> None:
-    await connection.execute("DROP EXTENSION pg_trgm CASCADE")
     assert await make_index(connection) is None
+    await connection.execute(f"CREATE EXTENSION {extension} SCHEMA public")
+    assert await make_index(connection) == "namespace"
+    assert await make_index(connection) == "namespace", "there is one already"
+
+
+async def test_on_needs_both(empty_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core_postgres.trigrams.EXTENSIONS", ("pg_trgm", "no_such_extension"))
+    monkeypatch.setattr("broker_core_postgres.migrate.EXTENSIONS", ("pg_trgm", "no_such_extension"))
+    connection = await empty_database.connect()
+    try:
+        with pytest.raises(MigrationFailed, match="no_such_extension cannot be created"):
+            await migrate(connection, trigrams="on")
+        done = await migrate(connection)
+        assert (done.trigrams, list(done.missing)) == (None, ["no_such_extension"])
+    finally:
+        await connection.close()

@@ -22,7 +22,7 @@ from broker_core_postgres.schema_version import (
     migrations,
     read_applied,
 )
-from broker_core_postgres.trigrams import Trigrams, create_extensions, make_index, read_trigrams
+from broker_core_postgres.trigrams import EXTENSIONS, Trigrams, create_extensions, make_index, read_trigrams
 
 __all__ = ["ROLES", "Migrated", "MigrationFailed", "migrate", "migrate_dsn"]
 
@@ -106,10 +106,11 @@ async def _migrate(connection: Any, done: Migrated, trigrams: str, retention: fl
     done.owner = await _owner(connection)
     if trigrams != "off":
         done.missing |= await create_extensions(connection)
-        if trigrams == "on" and "pg_trgm" in done.missing:
-            raise MigrationFailed(
-                f'trigrams = "on", but the extension pg_trgm cannot be created: {done.missing["pg_trgm"]}'
-            )
+        for name in EXTENSIONS:
+            if trigrams == "on" and name in done.missing:
+                raise MigrationFailed(
+                    f'trigrams = "on", but the extension {name} cannot be created: {done.missing[name]}'
+                )
     applied = await read_applied(connection)
     for migration in migrations()[len(applied) :]:
         await _apply(connection, migration, done.owner)

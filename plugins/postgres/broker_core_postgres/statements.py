@@ -49,11 +49,11 @@ class Statement:
     text: str = ""
     arguments: list[Any] = field(default_factory=list)
 
-    def bind(self, value: Any, type_: str = "text") -> str:
+    def bind(self, value: Any, type_: str = "text", *, collation: str = "C") -> str:
         """A parameter, as it is written in the text."""
         self.arguments.append(value)
         place = f"${len(self.arguments)}::{type_}"
-        return f'{place} COLLATE "C"' if type_ == "text" else place
+        return f'{place} COLLATE "{collation}"' if type_ == "text" else place
 
 
 def version_statement(plan: Plan) -> Statement:
@@ -122,12 +122,11 @@ def next_page(
 def pages_of_search(plan: Plan, source: Source, page_bytes: int) -> Statement:
     """All pages of rows that are found in no order, for a cursor: each of ``page_bytes`` and one name at most."""
     statement = Statement()
-    namespace = statement.bind(plan.namespace)
     columns = (
         "t.domain, t.local_name, sum(octet_length(t.local_name) + 1) OVER (ROWS UNBOUNDED PRECEDING)"
         f" / {statement.bind(page_bytes, 'bigint')} AS page"
     )
-    rows = _rows(statement, plan, source, namespace, columns)
+    rows = _rows(statement, plan, source, None, columns)
     statement.text = f"SELECT {_page(plan, None)} FROM ({rows}) t GROUP BY t.page"
     return statement
 
@@ -140,41 +139,67 @@ def _version(namespace: str) -> str:
 
 
 def _rows(
-    statement: Statement, plan: Plan, source: Source, namespace: str, columns: str = "t.domain, t.local_name"
+    statement: Statement,
+    plan: Plan,
+    source: Source,
+    namespace: str | None,
+    columns: str = "t.domain, t.local_name",
 ) -> str:
-    conditions = [f"t.namespace = {namespace}", *_domains(statement, plan)]
-    if plan.properties:
-        conditions += _properties(statement, plan, source)
-    conditions += [f"t.matched LIKE {statement.bind(like)}" for like in plan.likes]
+    conditions = _search(statement, plan, source) if plan.kind == "search" else []
+    # Of a search without bounds its conditions say the namespace already, and in a form for its index alone.
+    alone = bool(conditions) and not plan.bounds
+    if not alone:
+        conditions.append(f"t.namespace = {namespace or statement.bind(plan.namespace)}")
+    conditions += _domains(statement, plan, collation="POSIX" if alone else "C")
     if len(plan.bounds) > 1 and plan.kind == "range":
-        # A look at the index for each range; an OR of them would have to read the table too.
+        # A look at the index for each range; an OR of them would have to read the table too. OFFSET keeps the planner
+        # from reading the namespace once and comparing each row with all ranges.
         lows = statement.bind([low for low, _ in plan.bounds], "text[]")
         highs = statement.bind([_TOP if high is None else high for _, high in plan.bounds], "text[]")
         conditions += ["t.matched >= r.low", "t.matched < r.high"]
         where = " AND ".join(conditions)
         return (
             f"SELECT {columns} FROM unnest({lows}, {highs}) r(low, high) CROSS JOIN LATERAL "
-            f"(SELECT t.domain, t.local_name FROM {source.relation} t WHERE {where}) t"
+            f"(SELECT t.domain, t.local_name FROM {source.relation} t WHERE {where} OFFSET 0) t"
         )
     if plan.bounds:
         conditions.append(f"({' OR '.join(_within(statement, bounds) for bounds in plan.bounds)})")
     return f"SELECT {columns} FROM {source.relation} t WHERE {' AND '.join(conditions)}"
 
 
-def _properties(statement: Statement, plan: Plan, source: Source) -> list[str]:
-    pairs = dict(plan.properties)
-    if source.own_index:
-        text = json.dumps({plan.namespace: pairs}, ensure_ascii=False)
-        wanted = statement.bind(text, "jsonb")
+def _search(statement: Statement, plan: Plan, source: Source) -> list[str]:
+    """Properties and substrings, with the namespace that they are in.
+
+    Without statistics, right after a load, the planner believes that a namespace has few rows, and looks through all of
+    them; for a page of many rows it reads whatever has an order. So conditions are said in a way that no other index
+    can be read by: the index of trigrams has the collation "POSIX", the same order by another name.
+    """
+    if not source.own_index:
+        pairs = json.dumps(dict(plan.properties), ensure_ascii=False)
         return [
-            "t.properties <> '{}'",  # the index has no others
-            f"broker_core.properties_in(t.namespace, t.properties) @> {wanted}",
+            f"t.namespace = {statement.bind(plan.namespace)}",
+            *([f"t.properties @> {statement.bind(pairs, 'jsonb')}"] if plan.properties else []),
+            *(f"t.matched LIKE {statement.bind(like)}" for like in plan.likes),
         ]
-    return [f"t.properties @> {statement.bind(json.dumps(pairs, ensure_ascii=False), 'jsonb')}"]
+    conditions = []
+    if plan.properties:
+        wanted = json.dumps({plan.namespace: dict(plan.properties)}, ensure_ascii=False)
+        conditions += [
+            "t.properties <> '{}'",  # the index has no others
+            f"broker_core.properties_in(t.namespace, t.properties) @> {statement.bind(wanted, 'jsonb')}",
+        ]
+    if plan.likes:
+        conditions.append(f"t.namespace = {statement.bind(plan.namespace, collation='POSIX')}")
+        # A LIKE that says how a name begins would be a range.
+        anywhere = (like if like.startswith("%") else f"%{like}" for like in plan.likes)
+        conditions += [f"t.matched LIKE {statement.bind(like, collation='POSIX')}" for like in anywhere]
+    return conditions
 
 
-def _domains(statement: Statement, plan: Plan) -> list[str]:
-    return [f"t.domain = {statement.bind(plan.domains[0])}"] if len(plan.domains) == 1 else []
+def _domains(statement: Statement, plan: Plan, *, collation: str = "C") -> list[str]:
+    if len(plan.domains) != 1:
+        return []
+    return [f"t.domain = {statement.bind(plan.domains[0], collation=collation)}"]
 
 
 def _within(statement: Statement, bounds: Bounds) -> str:

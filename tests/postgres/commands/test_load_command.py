@@ -56,7 +56,7 @@ def test_what_is_wrong_is_one_line(
     database.sql(f"CREATE ROLE nobody_of_{database.name} LOGIN")
     names.write_text("x\n")
     assert run([*into[:-1], database.dsn_of(f"nobody_of_{database.name}")]) == 1
-    assert "grant it the role broker_core_feeder" in capfd.readouterr().err
+    assert "(or broker_core_feeder, to fill it)" in capfd.readouterr().err
 
 
 def test_a_database_without_the_schema_is_told(
