@@ -5,13 +5,13 @@ BIN := .venv/bin
 STAMP := .venv/.made-from-lock
 TEST_STAMP := .venv/.ready-to-test
 
-.PHONY: help setup run test interop bench bench-spark docs lint types format proto lock clean-setup
+.PHONY: help setup run test interop bench bench-postgres bench-spark docs lint types format proto lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
 	@echo "make test     all tests but those against a real broker"
 	@echo "make interop  tests against a real broker and its official clients (JDK, Maven)"
-	@echo "make bench    the table of speeds (BENCH_PEER=1: with the real broker)"
+	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns"
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
@@ -41,6 +41,11 @@ interop: $(TEST_STAMP)
 
 bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+	$(BIN)/python -m tests.benchmarks.postgres
+
+# The part with PostgreSQL alone: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.
+bench-postgres: $(TEST_STAMP)
+	$(BIN)/python -m tests.benchmarks.postgres $(ARGS)
 
 bench-spark: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.spark $(ARGS)

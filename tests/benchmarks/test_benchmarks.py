@@ -51,6 +51,10 @@ def test_its_frames_say_what_they_should() -> None:
         "cafe",
     )
     assert not _command(get_topics_frame(1, "a/b")).getTopicsOfNamespace.HasField("topics_pattern")
+    with_pairs = _command(
+        get_topics_frame(1, "a/b", properties={"k": "v" * 200, "l": ""})
+    ).getTopicsOfNamespace
+    assert {pair.key: pair.value for pair in with_pairs.properties} == {"k": "v" * 200, "l": ""}
 
 
 @pytest.mark.parametrize("topics", [0, 1, 300])

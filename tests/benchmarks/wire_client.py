@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = [
@@ -65,7 +66,11 @@ def pong_frame() -> bytes:
 
 
 def get_topics_frame(
-    request_id: int, namespace: str, pattern: str | None = None, topics_hash: str | None = None
+    request_id: int,
+    namespace: str,
+    pattern: str | None = None,
+    topics_hash: str | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> bytes:
     """GET_TOPICS_OF_NAMESPACE of the persistent topics."""
     body = _number(1, request_id) + _text(2, namespace.encode()) + _number(3, 0)
@@ -73,6 +78,8 @@ def get_topics_frame(
         body += _text(4, pattern.encode())
     if topics_hash is not None:
         body += _text(5, topics_hash.encode())
+    for key, value in (properties or {}).items():
+        body += _text(6, _text(1, key.encode()) + _text(2, value.encode()))
     return _frame(GET_TOPICS, body)
 
 

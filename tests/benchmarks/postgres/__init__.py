@@ -1,0 +1,1 @@
+"""`python -m tests.benchmarks.postgres`: listings from PostgreSQL through the whole protocol."""
