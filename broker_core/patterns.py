@@ -109,8 +109,8 @@ class TopicsPattern:
         return bool(self.match_column(form)[0].as_py())
 
 
-def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH) -> TopicsPattern:
-    """Compile a topics pattern as a client sends it; the last ones are remembered.
+def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = True) -> TopicsPattern:
+    """Compile a topics pattern as a client sends it; the last ones are remembered, if ``remember`` says so.
 
     ``max_length`` counts UTF-16 code units of ``raw``; what is longer is never compiled and so unsupported. Raises
     :exc:`InvalidPattern` for what is no regular expression in any dialect, for ``\\C`` and for an unknown scheme.
@@ -122,7 +122,7 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH) -> TopicsPattern:
     if length > max_length:
         # Not looked at, whatever its scheme: the length counts first, as at the broker (reference 2.1).
         return TopicsPattern(raw, raw, reason=f"longer than the maximum of {max_length}")
-    return _compile(raw)
+    return _compile(raw) if remember else _compile.__wrapped__(raw)
 
 
 @lru_cache(maxsize=2048)

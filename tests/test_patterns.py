@@ -303,3 +303,10 @@ def test_the_worst_patterns_have_an_end(raw: str) -> None:
     except InvalidPattern:
         return
     assert (pattern.program_size <= 12_000) if pattern.supported else pattern.reason
+
+
+def test_a_pattern_need_not_be_remembered() -> None:
+    one = compile_pattern("t/n/not-remembered.*", remember=False)
+    assert one == compile_pattern("t/n/not-remembered.*", remember=False)
+    assert one is not compile_pattern("t/n/not-remembered.*", remember=False)
+    assert compile_pattern("t/n/not-remembered.*") is compile_pattern("t/n/not-remembered.*")

@@ -40,6 +40,8 @@ from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.serving.kept_answers import KeptAnswers
 from broker_core_spark.serving.logs import FoundLog
 from broker_core_spark.serving.served import FollowOptions, Served
+from broker_core_spark.serving.shelf import open_generation
+from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from tests.support.spark_model import CatalogueModel, publish
 
@@ -137,6 +139,7 @@ async def _latencies(folder: Path, matches: int) -> list[Row]:
             "value": (looked_up + statistics.median(gathered)) * 1e3,
             "unit": "ms",
             "at_most": 20,
+            "fastest": (looked_up + min(gathered)) * 1e3,
         },
     ]
 
@@ -151,22 +154,17 @@ def _resident() -> int:
 
 def _grown(folder: str, generation: str, questions: int, results: Any) -> None:
     """In a process of its own: what opening a generation and asking all of its questions adds."""
-    from broker_core_spark.format.generation import Generation
-
-    asked = [Question.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(number)) for number in range(2)]
-    warm = Generation.open(open_store(folder), generation)  # what is imported and allocated the first time
-    for question in asked:
-        warm.lookup(question)
+    settings, store = SparkSettings(store=folder), open_store(folder)
+    warm = open_generation(settings, store, generation)  # what is imported and allocated the first time
+    warm.lookup(Question.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(0)))
     del warm
     gc.collect()
-    pa.default_memory_pool().release_unused()
     before = _resident()
-    opened = Generation.open(open_store(folder), generation)
+    opened = open_generation(settings, store, generation)
     for number in range(questions):
         if opened.lookup(Question.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(number))) is None:
             raise RuntimeError("a question of the generation was not found")
     gc.collect()
-    pa.default_memory_pool().release_unused()
     results.put(_resident() - before)
 
 

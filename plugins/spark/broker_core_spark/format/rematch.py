@@ -56,7 +56,8 @@ def rematch(run: Run, selectors: Sequence[Selector], random: Random, sample: int
 
 def _matches(run: Run, text: str, rows: _Array) -> _Array:
     try:
-        pattern = compile_pattern(text, max_length=max(MAX_LENGTH, 2 * len(text)))
+        # Not remembered: what clients ask is, and a survivor here and there would keep all of the memory of opening.
+        pattern = compile_pattern(text, max_length=max(MAX_LENGTH, 2 * len(text)), remember=False)
         names = partitioned_local_names(run.names.take(pa.array(rows)))
         found = pattern.match_column(with_ends(names, f"{run.namespace}/", ""))
     except InvalidPattern as error:

@@ -7,11 +7,13 @@ keep the generation that they began with; its map goes with the last of them.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
 import structlog
 
 from broker_core.errors import BrokerCoreError
@@ -41,7 +43,18 @@ class Refused:
 def open_generation(settings: SparkSettings, store: Store, generation: str) -> Generation:
     """A generation, wholly checked and mapped. Blocks; raises what :exc:`Generation.open` raises, and ``OSError``."""
     folder = None if settings.folder is None else str(settings.folder)
-    return Generation.open(store, generation, directory=folder)
+    try:
+        return Generation.open(store, generation, directory=folder)
+    finally:
+        _give_back_memory()
+
+
+def _give_back_memory() -> None:
+    """What checking needed goes back to the system: the allocators would keep it until the next generation."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
+    if trim is not None:
+        trim(0)
 
 
 class Shelf:
