@@ -170,6 +170,11 @@ async def _pending(connection: Any) -> Migrated:
     )
 
 
+def _becoming(connection: Any) -> str:
+    """What ``pg_has_role`` calls the right to SET ROLE: from 16 on, who made a role is a member that may not."""
+    return "SET" if connection.get_server_version().major >= 16 else "MEMBER"
+
+
 async def _make_roles(connection: Any, done: Migrated) -> None:
     """Make the roles where this user may; without them everything works, for the owner alone."""
     for role in ROLES:
@@ -184,7 +189,7 @@ async def _make_roles(connection: Any, done: Migrated) -> None:
             done.missing[role] = str(error)
     if await connection.fetchval("SELECT to_regrole('broker_core_migrator')::oid") is None:
         return
-    if not await connection.fetchval("SELECT pg_has_role('broker_core_migrator', 'MEMBER')"):
+    if not await connection.fetchval("SELECT pg_has_role('broker_core_migrator', $1)", _becoming(connection)):
         try:
             async with connection.transaction():
                 await connection.execute("GRANT broker_core_migrator TO CURRENT_USER")
@@ -195,7 +200,7 @@ async def _make_roles(connection: Any, done: Migrated) -> None:
 async def _check_owner(connection: Any) -> None:
     owner = await connection.fetchval(_OWNER)
     if owner is not None and not await connection.fetchval(
-        "SELECT pg_has_role($1::regrole, 'MEMBER')", owner
+        "SELECT pg_has_role($1::regrole, $2)", owner, _becoming(connection)
     ):
         raise MigrationFailed(
             f"The schema broker_core belongs to {owner}: migrate as a member of that role (GRANT {owner} TO ...)"
@@ -209,8 +214,9 @@ async def _owner(connection: Any) -> str:
         if owner is None:
             owner = await connection.fetchval(
                 "SELECT CASE WHEN to_regrole('broker_core_migrator') IS NOT NULL"
-                " AND pg_has_role('broker_core_migrator', 'MEMBER')"
-                " THEN 'broker_core_migrator' ELSE quote_ident(current_user) END"
+                " AND pg_has_role('broker_core_migrator', $1)"
+                " THEN 'broker_core_migrator' ELSE quote_ident(current_user) END",
+                _becoming(connection),
             )
             await connection.execute(f"CREATE SCHEMA broker_core AUTHORIZATION {owner}")
         assert owner is not None

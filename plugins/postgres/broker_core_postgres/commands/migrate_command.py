@@ -76,4 +76,4 @@ def run(
     print(f"schema {done.version}, owned by {done.owner}" + ("" if done.applied else ": nothing to apply"))
     print(f"index of trigrams: {done.trigrams or 'none'}")
     for name, reason in done.missing.items():
-        print(f"missing: {name} ({reason})", file=sys.stderr)
+        print(f"missing: {name} ({reason.splitlines()[0]})", file=sys.stderr)
