@@ -155,12 +155,21 @@ async def _merge(connection: Any, namespace: str, *, remove: bool) -> Merged:
     proposed = await connection.fetchval(_BEGIN, namespace)
     first = not await connection.fetchval(_TOPICS, namespace)
     made = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN
-    insert = (_INSERT_FIRST if first else _INSERT).format(into=_INTO, id=made)
-    added = _count(await connection.execute(insert, namespace, proposed))
-    changed = removed = 0
-    if not first:
+    if first:
+        added = _count(
+            await connection.execute(_INSERT_FIRST.format(into=_INTO, id=made), namespace, proposed)
+        )
+        return Merged(added, 0, 0, await connection.fetchval(_VERSION, namespace))
+    # Each statement compares all of both sides. One look tells which of them have something to do: mostly few have.
+    expected = await compare(connection, namespace, remove=remove)
+    added = changed = removed = 0
+    if expected.added:
+        insert = _INSERT.format(into=_INTO, id=made)
+        added = _count(await connection.execute(insert, namespace, proposed))
+    if expected.changed or (added and not remove):
         changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
-        removed = _count(await connection.execute(_DELETE, namespace)) if remove else 0
+    if expected.removed:
+        removed = _count(await connection.execute(_DELETE, namespace))
     version = await connection.fetchval(_VERSION, namespace)
     return Merged(added, changed, removed, version)
 
