@@ -1,7 +1,7 @@
 """Groups of commands that installed plugins add by the hook ``broker_core_commands``: ``broker-core NAME ...``.
 
-Plugins are loaded only when one of them is called or a list of all commands is wanted, whether they are enabled or not:
-a command may be what prepares a plugin's database before it is. A broken plugin only fails its own commands.
+A plugin is loaded only when it is called, whether it is enabled or not: a command may be what prepares a plugin's
+database before it is. Until then it is known by what its distribution says. A broken one only fails its own commands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker_core.errors import BrokerCoreError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GroupOfPlugins", "PluginCommandsFailed"]
+__all__ = ["GroupOfPlugins", "PluginCommandsFailed", "PluginGroup"]
 
 
 class PluginCommandsFailed(BrokerCoreError):
@@ -26,26 +26,46 @@ class PluginCommandsFailed(BrokerCoreError):
 
 
 class GroupOfPlugins(typer.core.TyperGroup):
-    """The commands of the core, then one group per plugin that has commands."""
+    """The commands of the core, then one group per installed plugin, of which nothing runs before it is called."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, a plugin's group if the core has none of the name; a broken plugin raises."""
+        """The command, the group of a plugin if the core has none of the name."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
         found = [entry for entry in _entry_points() if entry.name == cmd_name]
-        return _group(found[0]) if found else None
+        return PluginGroup(found[0]) if found else None
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands; broken plugins have none."""
+        """The names of all commands and of all plugins."""
         names = super().list_commands(ctx)
-        for entry in _entry_points():
-            try:
-                if entry.name not in names and _group(entry) is not None:
-                    names.append(entry.name)
-            except PluginCommandsFailed:
-                continue
+        return [*names, *(entry.name for entry in _entry_points() if entry.name not in names)]
+
+
+class PluginGroup(typer.core.TyperGroup):
+    """The commands of one plugin. Its code is loaded when one of them is wanted: a list of plugins costs nothing."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        summary = entry.dist.metadata["Summary"] if entry.dist is not None else None
+        super().__init__(name=entry.name, help=summary or f"Commands of the plugin {entry.name}.")
+        self._entry = entry
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the plugin's own group. Raises :exc:`PluginCommandsFailed` if it has none that works."""
+        return self._loaded().make_context(info_name, args, parent=parent, **extra)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return self._loaded().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names: list[str] = self._loaded().list_commands(ctx)
         return names
+
+    def _loaded(self) -> Any:
+        group = _group(self._entry)
+        if group is None:
+            raise PluginCommandsFailed(f"plugin {self.name!r}{_origin(self._entry)} adds no commands")
+        return group
 
 
 def _entry_points() -> Iterable[EntryPoint]:
@@ -54,6 +74,10 @@ def _entry_points() -> Iterable[EntryPoint]:
     from broker_core.hookspecs import PROJECT
 
     return sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
+
+
+def _origin(entry: EntryPoint) -> str:
+    return f" (distribution {entry.dist.name})" if entry.dist is not None else ""
 
 
 def _group(entry: EntryPoint) -> Any | None:
@@ -77,9 +101,8 @@ def _group(entry: EntryPoint) -> Any | None:
         _with_common_options(app)
         return typer.main.get_group(app)
     except (Exception, SystemExit) as error:
-        origin = f" (distribution {entry.dist.name})" if entry.dist is not None else ""
         raise PluginCommandsFailed(
-            f"plugin {entry.name!r}{origin} has no usable commands: {type(error).__name__}: {error}"
+            f"plugin {entry.name!r}{_origin(entry)} has no usable commands: {type(error).__name__}: {error}"
         ) from error
 
 
