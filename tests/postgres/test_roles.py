@@ -89,7 +89,7 @@ async def test_a_feeder_writes_topics_alone(database: Database, as_role: Any) ->
         "INSERT INTO broker_core.mending VALUES (pg_current_xact_id())",
         "SELECT broker_core.raise_versions(ARRAY['a/b'], ARRAY[5], ARRAY[0])",
         "SELECT broker_core.mend_topics('{persistent}', '{x}', '{a/b}', NULL, '{9}', '{9}')",
-        "SELECT broker_core.trim_changes('a/b', 9, 0, 0)",
+        "SELECT broker_core.trim_changes('a/b', 9, 0, 0, NULL)",
         "SELECT broker_core.set_retention(rows => 0)",
         "SELECT broker_core.renew_catalog_id()",
         "ALTER TABLE broker_core.topics DISABLE TRIGGER after_insert",

@@ -1,4 +1,4 @@
-"""After many topics changed: what the planner believes about them, and what the indexes left for later."""
+"""After many topics changed: what the planner believes, what indexes left for later, and what is past by now."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ _MANY: Final = 10_000
 async def refresh_statistics(connection: Any, changed: int) -> None:
     """ANALYZE the topics and empty the pending lists of their indexes; VACUUM where many changed. Nobody waits for it.
 
+    And let go of changes and tombstones that are older than the retention says.
+
     PostgreSQL skips the VACUUM, with a warning, for a user that does not own the table (from 17 on: has no MAINTAIN on
     it); its own autovacuum does it some time later.
     """
@@ -23,6 +25,7 @@ async def refresh_statistics(connection: Any, changed: int) -> None:
     try:
         await connection.execute("SET statement_timeout = 0")
         await connection.execute("SELECT broker_core.tidy_topics()")
+        await connection.execute("SELECT broker_core.prune_changes()")
         if changed >= _MANY:
             await connection.execute("VACUUM (SKIP_LOCKED) broker_core.topics")
         await connection.execute("RESET statement_timeout")

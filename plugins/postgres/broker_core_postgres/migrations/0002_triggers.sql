@@ -25,6 +25,8 @@ END;
 
 -- The version of a change of this namespace in this transaction. It is remembered until the transaction ends in
 -- settings of the session: whoever sets them to something else gains nothing, since statements are checked.
+-- Remembered are some kB of the namespaces too: an INSERT ... ON CONFLICT DO UPDATE runs the triggers of both, the first
+-- of which has to lock the versions of all, for one order.
 CREATE FUNCTION broker_core.propose_version(of_namespace text) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -40,7 +42,11 @@ BEGIN
     proposed := coalesce(proposed, 1);
     PERFORM set_config('broker_core.proposed_for', of_namespace, true),
         set_config('broker_core.proposed', proposed::text, true),
-        set_config('broker_core.salt', broker_core.salt_of(of_namespace, proposed), true);
+        set_config('broker_core.salt', broker_core.salt_of(of_namespace, proposed), true),
+        CASE WHEN strpos(touched.names, ' ' || of_namespace || ' ') = 0 AND length(touched.names) < 4000
+            THEN set_config('broker_core.touched', touched.names || of_namespace || ' ', true)
+        END
+    FROM coalesce(nullif(current_setting('broker_core.touched', true), ''), ' ') touched (names);
     RETURN proposed;
 END $$;
 
@@ -103,6 +109,9 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT kept FROM broker_core.retention;
     too_many := (SELECT sum(n) FROM unnest(logged) n) > kept.rows OR kept.versions = 0;
+    PERFORM FROM broker_core.namespace_versions v
+        WHERE v.namespace = ANY (names || string_to_array(btrim(current_setting('broker_core.touched', true)), ' '))
+        ORDER BY v.namespace FOR UPDATE;
     INSERT INTO broker_core.namespace_versions AS v
         (namespace, version, topics, log_floor, log_rows, transaction, changed)
     SELECT given.name, 1, given.delta, too_many::int, CASE WHEN too_many THEN 0 ELSE given.rows END,
@@ -121,11 +130,16 @@ BEGIN
     IF too_many THEN
         UPDATE broker_core.namespace_versions SET log_floor = version, log_rows = 0 WHERE namespace = ANY (names);
         DELETE FROM broker_core.changes WHERE namespace = ANY (names);
+        DELETE FROM broker_core.tombstones t USING broker_core.namespace_versions v
+            WHERE v.namespace = ANY (names) AND t.namespace = v.namespace AND t.deleted_version < v.version;
     ELSE
-        PERFORM broker_core.trim_changes(v.namespace, v.version, kept.versions, kept.rows)
+        -- By age too, for those who feed by SQL alone: when the oldest change has been too old for an eighth of it.
+        PERFORM broker_core.trim_changes(v.namespace, v.version, kept.versions, kept.rows, kept.age)
         FROM broker_core.namespace_versions v
         WHERE v.namespace = ANY (names)
-            AND (v.log_rows > kept.rows OR v.version - v.log_floor > kept.versions + kept.versions / 8);
+            AND (v.log_rows > kept.rows OR v.version - v.log_floor > kept.versions + kept.versions / 8
+                OR (SELECT c.changed FROM broker_core.changes c WHERE c.namespace = v.namespace
+                    ORDER BY c.version, c.seq LIMIT 1) < transaction_timestamp() - kept.age * 1.125);
     END IF;
     -- One hint for each namespace; equal ones of a transaction are sent once.
     PERFORM pg_notify('broker_core_topics', jsonb_build_object('namespace', v.namespace, 'version', v.version)::text)
@@ -133,8 +147,9 @@ BEGIN
 END $$;
 
 -- Let go of the oldest changes of a namespace: down to seven eighths of the rows, so that it is not done every time.
-CREATE FUNCTION broker_core.trim_changes(of_namespace text, now_at bigint, versions bigint, most_rows bigint)
-RETURNS bigint
+-- Tombstones go with the changes that made them.
+CREATE FUNCTION broker_core.trim_changes(
+    of_namespace text, now_at bigint, versions bigint, most_rows bigint, age interval) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     cut bigint;
@@ -142,9 +157,12 @@ DECLARE
 BEGIN
     SELECT c.version INTO cut FROM broker_core.changes c WHERE c.namespace = of_namespace
         ORDER BY c.version DESC OFFSET most_rows * 7 / 8 LIMIT 1;
-    cut := greatest(least(coalesce(cut, 0), now_at - 1), now_at - versions);
+    cut := greatest(least(coalesce(cut, 0), now_at - 1), now_at - versions, (
+        SELECT max(c.version) FROM broker_core.changes c
+        WHERE c.namespace = of_namespace AND c.changed < transaction_timestamp() - age));
     DELETE FROM broker_core.changes c WHERE c.namespace = of_namespace AND c.version <= cut;
     GET DIAGNOSTICS gone = ROW_COUNT;
+    DELETE FROM broker_core.tombstones t WHERE t.namespace = of_namespace AND t.deleted_version <= cut;
     UPDATE broker_core.namespace_versions v
         SET log_floor = greatest(v.log_floor, cut), log_rows = greatest(v.log_rows - gone, 0)
         WHERE v.namespace = of_namespace;
@@ -227,8 +245,10 @@ BEGIN
             FROM (
                 SELECT t.domain, t.local_name, t.namespace, t.topic_id, first_value(t.topic_id) OVER (
                     PARTITION BY t.namespace, t.domain, t.matched
-                    ORDER BY t.created_version, t.partition NULLS FIRST) id
+                    ORDER BY n.namespace IS NOT NULL, t.created_version, t.partition NULLS FIRST) id
                 FROM broker_core.topics t
+                LEFT JOIN new_rows n
+                    ON n.namespace = t.namespace AND n.domain = t.domain AND n.local_name = t.local_name
                 WHERE (t.namespace, t.domain, t.matched) IN (
                     SELECT r.namespace, r.domain, r.matched FROM new_rows r WHERE total > 0)
             ) w WHERE w.id <> w.topic_id HAVING count(*) > 0;
@@ -339,8 +359,14 @@ BEGIN
             FROM (
                 SELECT t.domain, t.local_name, t.namespace, t.topic_id, first_value(t.topic_id) OVER (
                     PARTITION BY t.namespace, t.domain, t.matched
-                    ORDER BY t.created_version, t.partition NULLS FIRST) id
+                    ORDER BY n.namespace IS NOT NULL, t.created_version, t.partition NULLS FIRST) id
                 FROM broker_core.topics t
+                LEFT JOIN (
+                    SELECT r.namespace, r.domain, r.local_name FROM new_rows r
+                    LEFT JOIN old_rows o
+                        ON o.namespace = r.namespace AND o.domain = r.domain AND o.local_name = r.local_name
+                    WHERE o.namespace IS NULL
+                ) n ON n.namespace = t.namespace AND n.domain = t.domain AND n.local_name = t.local_name
                 WHERE (t.namespace, t.domain, t.matched) IN (
                     SELECT r.namespace, r.domain, r.matched FROM new_rows r WHERE total > 0)
             ) w WHERE w.id <> w.topic_id HAVING count(*) > 0;

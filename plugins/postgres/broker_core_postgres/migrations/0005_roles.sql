@@ -5,7 +5,7 @@
 -- properties) everybody may call who may use the schema at all.
 REVOKE ALL ON FUNCTION
     broker_core.raise_versions(text[], bigint[], bigint[]),
-    broker_core.trim_changes(text, bigint, bigint, bigint),
+    broker_core.trim_changes(text, bigint, bigint, bigint, interval),
     broker_core.mend_topics(text[], text[], text[], uuid[], bigint[], bigint[]),
     broker_core.is_logged(text[]),
     broker_core.after_insert(),
