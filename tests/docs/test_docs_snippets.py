@@ -23,7 +23,7 @@ from tests.support.postgres_server import PostgresServer
 
 ALL = [block for page in all_pages() for block in blocks(page)]
 RUN = {"python", "toml", "console", "sql"}
-SHOWN = {"", "sh", "ini", "yaml", "properties", "{toctree}", "{include}"}  # not run
+SHOWN = {"", "sh", "ini", "yaml", "properties", "{toctree}", "{include}", "{literalinclude}"}  # not run
 
 
 @pytest.fixture(scope="module")
