@@ -138,7 +138,8 @@ BEGIN
         FROM broker_core.namespace_versions v
         WHERE v.namespace = ANY (names)
             AND (v.log_rows > kept.rows OR v.version - v.log_floor > kept.versions + kept.versions / 8
-                OR (SELECT c.changed FROM broker_core.changes c WHERE c.namespace = v.namespace
+                OR (SELECT c.changed FROM broker_core.changes c
+                    WHERE c.namespace = v.namespace AND c.version > v.log_floor  -- not past those that just went
                     ORDER BY c.version, c.seq LIMIT 1) < transaction_timestamp() - kept.age * 1.125);
     END IF;
     -- One hint for each namespace; equal ones of a transaction are sent once.
