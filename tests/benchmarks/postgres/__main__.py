@@ -21,7 +21,14 @@ from tests.benchmarks.measure import latency
 from tests.benchmarks.names import Questions, local_names, namespace_of
 from tests.benchmarks.postgres.asked import asked, check_questions
 from tests.benchmarks.postgres.clients import clients_at_once, pgbench
-from tests.benchmarks.postgres.database import SETTINGS, Filled, fill, load_names, running_server
+from tests.benchmarks.postgres.database import (
+    SETTINGS,
+    Filled,
+    fill,
+    fill_quickly,
+    load_names,
+    running_server,
+)
 from tests.benchmarks.postgres.devices import Devices
 from tests.benchmarks.postgres.rounds import Subject, measure_rounds
 from tests.benchmarks.postgres.tables import draw, print_tables
@@ -54,8 +61,12 @@ def main() -> None:
         filled: list[Filled] = []
         for size in options.sizes:
             devices = Devices(size, options.line)
-            _say(f"{size:,} topics: load, load again, COPY")
-            filled.append(fill(server, devices, work))
+            if size >= options.quick_from:
+                _say(f"{size:,} topics: rows, then indexes")
+                filled.append(fill_quickly(server, devices))
+            else:
+                _say(f"{size:,} topics: load, load again, COPY")
+                filled.append(fill(server, devices, work))
             served = stack.enter_context(filled[-1].served(work / str(size)))
             results["sizes"][str(size)] = {"load": filled[-1].seconds}
             _say(f"{size:,} topics: compare answers with brute force")
@@ -167,6 +178,12 @@ def _options() -> argparse.Namespace:
         type=sizes,
         default=sizes(environment("BENCH_POSTGRES_SIZES", "10000,100000,1000000")),
         help="5000000 may be among them: it takes minutes and 4 GB of disk",
+    )
+    parser.add_argument(
+        "--quick-from",
+        type=int,
+        default=_GOALS_UP_TO + 1,
+        help="sizes from this one on have their indexes made after the rows, and no times of loads",
     )
     parser.add_argument("--line", type=int, default=1_000, help="matches of a selective question")
     parser.add_argument("--rounds", type=int, default=int(environment("BENCH_RUNS", "3")))

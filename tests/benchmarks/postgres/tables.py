@@ -70,7 +70,9 @@ def _print_growth(results: dict[str, Any]) -> None:
 
 
 def _print_loads(results: dict[str, Any]) -> None:
-    sizes = results["sizes"]
+    sizes = {size: each for size, each in results["sizes"].items() if each["load"]}
+    if not sizes:
+        return
     _head("seconds", *(f"{int(size):,}" for size in sizes))
     for name in next(iter(sizes.values()))["load"]:
         _row(name, *(f"{each['load'][name]:.1f}" for each in sizes.values()))

@@ -35,8 +35,20 @@ def test_devices_give_the_matches_that_questions_promise() -> None:
 
 def test_it_reports_a_short_run(tmp_path: Path) -> None:
     output, plot = tmp_path / "results.json", tmp_path / "growth.svg"
-    command = [sys.executable, "-m", "tests.benchmarks.postgres", "--sizes", "1000", "--line", "10"]
-    effort = ["--rounds", "1", "--seconds", "0.02", "--many-seconds", "0.1", "--no-peer"]
+    command = [sys.executable, "-m", "tests.benchmarks.postgres", "--sizes", "1000,2000"]
+    effort = [
+        "--line",
+        "10",
+        "--quick-from",
+        "2000",
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.02",
+        "--many-seconds",
+        "0.1",
+        "--no-peer",
+    ]
     done = subprocess.run(
         [*command, *effort, "--output", str(output), "--plot", str(plot)],
         capture_output=True,
@@ -46,7 +58,8 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     results = json.loads(output.read_text())
-    assert set(results["sizes"]["1000"]["questions"]) == {
+    assert list(results["sizes"]) == ["1000", "2000"]
+    assert set(results["sizes"]["2000"]["questions"]) == {
         "exact name",
         "10 by prefix",
         "310 by prefix",
@@ -56,6 +69,7 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
         "all",
     }
     assert results["clients"]["pgbench"]["per_second"] > 0
+    assert results["sizes"]["1000"]["load"]["load"] > 0
     for word in ("by infix", "COPY", "64 clients", "Resident"):
         assert word in done.stdout
     assert "topics in the namespace" in plot.read_text()
