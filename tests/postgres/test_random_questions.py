@@ -181,10 +181,13 @@ async def ask(client: RawClient, question: Question, hash_: str | None = None) -
 
 
 @pytest.mark.parametrize(
-    ("trigrams", "page"), [("auto", statements.PAGE), ("off", 16)], ids=["usual", "pages"]
+    ("trigrams", "page", "questions"),
+    # One question in four is enough for pages, each of which takes a statement.
+    [("auto", statements.PAGE, QUESTIONS * 3 // 4), ("off", 16, QUESTIONS // 4)],
+    ids=["usual", "pages"],
 )
 async def test_random_questions(
-    database: Database, trigrams: str, page: int, monkeypatch: pytest.MonkeyPatch
+    database: Database, trigrams: str, page: int, questions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(statements, "PAGE", page)
     monkeypatch.setattr(reading_of_rows, "PAGE", page)
@@ -210,7 +213,7 @@ async def test_random_questions(
         ) as s,
         await s.client() as client,
     ):
-        for _ in range(QUESTIONS // 2):
+        for _ in range(questions):
             question = drawn_question(rng, rows)
             wanted = expected(question, shown[question.namespace])
             try:
