@@ -9,9 +9,11 @@ cd "$(dirname "$0")/.."
 if ! .venv/bin/python -m tests.support.machine postgres; then
   may_use_apt || fail "no PostgreSQL server (14 or later) found: install it (Debian: apt install postgresql)"
   # The tests start servers of their own: Debian's must not begin one, on the usual port, by itself.
-  mkdir -p /etc/postgresql-common
-  [ -e /etc/postgresql-common/createcluster.conf ] || echo "create_main_cluster = false" > /etc/postgresql-common/createcluster.conf
-  apt_install postgresql
+  no_cluster=/etc/postgresql-common/createcluster.d/broker-core-tests.conf
+  mkdir -p "$(dirname $no_cluster)"
+  echo "create_main_cluster = false" > $no_cluster
+  apt_install postgresql || { rm -f $no_cluster; fail "apt brought no PostgreSQL: install it by hand"; }
+  rm -f $no_cluster
 fi
 if ! PATH="$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then
   # A few tests only: without it they are skipped, and say so.
