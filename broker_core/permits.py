@@ -18,11 +18,12 @@ Everything happens on the event loop's thread; nothing here is thread-safe, and 
 from __future__ import annotations
 
 import asyncio
+import operator
 import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, SupportsIndex, TypeAlias
 
 from broker_core.errors import BrokerCoreError
 
@@ -36,6 +37,7 @@ __all__ = [
     "PermitTimeout",
     "Permits",
     "PermitsClosed",
+    "whole_count",
 ]
 
 MB: Final = 1024 * 1024
@@ -66,6 +68,15 @@ class PermitCancelled(PermitError):
 class PermitsClosed(PermitError):
     def __init__(self) -> None:
         super().__init__("Permit budget is closed")
+
+
+def whole_count(n: SupportsIndex) -> int:
+    """A number of permits as an ``int``: :exc:`TypeError` for what is none (a NaN would spoil every sum after it),
+    :exc:`ValueError` for less than 0."""
+    count = operator.index(n)
+    if count < 0:
+        raise ValueError(f"Invalid negative permits value: {count}")
+    return count
 
 
 class Permit:
@@ -154,13 +165,13 @@ class PermitBudget:
 
     def try_acquire(self, n: int) -> Permit | None:
         """``n`` permits at once, or ``None`` where that would mean to wait. Raises as :meth:`acquire` does."""
-        demand = self._checked(n)
+        count, demand = self._checked(n)
         if demand:
             if self._queue or demand > self.maximum - self._acquired:
                 return None
             self._acquired += demand
         self.granted_at_once += 1
-        return Permit(self, demand if self.maximum else n)
+        return Permit(self, demand if self.maximum else count)
 
     async def acquire(
         self,
@@ -173,22 +184,22 @@ class PermitBudget:
 
         ``timeout`` (seconds) replaces the budget's; ``cancelled`` done or set means that nobody wants them any more.
         Raises :exc:`PermitTimeout`, :exc:`PermitQueueFull`, :exc:`PermitCancelled` or :exc:`PermitsClosed`, and
-        :exc:`ValueError` for a negative ``n``.
+        :exc:`ValueError` for a negative ``n``, :exc:`TypeError` for one that is no whole number.
         """
         if self.maximum and _is_over(cancelled):
             raise PermitCancelled
         permit = self.try_acquire(n)
         if permit is not None:
             return permit
-        return await self._wait(self._checked(n), None, timeout, cancelled)
+        return await self._wait(self._checked(n)[1], None, timeout, cancelled)
 
     def try_update(self, permit: Permit, n: int) -> Permit | None:
         """``permit`` changed to ``n`` permits at once, or ``None`` where that would mean to wait."""
         self._check_owner(permit)
-        demand = self._checked(n)
+        count, demand = self._checked(n)
         if not self.maximum:
             permit.count = 0
-            return Permit(self, n)
+            return Permit(self, count)
         more = demand - permit.count
         if more > 0 and (self._queue or more > self.maximum - self._acquired):
             return None
@@ -216,7 +227,7 @@ class PermitBudget:
             return updated
         if _is_over(cancelled):
             raise PermitCancelled
-        return await self._wait(self._checked(n), permit, timeout, cancelled)
+        return await self._wait(self._checked(n)[1], permit, timeout, cancelled)
 
     def release(self, permit: Permit) -> None:
         """Give the permits back; once is enough, more is harmless. :exc:`ValueError` for a permit of another budget."""
@@ -234,13 +245,12 @@ class PermitBudget:
             if not waiter.future.done():
                 waiter.future.set_exception(PermitsClosed())
 
-    def _checked(self, n: int) -> int:
-        """The number of permits that a demand for ``n`` counts."""
-        if n < 0:
-            raise ValueError(f"Invalid negative permits value: {n}")
+    def _checked(self, n: int) -> tuple[int, int]:
+        """``n`` as a whole number, and the number of permits that a demand for it counts."""
+        count = whole_count(n)
         if self._closed:
             raise PermitsClosed
-        return min(n, self.maximum)
+        return count, min(count, self.maximum)
 
     def _check_owner(self, permit: Permit) -> None:
         if permit.budget is not self:

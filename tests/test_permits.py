@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +65,32 @@ async def test_a_negative_demand_is_an_error() -> None:
         await permits.acquire(-1)
     with pytest.raises(ValueError, match="Invalid negative permits value: -5"):
         await permits.update(await permits.acquire(3), -5)
+
+
+@pytest.mark.parametrize("demand", [float("nan"), float("inf"), 1e6, "1", None])
+@pytest.mark.parametrize("maximum", [1000, 0])
+async def test_a_demand_that_is_no_whole_number_is_an_error_and_counts_nothing(
+    demand: Any, maximum: int
+) -> None:
+    permits = budget(maximum)
+    held = await permits.acquire(10)
+    for refused in (permits.acquire, partial(permits.update, held)):
+        with pytest.raises(TypeError):
+            await refused(demand)
+    for refused_at_once in (permits.try_acquire, partial(permits.try_update, held)):
+        with pytest.raises(TypeError):
+            refused_at_once(demand)
+    assert held.count == 10
+    held.release()
+    assert permits.acquired == 0
+
+
+async def test_other_whole_numbers_become_plain_ones() -> None:
+    permits = budget(1000)
+    held = await permits.acquire(np.int64(10))  # type: ignore[arg-type]  # as callers that are not checked do
+    held = await permits.update(held, True)
+    assert type(held.count) is type(permits.acquired) is int
+    assert held.count == permits.acquired == 1
 
 
 async def test_no_permits_complete_at_once_even_behind_others() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from broker_core.errors import ListingFailed, TooManyRequests
-from broker_core.permits import Permit, PermitError, PermitQueueFull, Permits, PermitTimeout
+from broker_core.permits import Permit, PermitError, PermitQueueFull, Permits, PermitTimeout, whole_count
 from broker_core.size_cache import SizeHolder
 
 __all__ = ["HeldPermit"]
@@ -46,7 +46,12 @@ class HeldPermit:
             raise _no_heap(error) from None
 
     async def reserve(self, size: int) -> None:
-        """At least ``size`` bytes of permits in all, kept until the answer is gone."""
+        """At least ``size`` bytes of permits in all, kept until the answer is gone.
+
+        Raises :exc:`TypeError` or :exc:`ValueError` for what is no number of bytes, :exc:`ListingFailed` once the
+        request is over, :exc:`TooManyRequests` where the permits cannot be had.
+        """
+        size = whole_count(size)
         if self._permit is not None and size <= self._permit.count:
             return
         async with self._growing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -214,6 +215,17 @@ async def test_nothing_is_reserved_after_the_end(permits: Permits, holder: SizeH
     for size in (1, 10**9):
         with pytest.raises(ListingFailed, match="This request is over"):
             await held.reserve(size)
+    held.give_up()
+    assert permits.heap.acquired == 0
+
+
+@pytest.mark.parametrize("size", [float("nan"), 1e6, "x", None, -1])
+async def test_what_is_no_number_of_bytes_is_refused(permits: Permits, holder: SizeHolder, size: Any) -> None:
+    """A NaN would be neither more nor less than anything, and so would every sum that it is part of."""
+    held = await held_by(permits, holder)
+    with pytest.raises((TypeError, ValueError)):
+        await held.reserve(size)
+    assert held.count == permits.heap.acquired == INITIAL_SIZE
     held.give_up()
     assert permits.heap.acquired == 0
 
