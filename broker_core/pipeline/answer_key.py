@@ -19,11 +19,15 @@ class AnswerKey:
     text: int = field(compare=False)
 
 
-def answer_key(plugin: LoadedPlugin, request: ListingRequest) -> AnswerKey:
-    """The key by what the plugin says that it depends on (``broker_core_depends_on``); all there is, by default."""
-    parts = tuple(_dependence(plugin, request))
+def answer_key(plugin: LoadedPlugin, request: ListingRequest, *, filtered: bool = False) -> AnswerKey:
+    """The key by what the plugin says that it depends on (``broker_core_depends_on``); all there is, by default.
+
+    An answer that the plugin calls ``filtered`` depends on the pattern, whatever the plugin says.
+    """
+    by_pattern = filtered or "pattern" in plugin.depends_on
+    parts = tuple(_dependence(plugin, request, by_pattern))
     text = 0
-    if "pattern" in plugin.depends_on and request.topics_pattern is not None:
+    if by_pattern and request.topics_pattern is not None:
         text += len(request.topics_pattern)
     if "properties" in plugin.depends_on:
         text += sum(len(key) + len(value) for key, value in request.properties.items())
@@ -31,9 +35,9 @@ def answer_key(plugin: LoadedPlugin, request: ListingRequest) -> AnswerKey:
     return AnswerKey((plugin.name, request.namespace, request.mode, *parts), 2 * text)
 
 
-def _dependence(plugin: LoadedPlugin, request: ListingRequest) -> Iterator[Hashable]:
+def _dependence(plugin: LoadedPlugin, request: ListingRequest, by_pattern: bool) -> Iterator[Hashable]:
     asker = request.asker
-    if "pattern" in plugin.depends_on:
+    if by_pattern:
         yield ("pattern", request.topics_pattern)
     if "properties" in plugin.depends_on:
         yield ("properties", frozenset(request.properties.items()))

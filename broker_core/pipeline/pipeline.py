@@ -300,7 +300,7 @@ class Pipeline:
         request = run.request
         key = None
         if result.version is not None and plugin is not None and not self._is_long(request):
-            key = answer_key(plugin, request)
+            key = answer_key(plugin, request, filtered=result.filtered)
             kept = self.kept.get(key, result.version)
             if kept is not None:
                 return kept[0].all(), kept[1], 0

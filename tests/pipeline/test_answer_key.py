@@ -34,6 +34,12 @@ def test_a_key_differs_where_the_plugin_depends_on_it(what: str) -> None:
     assert answer_key(plain, BASE) == answer_key(plain, ListingRequest(NAMESPACE, topics_hash="00000000"))
 
 
+def test_a_filtered_answer_depends_on_the_pattern_whatever_the_plugin_says() -> None:
+    plugin, pattern = depending(), VARIED["pattern"]
+    assert answer_key(plugin, pattern, filtered=True) != answer_key(plugin, BASE, filtered=True)
+    assert answer_key(plugin, pattern, filtered=True).text == 2 * len("t/n/a.*")
+
+
 def test_namespaces_and_modes_never_mix() -> None:
     plugin = depending()
     keys = {

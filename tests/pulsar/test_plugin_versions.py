@@ -92,6 +92,19 @@ async def test_an_answer_is_kept_for_all_that_it_depends_on(
         assert len(s.pipeline.answers) == questions
 
 
+async def test_what_one_pattern_left_is_no_answer_to_another() -> None:
+    """The plugin forgets to say that it depends on the pattern, and so would hide topics."""
+
+    async def broker_core_list_topics(topics_pattern: str | None) -> Any:
+        return success([A] if topics_pattern == "t/n/a.*" else [A, B], version=1, filtered=True)
+
+    plugins = {"p": PluginOf(list_topics=broker_core_list_topics, depends_on=lambda: {"client"})}
+    async with serving(plugins=plugins) as s, await s.client() as client:
+        assert topics(await client.ask(NAMESPACE, pattern="t/n/a.*")) == [A]
+        assert topics(await client.ask(NAMESPACE, pattern="t/n/[ab]")) == [A, B]
+        assert topics(await client.ask(NAMESPACE)) == [A, B]
+
+
 async def test_modes_do_not_mix() -> None:
     source = Versioned()
     async with serving(plugins={"p": source.plugin()}) as s, await s.client() as client:
