@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from broker_core.errors import ListingFailed
 from broker_core.listing_request import ListingRequest
 
 __all__ = ["Deadline"]
@@ -76,7 +77,7 @@ class Deadline:
         self._pauses += 1
         try:
             await self._reserve(size)
-        except Exception as error:
+        except ListingFailed as error:  # anything else is what the plugin's argument deserved
             self._raised.append(error)
             raise
         finally:

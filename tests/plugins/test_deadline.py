@@ -88,6 +88,16 @@ async def test_an_error_of_the_permits_is_known() -> None:
     assert not deadline.raised(TooManyRequests("no", reason="heap"))
 
 
+async def test_an_error_that_the_plugins_argument_deserved_is_the_plugins() -> None:
+    async def reserve(size: int) -> None:
+        raise TypeError(size)
+
+    deadline = Deadline(asyncio.get_running_loop(), 1)
+    with pytest.raises(TypeError) as raised:
+        await deadline.request(asked(reserve_bytes=reserve)).reserve(5)
+    assert not deadline.raised(raised.value)
+
+
 async def test_a_thread_with_its_own_loop_reserves_on_the_brokers() -> None:
     loop = asyncio.get_running_loop()
     seen: list[asyncio.AbstractEventLoop] = []

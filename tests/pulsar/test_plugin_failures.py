@@ -11,6 +11,7 @@ import pytest
 from broker_core import ListingRequest
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.permits import PermitLimits
+from broker_core.plugins.breaker import THRESHOLD
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import (
@@ -130,6 +131,23 @@ async def test_a_refused_reservation_is_the_brokers_answer_and_no_failure_of_the
                 await client.ask(NAMESPACE)
         held.release()
         assert topics(await client.ask(NAMESPACE)) == [A]
+
+
+@pytest.mark.parametrize("size", [float("nan"), 1e6, "x", -1, None], ids=repr)
+async def test_a_wrong_reservation_is_the_plugins_failure(size: Any) -> None:
+    async def broker_core_list_topics(request: ListingRequest) -> Any:
+        await request.reserve(size)
+
+    plugin = {"p": PluginOf(list_topics=broker_core_list_topics)}
+    async with serving(MemoryLister(STORED), plugin) as s, await s.client() as client:
+        for _ in range(THRESHOLD):
+            with pytest.raises(Refused, match=r"^MetadataError: plugin 'p' failed: (Type|Value)Error$"):
+                await client.ask(NAMESPACE)
+        assert s.dispatcher.describe()[0]["calls"]["list_topics"]["breaker"] == "open"
+        assert s.permits.heap.acquired == 0
+    tables = {"p": {"on_failure": "next"}}
+    async with serving(MemoryLister(STORED), plugin, tables=tables) as s, await s.client() as client:
+        assert topics(await client.ask(NAMESPACE)) == STORED
 
 
 async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
