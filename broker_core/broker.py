@@ -147,15 +147,20 @@ class _Core:
 
 @asynccontextmanager
 async def opened_pipeline(
-    settings: Settings, *, plugins: Mapping[str, object] | None = None
+    settings: Settings, *, plugins: Mapping[str, object] | None = None, create: bool = False
 ) -> AsyncIterator[Pipeline]:
-    """The pipeline of a broker without its servers, as ``explain`` needs it."""
-    async with _opened(settings, dict(plugins or {})) as core:
+    """The pipeline of a broker without its servers, as ``explain`` needs it.
+
+    Without ``create``, a catalogue that is not there is a :exc:`~broker_core.catalog.CatalogUnusable`.
+    """
+    async with _opened(settings, dict(plugins or {}), create=create) as core:
         yield core.pipeline
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, given: Mapping[str, object]) -> AsyncIterator[_Core]:
+async def _opened(
+    settings: Settings, given: Mapping[str, object], *, create: bool = True
+) -> AsyncIterator[_Core]:
     registry = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables, given=given)
     async with AsyncExitStack() as stack:
         metrics = Metrics()
@@ -187,7 +192,7 @@ async def _opened(settings: Settings, given: Mapping[str, object]) -> AsyncItera
             await upstream.start()
             lister, lookups = upstream.lister, upstream.relay
         else:
-            catalog = await asyncio.to_thread(SqliteCatalog, settings.catalog.path)
+            catalog = await asyncio.to_thread(SqliteCatalog, settings.catalog.path, create=create)
             stack.push_async_callback(asyncio.to_thread, catalog.close)
             lister = CatalogLister(
                 catalog,

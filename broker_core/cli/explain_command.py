@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -64,9 +66,10 @@ def run(
     question = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
     settings = call.load({"--catalog": (("catalog", "path"), catalog)}).settings
-    report = asyncio.run(
-        _explained(settings, *question, pattern=pattern, properties=given, topics_hash=topics_hash)
-    )
+    with _as_before_the_first_start(settings, named=catalog is not None) as found:
+        report = asyncio.run(
+            _explained(found, *question, pattern=pattern, properties=given, topics_hash=topics_hash)
+        )
     if form == "json":
         print_json(report)
     else:
@@ -74,6 +77,26 @@ def run(
     if "error" in report:
         say(f"{report['code']}: {report['error']}")
         raise typer.Exit(EXIT_FAILED)
+
+
+@contextmanager
+def _as_before_the_first_start(settings: Settings, *, named: bool) -> Iterator[Settings]:
+    """Settings with an empty catalogue for the time being, where plugins list and a server never made its own.
+
+    A catalogue that the caller ``named``, and one that is all there is to explain, must be there.
+    """
+    from tempfile import TemporaryDirectory
+
+    from broker_core.catalog import SqliteCatalog
+
+    path = settings.catalog.path
+    if named or settings.upstream is not None or not settings.plugins.enabled or path.exists():
+        yield settings
+        return
+    with TemporaryDirectory(prefix="broker-core-") as folder:
+        empty = settings.catalog.model_copy(update={"path": Path(folder) / path.name})
+        SqliteCatalog(empty.path).close()
+        yield settings.model_copy(update={"catalog": empty})
 
 
 async def _explained(

@@ -97,6 +97,34 @@ def test_the_table(cli: Cli, config: Path, install_plugin: InstallPlugin) -> Non
     assert any(row[:3] == ["first", "lists", "pass_through"] for row in rows)
 
 
+@pytest.mark.parametrize("enabled", [[], ["first"]])
+def test_a_catalogue_that_is_not_there_is_an_error_and_is_not_made(
+    cli: Cli, tmp_path: Path, install_plugin: InstallPlugin, enabled: list[str]
+) -> None:
+    install_plugin("first", PLUGINS)
+    config = tmp_path / "elsewhere.toml"
+    config.write_text(f"[plugins]\nenabled = {enabled}\n")
+    typo = tmp_path / "typo.sqlite"
+    explained = cli("explain", "public/default", "--config", config, "--catalog", typo)
+    assert explained.only_error == cli("topics", "export", "public/default", "--catalog", typo).only_error
+    assert not typo.exists()
+
+
+def test_plugins_can_be_explained_before_a_server_made_its_catalogue(
+    cli: Cli, tmp_path: Path, install_plugin: InstallPlugin
+) -> None:
+    install_plugin("mine", PLUGINS)
+    config = tmp_path / "elsewhere.toml"
+    config.write_text('[plugins]\nenabled = ["mine"]\n[catalog]\npath = "later.sqlite"\n')
+    asked = ["explain", "public/default", "--config", config, "--format", "json"]
+    report = json.loads(cli(*asked, "--property", "who=me").out)
+    assert (report["lister"], report["topics"]) == ("mine", 1)
+    assert json.loads(cli(*asked).out)["lister"] == "catalog"
+    assert not (tmp_path / "later.sqlite").exists()
+    config.write_text("")
+    assert "There is no catalogue" in cli("explain", "public/default", "--config", config).only_error
+
+
 def test_what_cannot_be_explained_is_one_line(cli: Cli, config: Path, tmp_path: Path) -> None:
     assert "plugin 'first' is enabled" in cli("explain", "public/default", "--config", config).only_error
     config.write_text("")
