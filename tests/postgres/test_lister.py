@@ -163,6 +163,57 @@ async def test_many_pages_are_one_state(
         await writer
 
 
+@pytest.mark.parametrize("prepared", ["on", "off"])
+@pytest.mark.parametrize(
+    ("pattern", "properties"),
+    [(None, {}), (f"{NS}/n.*", {}), (".*n.*7.*", {}), (None, {"k": "v"})],
+    ids=["namespace", "range", "substring", "properties"],
+)
+@pytest.mark.parametrize("page", [10, 1000], ids=["pages", "page"])
+async def test_rows_that_are_replaced_at_once_are_never_missing(
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    page: int,
+    pattern: str | None,
+    properties: dict[str, str],
+    prepared: str,
+) -> None:
+    monkeypatch.setattr(statements, "PAGE", page)
+    monkeypatch.setattr(reading_of_rows, "PAGE", page)
+    # What a database says of its transactions holds for others.
+    database.sql(f"ALTER DATABASE {database.name} SET default_transaction_isolation = 'repeatable read'")
+    await fill(database, NS, [("persistent", f"n{index:03d}", {"k": "v"}) for index in range(60)])
+    feeder, watching = await database.connect(), await database.connect()
+    async with opened_lister(database, property_keys=["k"], prepared_statements=prepared) as lister:
+        lister.trigrams = True
+        asked = asking(pattern, properties=properties)
+        wanted = names(await lister.list_topics(asked))
+        async with feeder.transaction(isolation="read_committed"):
+            kept = await feeder.fetch("SELECT local_name FROM broker_core.topics")
+            await feeder.execute("TRUNCATE broker_core.topics")
+            await feeder.executemany(
+                'INSERT INTO broker_core.topics (namespace, local_name, properties) VALUES ($1, $2, \'{"k": "v"}\')',
+                [(NS, row[0]) for row in kept],
+            )
+            waiting = asyncio.create_task(lister.list_topics(asked))
+            await eventually(lambda: waits_for_a_lock(watching))
+        answer = await waiting
+        assert names(answer) == wanted != []
+        assert str(answer.version).endswith(":2")
+    await feeder.close()
+    await watching.close()
+
+
+async def waits_for_a_lock(connection: Any) -> bool:
+    """Whether a reader of this database does."""
+    return bool(
+        await connection.fetchval(
+            "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+            "WHERE d.datname = current_database() AND l.mode = 'AccessShareLock' AND NOT l.granted)"
+        )
+    )
+
+
 async def write_more(database: Database) -> None:
     connection = await database.connect()
     try:

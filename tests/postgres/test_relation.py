@@ -42,9 +42,24 @@ def test_no_names(text: str) -> None:
 @pytest.mark.parametrize("kind", ["TABLE own (%s)", "TABLE base (%s); CREATE VIEW own AS SELECT * FROM base"])
 async def test_a_relation_that_fits(connection: Any, kind: str) -> None:
     await connection.execute("CREATE " + kind % GOOD)
-    await check_relation(connection, Relation.parse("own"), properties=True)
+    assert await check_relation(connection, Relation.parse("own"), properties=True)
     await check_relation(connection, Relation.parse("public.own"), properties=True)
     await check_relation(connection, Relation.parse("broker_core.topics"), properties=True)
+
+
+async def test_only_tables_and_views_can_be_locked(connection: Any) -> None:
+    await connection.execute(
+        f"CREATE TABLE base ({GOOD}); CREATE MATERIALIZED VIEW own AS SELECT * FROM base"
+    )
+    assert not await check_relation(connection, Relation.parse("own"))
+    await connection.execute("CREATE VIEW above AS SELECT * FROM own; CREATE ROLE reader_of_above")
+    try:
+        await connection.execute("GRANT SELECT ON above TO reader_of_above; SET ROLE reader_of_above")
+        assert await check_relation(connection, Relation.parse("above"))
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE above IN ACCESS SHARE MODE")
+    finally:
+        await connection.execute("RESET ROLE; DROP OWNED BY reader_of_above; DROP ROLE reader_of_above")
 
 
 async def test_properties_may_be_missing_where_they_do_not_select(connection: Any) -> None:

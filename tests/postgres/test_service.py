@@ -130,6 +130,20 @@ async def test_a_relation_of_the_operators_own(empty_database: Database) -> None
         assert len(await ask()) == 4
 
 
+@pytest.mark.parametrize("kind", ["TABLE", "VIEW", "MATERIALIZED VIEW"])
+async def test_a_snapshot_of_any_relation(empty_database: Database, kind: str) -> None:
+    empty_database.sql(f'{VIEW} CREATE {kind} own.listed AS SELECT * FROM own."Topics of ours"')
+    async with started(dsn=empty_database.dsn, relation="own.listed", property_keys=["k"]) as service:
+        asked = asking(properties={"k": "v"})
+        assert len((await service.lister.list_topics(asked)).topics) == 4  # type: ignore[arg-type]
+        locked = kind != "MATERIALIZED VIEW"
+        assert service.connections.lock == ('"own"."listed"' if locked else None)
+        async with service.connections.acquire(snapshot=True) as connection:
+            assert locked is await connection.fetchval(
+                "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'own.listed'::regclass)"
+            )
+
+
 @pytest.mark.parametrize(
     ("relation", "said"),
     [

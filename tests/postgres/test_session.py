@@ -42,6 +42,31 @@ async def test_behind_a_pooler_a_transaction_brings_everything(
     await connection.close()
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+async def test_a_snapshot_is_taken_behind_the_lock(postgres_server: PostgresServer, prepared: bool) -> None:
+    session = Session(prepared=prepared)
+    connection = await asyncpg.connect(postgres_server.dsn())
+    await connection.execute(session.begin(snapshot=True, lock="pg_catalog.pg_authid"))
+    state = (
+        "SELECT count(*), bool_or(granted) FROM pg_locks WHERE relation = 'pg_authid'::regclass AND mode = $1"
+    )
+    assert tuple(await connection.fetchrow(state, "AccessShareLock")) == (1, True)
+    await connection.execute("COMMIT")
+    assert "LOCK" not in session.begin(snapshot=False, lock="x") + session.begin(snapshot=True)
+    await connection.close()
+
+
+async def test_statements_by_themselves_are_of_the_time_after_their_locks(
+    postgres_server: PostgresServer,
+) -> None:
+    options = "-c default_transaction_isolation=serializable"
+    for session in (Session(), Session(prepared=False)):
+        connection = await asyncpg.connect(postgres_server.dsn(), server_settings={"options": options})
+        await connection.execute(session.opening + session.begin(snapshot=False))
+        assert await connection.fetchval("SHOW transaction_isolation") == "read committed"
+        await connection.close()
+
+
 def test_the_shortest_time_is_not_none() -> None:
     assert "statement_timeout = E'1'" in Session(statement_timeout=0.0001).opening
 

@@ -30,12 +30,14 @@ from broker_core_postgres.failures import DatabaseFailed, failed, worth_retry
 from broker_core_postgres.server_identity import ServerIdentity
 from broker_core_postgres.session import Session
 
-__all__ = ["VERSION_QUERY", "Connections", "PoolOptions"]
+__all__ = ["TOPICS", "VERSION_QUERY", "Connections", "PoolOptions"]
 
 _log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+#: The table that listings are read from, as it is written in SQL.
+TOPICS: Final = "broker_core.topics"
 #: The state of a namespace; no row where it was never loaded.
 VERSION_QUERY: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
 
@@ -72,7 +74,8 @@ class Connections:
 
     ``check`` is asked of every new connection, as of its schema: what it raises is what listings fail with.
     ``on_other_server`` is called when new connections are to another server, or to the same one with another history
-    (a failover, a restored backup): versions that were seen before say nothing then.
+    (a failover, a restored backup): versions that were seen before say nothing then. ``lock`` is the table that keeps
+    its rows while a snapshot is read, ``None`` for what cannot be locked.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Connections:
         check: Check | None = None,
         on_other_server: Callable[[], None] | None = None,
         version_query: str = VERSION_QUERY,
+        lock: str | None = None,
     ) -> None:
         identity = ServerIdentity(on_other_server)
 
@@ -99,6 +103,7 @@ class Connections:
             BoundedPool(replica, options, name=f"replica_{number}", check=check)
             for number, replica in enumerate(replicas, 1)
         )
+        self.lock = lock
         self.retries = 0
         #: How listings chose a server: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter()
@@ -141,6 +146,7 @@ class Connections:
             check=check,
             on_other_server=on_other_server,
             version_query=version_query,
+            lock=TOPICS,
         )
 
     @property
@@ -167,14 +173,15 @@ class Connections:
         """An ``asyncpg.Connection`` to read with, for the time of the block.
 
         ``deadline`` is on the loop's clock and bounds the waiting for a connection. With ``namespace`` a replica may
-        answer, if it is not behind for that namespace. With ``snapshot`` all statements of the block see one state.
+        answer, if it is not behind for that namespace. With ``snapshot`` all statements of the block see one state, of
+        a time at which nobody was in the middle of replacing all rows.
         Errors of the driver and of the connection leave the block as :exc:`~broker_core.errors.ListingFailed`.
         """
         pool, held = await self._taken(deadline, namespace)
         connection = held.connection
         raised: BaseException | None = None
         try:
-            begin = self.options.session.begin(snapshot=snapshot)
+            begin = self.options.session.begin(snapshot=snapshot, lock=self.lock)
             if begin:
                 await connection.execute(begin)
             yield connection

@@ -83,10 +83,11 @@ class Relation:
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
 
 
-async def check_relation(connection: Any, relation: Relation, *, properties: bool = False) -> None:
-    """Raise a :exc:`RelationRefused` unless the relation is there, readable, and has its columns.
+async def check_relation(connection: Any, relation: Relation, *, properties: bool = False) -> bool:
+    """Whether the relation can be locked. :exc:`RelationRefused` unless it is there, readable, and has its columns.
 
-    ``properties`` says that topics are selected by them.
+    ``properties`` says that topics are selected by them. Tables and views can be locked by who may read them (of a view
+    its tables are, with the rights of the view's owner); materialized views and foreign tables by nobody.
     """
     found = await connection.fetchrow(_FIND, relation.schema, relation.name)
     if found is None:
@@ -117,6 +118,7 @@ async def check_relation(connection: Any, relation: Relation, *, properties: boo
         wrong.append("properties is missing, and property_keys is set")
     if wrong:
         raise RelationRefused(f"relation: {relation} has not the columns that are needed: {'; '.join(wrong)}")
+    return kind in {b"r", b"p", b"v"}
 
 
 def _unquoted(part: str) -> str:

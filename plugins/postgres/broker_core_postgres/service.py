@@ -105,7 +105,10 @@ class PostgresService:
         """Look at a new connection's database. Raises :exc:`DatabaseRefused`."""
         try:
             if self.relation is not None:
-                await check_relation(connection, self.relation, properties=bool(self.settings.property_keys))
+                lockable = await check_relation(
+                    connection, self.relation, properties=bool(self.settings.property_keys)
+                )
+                self.connections.lock = self.relation.sql if lockable else None
                 # Whether it has an index for substrings is the operator's to say.
                 self.lister.trigrams = self.settings.trigrams == "on"
                 return

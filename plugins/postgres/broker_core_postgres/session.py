@@ -4,6 +4,11 @@ Directly at a server, a session is set up once, after connecting: read-only, wit
 every statement is prepared once per connection. Behind a pooler that pools transactions (pgbouncer) neither holds, as
 the next transaction may run in another session of the server: there each use is one transaction that sets the same
 with ``SET LOCAL``, and no statement has a name.
+
+A snapshot that is kept is taken behind a lock of the table that is read. ``TRUNCATE`` is not undone for snapshots from
+before it: one that was taken while the reader waited for a ``TRUNCATE`` with its new rows to commit would see neither
+the old rows nor the new ones, and the answer would be empty. ``LOCK TABLE`` takes no snapshot. A statement by itself
+needs none of that: PostgreSQL takes its snapshot behind its locks, as long as no other isolation level is the default.
 """
 
 from __future__ import annotations
@@ -20,6 +25,11 @@ __all__ = ["Session"]
 _NAME: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)?")
 #: Statements that a connection remembers; each question has the form of one of a few.
 _STATEMENTS: Final = 200
+#: Whatever the database or the role has as its defaults.
+_TRANSACTIONS: Final = {
+    "default_transaction_read_only": "on",
+    "default_transaction_isolation": "read committed",
+}
 #: A transaction of ours never waits for anything but the next statement.
 _IDLE_IN_TRANSACTION: Final = 60.0
 
@@ -50,17 +60,21 @@ class Session:
         """What a new session runs, or nothing."""
         if not self.prepared:
             return ""
-        return _joined("SET", {"default_transaction_read_only": "on", **self._all()})
+        return _joined("SET", {**_TRANSACTIONS, **self._all()})
 
-    def begin(self, *, snapshot: bool) -> str:
+    def begin(self, *, snapshot: bool, lock: str | None = None) -> str:
         """What begins a use of the connection, in one round trip; nothing where a statement needs no transaction.
 
-        With ``snapshot`` all statements of the use see the same state.
+        With ``snapshot`` all statements of the use see the same state. ``lock`` is the table that they read, as it is
+        written in SQL: it keeps its rows from the time before the snapshot until the transaction ends.
         """
-        level = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" if snapshot else "BEGIN READ ONLY"
-        if self.prepared:
-            return level if snapshot else ""
-        return f"{level}; {_joined('SET LOCAL', self._all())}"
+        level = "REPEATABLE READ" if snapshot else "READ COMMITTED"
+        parts = [f"BEGIN ISOLATION LEVEL {level} READ ONLY"] if snapshot or not self.prepared else []
+        if not self.prepared:
+            parts.append(_joined("SET LOCAL", self._all()))
+        if snapshot and lock is not None:
+            parts.append(f"LOCK TABLE {lock} IN ACCESS SHARE MODE")
+        return "; ".join(parts)
 
     def _all(self) -> dict[str, str]:
         return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch import source_postgres
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.runs import Rows, joined_rows, read_rows
 from broker_core_spark.batch.source import Staging
 from broker_core_spark.batch.source_postgres import PostgresSource
+from tests.support.eventually import eventually
 from tests.support.spark_catalogues import generation_files, write_patterns
 
 if TYPE_CHECKING:
@@ -85,6 +87,47 @@ def test_all_tasks_read_one_snapshot(
     assert len(set(rows.keys.to_pylist())) == 5000 + len(ODD)
     values = rows.properties[0].to_pylist()
     assert (values.count("eu"), values.count(""), values.count(None)) == (2500, 2500, len(ODD))
+
+
+def test_rows_that_are_replaced_are_never_missing(
+    spark: SparkSession, database: Database, tmp_path: Path
+) -> None:
+    filled(database, 100)
+    staging = Staging(str(tmp_path), "temporary/test", (), 1 << 20)
+    truncate = "SET lock_timeout = '200ms'; TRUNCATE broker_core.topics"
+    with PostgresSource(database.dsn, spark).snapshot() as snapshot:
+        with pytest.raises(Exception, match="lock timeout"):
+            database.sql(truncate)
+        runs = snapshot.read(staging, None)
+        assert sum(count for run in runs for count in run.names.values()) == 100 + len(ODD)
+    database.sql(truncate)
+
+
+async def test_a_batch_and_who_waits_for_it_do_not_wait_for_each_other(
+    spark: SparkSession, database: Database, tmp_path: Path
+) -> None:
+    filled(database, 100)
+    staging = Staging(str(tmp_path), "temporary/test", (), 1 << 20)
+    feeder, watching = await database.connect(), await database.connect()
+
+    async def waits() -> bool:
+        return bool(
+            await watching.fetchval(
+                "SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted)"
+            )
+        )
+
+    def read(snapshot: Any) -> None:
+        with pytest.raises(TaskFailed, match="waits to truncate or to migrate"):
+            snapshot.read(staging, None)
+
+    with PostgresSource(database.dsn, spark).snapshot() as snapshot:
+        truncating = asyncio.create_task(feeder.execute("TRUNCATE broker_core.topics"))
+        await eventually(waits, 60)
+        await asyncio.to_thread(read, snapshot)
+    await truncating
+    await feeder.close()
+    await watching.close()
 
 
 def test_a_build_and_an_incremental_one(spark: SparkSession, database: Database, tmp_path: Path) -> None:

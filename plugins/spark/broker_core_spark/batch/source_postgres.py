@@ -4,6 +4,11 @@ The driver holds a transaction that exports its snapshot; each task takes the sa
 of its own (a range of ``ctid``), so that no namespace is too large for a task and nothing is read twice. What was
 committed after the snapshot is not seen by any of them. Names come by COPY and go into Arrow without an object each.
 
+The driver locks the table, in the mode that a mere reader takes, before it takes the snapshot and until the end: a
+``TRUNCATE`` takes its rows from snapshots of before too, and no batch may take an empty table for a catalogue. Whoever
+wants to truncate or to migrate waits for the batch. Tasks would wait behind that one, and the driver for the tasks,
+for ever; so they do not wait, and the batch fails instead.
+
 Passwords come from where PostgreSQL's own tools take them (``PGPASSWORD``, ``~/.pgpass``), on the driver and on the
 executors.
 """
@@ -43,6 +48,7 @@ _T = TypeVar("_T")
 
 _BEGIN: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # Neither may end a snapshot that a batch is reading from.
+_LOCK: Final = "LOCK TABLE broker_core.topics IN ACCESS SHARE MODE"  # takes no snapshot
 _PATIENT: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
@@ -107,8 +113,7 @@ async def _connected(dsn: str) -> Any:
 
 
 async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _Database:
-    await connection.execute(_BEGIN)
-    await connection.execute(_PATIENT)
+    await connection.execute(f"{_BEGIN}; {_PATIENT}; {_LOCK}")
     snapshot = await connection.fetchval("SELECT pg_export_snapshot()")
     catalogue_id = await connection.fetchval("SELECT id::text FROM broker_core.catalog")
     if catalogue_id is None:
@@ -201,6 +206,7 @@ class _ReadPages:
                 await connection.execute(_BEGIN)
                 await connection.execute(f"SET TRANSACTION SNAPSHOT '{self.exported}'")
                 await connection.execute(_PATIENT)
+                await connection.execute(f"{_LOCK} NOWAIT")
                 await connection.copy_from_query(
                     query,
                     f"({first},0)",
@@ -214,6 +220,10 @@ class _ReadPages:
                 )
             finally:
                 await connection.close(timeout=5)
+        except asyncpg.LockNotAvailableError as error:
+            raise TaskFailed(
+                "Somebody waits to truncate or to migrate the topics in PostgreSQL: run the batch again after that"
+            ) from error
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
             raise TaskFailed(f"Cannot read the catalogue in PostgreSQL: {_said(error)}") from error
         return sink.getvalue()
