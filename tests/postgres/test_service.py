@@ -135,7 +135,7 @@ async def test_a_snapshot_of_any_relation(empty_database: Database, kind: str) -
     empty_database.sql(f'{VIEW} CREATE {kind} own.listed AS SELECT * FROM own."Topics of ours"')
     async with started(dsn=empty_database.dsn, relation="own.listed", property_keys=["k"]) as service:
         asked = asking(properties={"k": "v"})
-        assert len((await service.lister.list_topics(asked)).topics) == 4  # type: ignore[arg-type]
+        assert len((await service.lister.list_topics(asked)).topics) == 4
         locked = kind != "MATERIALIZED VIEW"
         assert service.connections.lock == ('"own"."listed"' if locked else None)
         async with service.connections.acquire(snapshot=True) as connection:

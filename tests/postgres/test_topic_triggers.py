@@ -158,6 +158,28 @@ async def test_a_given_id_is_kept(connection: Any) -> None:
     assert set((await ids(connection)).values()) == {given}
 
 
+@pytest.mark.parametrize("level", ["repeatable_read", "serializable"])
+async def test_truncate_removes_nothing_that_it_cannot_see(database: Database, level: str) -> None:
+    old, new = await database.connect(), await database.connect()
+    state = "SELECT namespace, version, topics FROM broker_core.namespaces ORDER BY namespace"
+    await old.execute("INSERT INTO broker_core.topics (namespace, local_name) VALUES ('a/old', 'x')")
+    with pytest.raises(
+        asyncpg.ObjectNotInPrerequisiteStateError, match="needs a transaction at READ COMMITTED"
+    ):
+        async with old.transaction(isolation=level):
+            await old.fetch("SELECT FROM broker_core.catalog")
+            await new.execute("INSERT INTO broker_core.topics (namespace, local_name) VALUES ('a/new', 'y')")
+            await old.execute("TRUNCATE broker_core.topics")
+    assert [tuple(row) for row in await old.fetch(state)] == [("a/new", 1, 1), ("a/old", 1, 1)]
+    async with old.transaction(isolation="read_committed"):
+        await old.fetch("SELECT FROM broker_core.catalog")
+        await new.execute("INSERT INTO broker_core.topics (namespace, local_name) VALUES ('a/new', 'z')")
+        await old.execute("TRUNCATE broker_core.topics")
+    assert [tuple(row) for row in await old.fetch(state)] == [("a/new", 3, 0), ("a/old", 2, 0)]
+    await old.close()
+    await new.close()
+
+
 async def test_copy_upsert_and_truncate(connection: Any) -> None:
     await connection.copy_to_table(
         "topics",

@@ -402,6 +402,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
+-- TRUNCATE removes the rows of all transactions, also of those that an older snapshot does not see: they would go without
+-- a version and without a trace. At READ COMMITTED what is counted here is seen behind the lock of the statement.
 CREATE FUNCTION broker_core.before_truncate() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -409,6 +411,12 @@ DECLARE
     counts bigint[];
     deltas bigint[];
 BEGIN
+    IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        RAISE EXCEPTION 'TRUNCATE of broker_core.topics needs a transaction at READ COMMITTED, this one is at %',
+                upper(current_setting('transaction_isolation'))
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                HINT = 'It would remove rows that this transaction cannot see: use DELETE, or BEGIN ISOLATION LEVEL READ COMMITTED.';
+    END IF;
     SELECT array_agg(g.namespace), array_agg(g.n), array_agg(-g.n) INTO names, counts, deltas
         FROM (SELECT t.namespace, count(*) n FROM broker_core.topics t GROUP BY t.namespace) g;
     IF names IS NULL THEN
