@@ -47,10 +47,19 @@ class Call:
     debug: bool = False
 
     def load(self, options: Options | None = None) -> LoadedSettings:
-        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`."""
-        from broker_core.settings import load_settings
+        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`.
 
-        return load_settings(self.config, options=options)
+        Where one of ``options`` is wrong, it is an :exc:`~broker_core.cli.question.UnusableQuestion`.
+        """
+        from broker_core.cli.question import UnusableQuestion
+        from broker_core.settings import SettingsError, load_settings
+
+        try:
+            return load_settings(self.config, options=options)
+        except SettingsError as error:
+            if error.layer != "option":
+                raise
+            raise UnusableQuestion(str(error)) from error
 
 
 _NO_CALL: Final = Call()  # frozen

@@ -29,6 +29,7 @@ def ended(run: Callable[[], object], *, debug: bool) -> int:
     """The exit code of a command, its error reported. With ``debug`` an error's traceback is printed first."""
     import typer
 
+    from broker_core.cli.question import UnusableQuestion
     from broker_core.errors import BrokerCoreError
 
     try:
@@ -57,7 +58,8 @@ def ended(run: Callable[[], object], *, debug: bool) -> int:
             return EXIT_USAGE
         if isinstance(error, BrokerCoreError):
             say(str(error))
-        elif isinstance(error, OSError):
+            return EXIT_USAGE if isinstance(error, UnusableQuestion) else EXIT_FAILED
+        if isinstance(error, OSError):
             say(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
         else:
             say(f"internal error, --debug shows where: {type(error).__name__}: {error}")

@@ -14,11 +14,12 @@ from broker_core.cli.question import (
     NamespaceArgument,
     PatternOption,
     PropertyOption,
-    UnusableQuestion,
     parse_mode,
     parse_namespace,
     parse_properties,
+    usable,
 )
+from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
     from broker_core.client import TopicsAnswer
@@ -62,7 +63,7 @@ def run(
 
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
-    where = url or service_url(call.load().settings)
+    where = service_url(call.load().settings) if url is None else _checked(url)
     answer = asyncio.run(
         _ask(where, *asked, pattern=pattern, topics_hash=topics_hash, properties=given, timeout=timeout)
     )
@@ -85,13 +86,20 @@ async def _ask(
         return await client.get_topics(str(namespace), mode, pattern, topics_hash, properties)
 
 
+def _checked(url: str) -> str:
+    from broker_core.client import ServiceUrl
+
+    with usable():
+        return str(ServiceUrl.parse(url))
+
+
 def service_url(settings: Settings) -> str:
     """Where a server with these settings is reached from this machine."""
     from broker_core.quantities import ListenAddress
 
     listen = settings.pulsar.listen
     if listen.port == 0:
-        raise UnusableQuestion(
+        raise BrokerCoreError(
             "pulsar.listen is a free port (0), so the settings do not say which: take it from the line "
             "`ready` of the server and give it as --url"
         )

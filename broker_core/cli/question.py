@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,11 +23,21 @@ __all__ = [
     "parse_mode",
     "parse_namespace",
     "parse_properties",
+    "usable",
 ]
 
 
 class UnusableQuestion(BrokerCoreError):
-    """An option of a question is no use; the message names it."""
+    """An option or an argument is no use; the message names it. A command ends with 2 then."""
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """Inside, a value that does not parse is one that somebody typed."""
+    try:
+        yield
+    except BrokerCoreError as error:
+        raise UnusableQuestion(str(error)) from error
 
 
 def _complete_mode(incomplete: str) -> list[str]:
@@ -73,17 +84,19 @@ HashOption = Annotated[
 
 
 def parse_namespace(text: str) -> NamespaceName:
-    """``tenant/namespace``; raises :exc:`~broker_core.errors.InvalidName`."""
+    """``tenant/namespace``; raises :exc:`UnusableQuestion`."""
     from broker_core.names import NamespaceName
 
-    return NamespaceName.parse(text)
+    with usable():
+        return NamespaceName.parse(text)
 
 
 def parse_mode(text: str) -> Mode:
-    """The mode of ``--mode``; raises :exc:`~broker_core.errors.InvalidName`."""
+    """The mode of ``--mode``; raises :exc:`UnusableQuestion`."""
     from broker_core.names import Mode
 
-    return Mode.parse(text)
+    with usable():
+        return Mode.parse(text)
 
 
 def parse_properties(pairs: Sequence[str] | None, *, option: str = "--property") -> dict[str, str]:

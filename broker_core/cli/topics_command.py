@@ -11,7 +11,8 @@ import typer
 
 from broker_core.cli.call import Call, command
 from broker_core.cli.examples import examples
-from broker_core.cli.question import UnusableQuestion, parse_namespace, parse_properties
+from broker_core.cli.question import UnusableQuestion, parse_namespace, parse_properties, usable
+from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
     from broker_core.catalog import SqliteCatalog, TopicRecord
@@ -88,7 +89,7 @@ def import_(
             with import_progress(source) as progress:
                 report = import_topics(topics, into, source, progress=progress)
         except ImportRefused as error:
-            raise UnusableQuestion(f"{file if file != '-' else 'standard input'}: {error}") from error
+            raise BrokerCoreError(f"{file if file != '-' else 'standard input'}: {error}") from error
     print(
         f"imported {report.topics} topics into {into}: {report.created} created, {report.updated} updated, "
         f"{report.unchanged} unchanged"
@@ -214,7 +215,7 @@ def show(
 def topic_names(words: Sequence[str]) -> list[TopicName]:
     """The topics that arguments mean: full names, or a namespace and names in it.
 
-    A local name has no ``/``, so the first word tells. Raises :exc:`~broker_core.errors.InvalidName`.
+    A local name has no ``/``, so the first word tells. Raises :exc:`UnusableQuestion`.
     """
     from broker_core.catalog import topic_in_namespace
     from broker_core.names import TopicName
@@ -223,9 +224,11 @@ def topic_names(words: Sequence[str]) -> list[TopicName]:
         namespace = parse_namespace(words[0])
         if len(words) == 1:
             raise UnusableQuestion(f"{words[0]!r} is a namespace: name the topic as well")
-        return [topic_in_namespace(namespace, word) for word in words[1:]]
-    # Pulsar's own tools take tenant/namespace/topic for a persistent topic, so do we.
-    return [TopicName.parse(word if "://" in word else f"persistent://{word}") for word in words]
+        with usable():
+            return [topic_in_namespace(namespace, word) for word in words[1:]]
+    with usable():
+        # Pulsar's own tools take tenant/namespace/topic for a persistent topic, so do we.
+        return [TopicName.parse(word if "://" in word else f"persistent://{word}") for word in words]
 
 
 def _is_namespace(word: str) -> bool:

@@ -88,7 +88,7 @@ def load_settings(
     try:
         settings = _merged(layers)
     except ValidationError as error:
-        raise SettingsError(_first_of(error, layers)) from error
+        raise _first_of(error, layers) from error
     if not any(_has(layer.values, ("catalog", "path")) for layer in layers) and file is not None:
         # Left out, it is still the file's own business: whatever the working directory, the same file, the same topics.
         path = file.absolute().parent / settings.catalog.path
@@ -156,7 +156,7 @@ def _refuse_unknown(layer: Layer) -> None:
     walk(layer.values, ())
 
 
-def _first_of(error: ValidationError, layers: tuple[Layer, ...]) -> str:
+def _first_of(error: ValidationError, layers: tuple[Layer, ...]) -> SettingsError:
     found = findings(error)
     path, detail = found[0]
     layer = next((layer for layer in layers if _has(layer.values, path)), None)
@@ -164,7 +164,8 @@ def _first_of(error: ValidationError, layers: tuple[Layer, ...]) -> str:
         layer = next((layer for layer in layers if _has(layer.values, path[:-1])), None)
     place = dotted(path) if layer is None else layer.label(path)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{place}: {what_is_wrong(detail)}{more}"
+    kind = None if layer is None else layer.kind
+    return SettingsError(f"{place}: {what_is_wrong(detail)}{more}", layer=kind)
 
 
 def _has(values: Mapping[str, Any], path: SettingPath) -> bool:

@@ -28,7 +28,14 @@ SettingPath: TypeAlias = tuple[str, ...]
 
 
 class SettingsError(BrokerCoreError):
-    """A setting is unknown or wrong, or the settings file cannot be read. The message is one line."""
+    """A setting is unknown or wrong, or the settings file cannot be read. The message is one line.
+
+    ``layer`` says which layer gave a wrong value, where one did: ``"file"``, ``"env"`` or ``"option"``.
+    """
+
+    def __init__(self, message: str, *, layer: str | None = None) -> None:
+        super().__init__(message)
+        self.layer = layer
 
 
 def dotted(path: Iterable[object]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.list_command import service_url
-from broker_core.cli.question import UnusableQuestion
+from broker_core.errors import BrokerCoreError
 from broker_core.settings import CatalogSettings, PulsarSettings, Settings
 from broker_core.topics_hash import topics_hash
 from tests.cli.conftest import Cli
@@ -118,5 +118,5 @@ def test_where_a_server_is_reached(listen: str, url: str) -> None:
 
 
 def test_a_free_port_cannot_be_guessed() -> None:
-    with pytest.raises(UnusableQuestion, match="--url"):
+    with pytest.raises(BrokerCoreError, match="--url"):
         service_url(Settings(pulsar=PulsarSettings.model_validate({"listen": "127.0.0.1:0"})))
