@@ -23,6 +23,7 @@ from broker_core.permits import (
     PermitsClosed,
     PermitTimeout,
 )
+from tests.support.clock import AGES, time_passes
 
 
 async def settle() -> None:
@@ -164,12 +165,13 @@ async def test_a_demand_times_out_and_leaves_its_place() -> None:
     (await permits.acquire(10)).release()
 
 
-async def test_a_head_that_times_out_lets_its_followers_in() -> None:
+async def test_a_head_that_times_out_lets_its_followers_in(monkeypatch: pytest.MonkeyPatch) -> None:
     permits = budget(10)
     held = await permits.acquire(6)
-    head = await started(permits.acquire(10, timeout=0.5))
-    follower = await started(permits.acquire(4))
+    head = await started(permits.acquire(10, timeout=60))
+    follower = await started(permits.acquire(4, timeout=AGES))
     assert not follower.done()
+    time_passes(monkeypatch, 61)
     with pytest.raises(PermitTimeout):
         await head
     assert (await follower).count == 4

@@ -8,6 +8,8 @@ import pytest
 
 from broker_core.errors import TooManyRequests
 from broker_core.plugins.deadline import Deadline
+from tests.support.clock import time_passes
+from tests.support.eventually import eventually
 from tests.support.plugins import asked
 
 
@@ -35,7 +37,7 @@ async def test_work_that_takes_too_long_goes_on() -> None:
     assert not never.done()
 
 
-async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
+async def test_waiting_for_permits_is_not_the_plugins_time(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()
     permits = asyncio.Event()
     sizes: list[int] = []
@@ -44,7 +46,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
         sizes.append(size)
         await permits.wait()
 
-    deadline = Deadline(loop, 1)
+    deadline = Deadline(loop, 60)
     request = deadline.request(asked(reserve_bytes=reserve))
     assert request == asked()
 
@@ -53,8 +55,13 @@ async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
         return "answer"
 
     work = loop.create_task(plugin())
-    loop.call_later(1.1, permits.set)
-    assert await deadline.wait(work) is True
+    in_time = loop.create_task(deadline.wait(work))
+    await eventually(lambda: len(sizes) == 2)
+    time_passes(monkeypatch, 61)
+    for _ in range(5):
+        await asyncio.sleep(0)  # a timer that is due would go off
+    permits.set()
+    assert await in_time is True
     assert (work.result(), sizes) == ("answer", [10, 20])
 
 

@@ -11,7 +11,10 @@ import pytest
 from broker_core import ListingRequest
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.permits import PermitLimits
+from broker_core.pipeline import PipelineOptions
 from broker_core.plugins.breaker import THRESHOLD
+from broker_core.pulsar import PulsarOptions
+from tests.support.clock import AGES, breakers_stay_open, time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import (
@@ -85,7 +88,8 @@ async def test_a_hanging_plugin_meets_its_deadline() -> None:
         released.set()
 
 
-async def test_the_breaker_opens_and_says_so() -> None:
+async def test_the_breaker_opens_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    breakers_stay_open(monkeypatch)
     calls = 0
 
     def fail(_: ListingRequest) -> Any:
@@ -105,7 +109,8 @@ async def test_the_breaker_opens_and_says_so() -> None:
         assert calls == 5
 
 
-async def test_bad_topics_open_the_breaker_too() -> None:
+async def test_bad_topics_open_the_breaker_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    breakers_stay_open(monkeypatch)
     async with (
         serving(MemoryLister(STORED), {"p": answering(success(["bad"]))}) as s,
         await s.client() as client,
@@ -150,15 +155,20 @@ async def test_a_wrong_reservation_is_the_plugins_failure(size: Any) -> None:
         assert topics(await client.ask(NAMESPACE)) == STORED
 
 
-async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
+async def test_waiting_for_permits_is_not_the_plugins_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def broker_core_list_topics(request: ListingRequest) -> Any:
         await request.reserve(900_000)
         return success([A])
 
     plugin = {"p": PluginOf(list_topics=broker_core_list_topics)}
-    limits = PermitLimits(heap=1_000_000)
     async with (
-        serving(plugins=plugin, limits=limits, tables={"p": {"deadline": 1}}) as s,
+        serving(
+            plugins=plugin,
+            limits=PermitLimits(heap=1_000_000, timeout=AGES),
+            tables={"p": {"deadline": 60}},
+            options=PulsarOptions(keep_alive=AGES),
+            pipeline_options=PipelineOptions(time_budget=AGES),
+        ) as s,
         await s.client() as client,
         await s.client() as other,
     ):
@@ -166,10 +176,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time() -> None:
         request_id, frame = client.question(NAMESPACE)
         await client.send(frame)
         await eventually(lambda: s.permits.heap.queue_size == 1)
-        loop = asyncio.get_running_loop()
-        longer = loop.create_future()
-        loop.call_later(1.1, longer.set_result, None)
-        await longer
+        time_passes(monkeypatch, 61)
         await other.ping()
         held.release()
         assert topics(RawClient.answer(await client.receive(), request_id)) == [A]

@@ -1,0 +1,26 @@
+"""Time that passes because a test says so: no outcome hangs on how fast the machine is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker_core.plugins.breaker import THRESHOLD, CircuitBreaker
+
+__all__ = ["AGES", "breakers_stay_open", "time_passes"]
+
+#: Seconds that no test takes.
+AGES = 3600.0
+
+
+def time_passes(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Put the clock of the running event loop on by so much; the timers that are due by then go off."""
+    loop = asyncio.get_running_loop()
+    before = loop.time
+    monkeypatch.setattr(loop, "time", lambda: before() + seconds)
+
+
+def breakers_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breakers that are made from now on try nobody again, however long the test takes."""
+    monkeypatch.setattr(CircuitBreaker.__init__, "__defaults__", (THRESHOLD, AGES))
