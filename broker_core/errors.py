@@ -78,7 +78,9 @@ class ListingFailed(BrokerCoreError):
     """A listing has no answer. A failure is never an empty or shortened success (promise 1 of the design).
 
     ``code`` is what a client gets, ``reason`` a short label for metrics (never text of a client), ``plugin`` the
-    plugin that failed, where one did.
+    plugin that failed, where one did. ``counts`` says that it is a sign of trouble for other listings too: failures in
+    a row that count make the broker leave a plugin alone for a while. What is due to the question itself, or to the
+    load, does not: ``TooManyRequests`` never.
     """
 
     def __init__(
@@ -88,12 +90,14 @@ class ListingFailed(BrokerCoreError):
         code: ServerError = ServerError.MetadataError,
         reason: str = "failed",
         plugin: str | None = None,
+        counts: bool = True,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.code = code
         self.reason = reason
         self.plugin = plugin
+        self.counts = counts and code is not ServerError.TooManyRequests
 
 
 class TooManyRequests(ListingFailed):

@@ -221,7 +221,13 @@ class HookCaller:
 
     def _raised(self, error: BaseException) -> PluginFailed:
         if isinstance(error, ListingFailed):  # the plugin says itself what the client is to know
-            return PluginFailed(self.name, f"failed: {error.message}", reason="plugin_error", code=error.code)
+            return PluginFailed(
+                self.name,
+                f"failed: {error.message}",
+                reason="plugin_error",
+                code=error.code,
+                counts=error.counts,
+            )
         kind = type(error).__name__
         return PluginFailed(
             self.name,
@@ -238,7 +244,10 @@ class HookCaller:
         return failure
 
     def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
-        self.breaker.failed(admission, now)
+        if failure.counts:
+            self.breaker.failed(admission, now)
+        else:
+            self.breaker.undecided(admission)
         self.statistics.failed(failure.reason, failure.detail, now - started)
         if self._on_call is not None:
             self._on_call(self.name, self.hook, "error", now - started)

@@ -53,7 +53,10 @@ class PluginFailed(ListingFailed):
         reason: str,
         detail: str | None = None,
         code: ServerError = ServerError.MetadataError,
+        counts: bool = True,
     ) -> None:
-        super().__init__(f"plugin {plugin!r} {message}", code=code, reason=reason, plugin=plugin)
+        super().__init__(
+            f"plugin {plugin!r} {message}", code=code, reason=reason, plugin=plugin, counts=counts
+        )
         self.detail = detail or self.message
         self.steps: tuple[ChainStep, ...] = ()

@@ -121,6 +121,42 @@ async def test_a_plugin_may_say_what_the_client_is_told() -> None:
 
 
 @pytest.mark.parametrize(
+    "options",
+    [{"code": ServerError.TooManyRequests}, {"counts": False}],
+    ids=["load", "question"],
+)
+async def test_load_and_hard_questions_do_not_switch_a_plugin_off(options: dict[str, Any]) -> None:
+    answers: list[Exception] = []
+
+    async def function() -> str:
+        if answers:
+            raise answers.pop()
+        return "answer"
+
+    def refusals(number: int) -> None:
+        answers.extend(ListingFailed("not this one", **options) for _ in range(number))
+
+    ask = caller(function, cooldown=0.0)
+    refusals(50)
+    for _ in range(50):
+        failure = await fails(ask)
+        assert (str(failure), failure.reason) == ("plugin 'p' failed: not this one", "plugin_error")
+        assert failure.code is options.get("code", ServerError.MetadataError)
+    assert ask.breaker.failures == 0
+    assert ask.statistics.answers["error"] == 50
+    # A breaker that is open stays so, until a trial says that the plugin is well.
+    answers.extend(ValueError() for _ in range(5))
+    for _ in range(5):
+        await fails(ask)
+    refusals(3)
+    for _ in range(3):
+        await fails(ask)
+        assert ask.describe()["breaker"] == "open"
+    assert (await ask.call(asked(), anything))[0] == "answer"
+    assert ask.describe()["breaker"] == "closed"
+
+
+@pytest.mark.parametrize(
     "error", [TooManyRequests("no permits", reason="heap"), ListingFailed("the broker's own")]
 )
 async def test_what_the_permits_refuse_is_no_failure_of_the_plugin(error: ListingFailed) -> None:

@@ -91,6 +91,16 @@ def test_a_failure_that_is_one_stays_what_it_is() -> None:
     assert failed(failure) is failure
 
 
+def test_what_one_question_met_says_nothing_of_the_next() -> None:
+    own = {"57014", "25P04", "55P03", "40P01", "40001", "53400"}
+    for state in (*own, "57P01", "08006", "3D000", "42P01", "58030", "53100"):
+        assert failed(_of_state(state)).counts is (state not in own)
+    for reason in ("pool_full", "pool_timeout"):
+        assert not DatabaseFailed.of(reason).counts
+    assert not failed(_of_state("53300")).counts  # TooManyRequests
+    assert failed(TimeoutError()).counts
+
+
 def test_clients_are_told_whether_to_come_back() -> None:
     assert failed(_of_state("53300")).code is ServerError.TooManyRequests
     assert DatabaseFailed.of("pool_full").code is ServerError.TooManyRequests

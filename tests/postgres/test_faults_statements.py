@@ -118,6 +118,17 @@ async def test_a_listing_that_nobody_waits_for_stops_at_the_server(
             assert each.metric("pool_dropped_total", pool="primary") == 0
 
 
+async def test_neither_load_nor_hard_questions_switch_listings_off(filled: Database, locked: Lock) -> None:
+    async with serving(filled.dsn, statement_timeout="2s", pool_max=2, pool_waiting=1) as broker:
+        assert sorted(await broker.list()) == TOPICS
+        async with locked():
+            asked = [broker.list(f"{NAMESPACE}/topic-{number}.*") for number in range(20)]
+            refusals = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(refusal, ServerRefused) for refusal in refusals)
+        assert broker.metric("failures_total", reason="pool_full") >= 5
+        assert sorted(await broker.list()) == TOPICS
+
+
 # -- another schema
 
 

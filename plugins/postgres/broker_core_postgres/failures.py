@@ -25,6 +25,8 @@ class _Meaning:
     reason: str
     text: str
     code: ServerError = ServerError.MetadataError
+    #: False where the question or what it met was at fault: the next one may be answered.
+    counts: bool = True
 
 
 _LATER: Final = ServerError.ServiceNotReady
@@ -51,11 +53,13 @@ _STATES: Final[dict[str, _Meaning]] = {
     "53400": _Meaning(
         "temp_files",
         "a listing needed more temporary files than PostgreSQL allows: raise its temp_file_limit or work_mem",
+        counts=False,
     ),
     "57014": _Meaning(
         "statement_timeout",
         "PostgreSQL ended the statement, which took longer than statement_timeout: ask with a narrower topics pattern, "
-        "or look for a lock or load at the database",
+        "or look for load at the database",
+        counts=False,
     ),
     "57P01": _Meaning(
         "shutdown", "PostgreSQL shut the connection down: it stops, or an administrator ended it", _LATER
@@ -68,13 +72,19 @@ _STATES: Final[dict[str, _Meaning]] = {
         "shutdown", "PostgreSQL closed a connection that was idle (idle_session_timeout)", _LATER
     ),
     "55P03": _Meaning(
-        "locked", "the topics are locked, as by a migration: ask again when it is done", _LATER
+        "locked",
+        "the topics are locked, as by a migration or a TRUNCATE: ask again when it is done",
+        _LATER,
+        counts=False,
     ),
-    "40P01": _Meaning("locked", "PostgreSQL ended the statement to resolve a deadlock: ask again", _LATER),
+    "40P01": _Meaning(
+        "locked", "PostgreSQL ended the statement to resolve a deadlock: ask again", _LATER, counts=False
+    ),
     "40001": _Meaning(
         "conflict",
         "PostgreSQL ended the statement, which was in the way of replication or of a change: ask again",
         _LATER,
+        counts=False,
     ),
     "25006": _Meaning(
         "read_only",
@@ -98,7 +108,9 @@ _STATES: Final[dict[str, _Meaning]] = {
         "a function or operator is missing: run `broker-core postgres migrate`, or check the relation",
     ),
     "42804": _Meaning("schema", "a column of the topics changed its type: check the relation"),
-    "25P04": _Meaning("statement_timeout", "a transaction took longer than PostgreSQL's transaction_timeout"),
+    "25P04": _Meaning(
+        "statement_timeout", "a transaction took longer than PostgreSQL's transaction_timeout", counts=False
+    ),
     "25P03": _Meaning("statement_timeout", "a transaction was idle longer than PostgreSQL allows"),
 }
 _CLASSES: Final[dict[str, _Meaning]] = {
@@ -171,7 +183,7 @@ class DatabaseFailed(ListingFailed):
         text = (
             meaning.text if state is None or meaning is not _OTHER else f"{meaning.text} (SQLSTATE {state})"
         )
-        super().__init__(text, code=meaning.code, reason=meaning.reason)
+        super().__init__(text, code=meaning.code, reason=meaning.reason, counts=meaning.counts)
         self.state = state
         self.lost = lost
 

@@ -16,6 +16,8 @@ __all__ = ["PostgresSettings"]
 
 #: Shorter than a listing may take in all (28 s), so that the error is the plugin's own and says what was slow.
 _DEADLINE = 10.0
+#: Shorter, so that a question that is too hard is known as such, and is no sign of a database that does not answer.
+_STATEMENT = 8.0
 
 
 class PostgresSettings(BaseModel):
@@ -86,7 +88,8 @@ class PostgresSettings(BaseModel):
     # -- bounds
 
     statement_timeout: PositiveDuration = Field(
-        default=_DEADLINE, description="The longest time of one statement, enforced by the server."
+        default=_STATEMENT,
+        description="The longest time of one statement, enforced by the server. Shorter than `deadline`.",
     )
     connect_timeout: PositiveDuration = Field(
         default=5.0, description="The longest time until a connection is made."
