@@ -14,6 +14,7 @@ async def test_a_session_is_read_only_and_bounded(postgres_server: PostgresServe
     connection = await asyncpg.connect(postgres_server.dsn())
     await connection.execute(session.opening)
     assert await connection.fetchval("SHOW statement_timeout") == "1500ms"
+    assert await connection.fetchval("SHOW lock_timeout") == "1350ms"
     assert await connection.fetchval("SHOW work_mem") == "5MB"
     assert await connection.fetchval("SHOW search_path") == '"it\'s \\ mine"'
     with pytest.raises(asyncpg.ReadOnlySQLTransactionError):

@@ -25,6 +25,8 @@ __all__ = ["Session"]
 _NAME: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)?")
 #: Statements that a connection remembers; each question has the form of one of a few.
 _STATEMENTS: Final = 200
+#: The part of a statement's time that it may wait for a lock: less, so that the error tells a lock from a long search.
+_LOCK_SHARE: Final = 0.9
 #: Whatever the database or the role has as its defaults.
 _TRANSACTIONS: Final = {
     "default_transaction_read_only": "on",
@@ -79,6 +81,7 @@ class Session:
     def _all(self) -> dict[str, str]:
         return {
             "statement_timeout": str(max(1, round(self.statement_timeout * 1000))),
+            "lock_timeout": str(max(1, round(self.statement_timeout * 1000 * _LOCK_SHARE))),
             "idle_in_transaction_session_timeout": str(round(_IDLE_IN_TRANSACTION * 1000)),
             **self.settings,
         }
