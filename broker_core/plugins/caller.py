@@ -271,9 +271,10 @@ def _traceback(failure: PluginFailed) -> dict[str, str]:
     """What the author of a plugin needs to find what raised.
 
     As text, since renderers that make more of an exception take a good part of a second on the event loop, and show the
-    values of local variables, which may be secrets.
+    values of local variables, which may be secrets. A :exc:`~broker_core.errors.ListingFailed` needs none: the plugin
+    raised it on purpose, to say in words what is wrong.
     """
     cause = failure.__cause__
-    if failure.reason != "plugin_error" or cause is None:
+    if failure.reason != "plugin_error" or cause is None or isinstance(cause, ListingFailed):
         return {}
     return {"exception": "".join(traceback.format_exception(cause)).rstrip()}

@@ -420,6 +420,16 @@ async def test_failures_are_logged_but_not_each() -> None:
     assert logs[0]["exception"].endswith("ValueError: what went wrong")
 
 
+async def test_what_a_plugin_says_on_purpose_is_logged_without_a_traceback() -> None:
+    async def function() -> None:
+        raise ListingFailed("the database is down")
+
+    with capture_logs() as logs:
+        await fails(caller(function))
+    assert [entry["error"] for entry in logs] == ["plugin 'p' failed: the database is down"]
+    assert "exception" not in logs[0]
+
+
 async def test_the_loop_survives_a_task_that_wants_to_exit() -> None:
     async def function() -> None:
         raise SystemExit(1)
