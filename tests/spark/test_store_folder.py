@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker_core_spark.errors import StoreFailed
+from broker_core_spark.errors import DamagedFile, StoreFailed
 from broker_core_spark.store_folder import TEMPORARY, FolderStore
 
 
@@ -83,3 +83,20 @@ def test_what_lies_around_is_not_listed(tmp_path: Path) -> None:
     (tmp_path / "segments" / "link").symlink_to("a")
     assert [file.path for file in store.list("segments")] == ["segments/a"]
     assert (tmp_path / TEMPORARY).is_dir()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_what_is_no_regular_file_is_told_and_not_waited_for(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "segments").mkdir()
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "segments" / "a")
+    else:
+        (tmp_path / "segments" / "a").mkdir()
+    store = FolderStore(tmp_path)
+    for use in (
+        lambda: store.get("segments/a", 1),
+        lambda: store.get_range("segments/a", 0, 1),
+        lambda: store.fetch("segments/a", io.BytesIO(), 1),
+    ):
+        with pytest.raises(DamagedFile, match="segments/a: it is no regular file"):
+            use()

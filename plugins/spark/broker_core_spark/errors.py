@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["InvalidGeneration", "NoSuchGeneration", "StoreFailed"]
+__all__ = ["DamagedFile", "InvalidGeneration", "NoSuchGeneration", "StoreFailed"]
 
 
 class InvalidGeneration(BrokerCoreError):
@@ -29,3 +29,7 @@ class NoSuchGeneration(BrokerCoreError):
 
 class StoreFailed(BrokerCoreError):
     """The store could not be read or written, or is no place for generations; the message says why."""
+
+
+class DamagedFile(StoreFailed):
+    """What is stored under a name is not what it must be: too short, too long, or no regular file at all."""

@@ -46,14 +46,20 @@ class Store(Protocol):
     def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
         """Create a file whole; ``False`` where there is one of this name, which stays as it is."""
 
+    def replace(self, path: str, data: bytes | BinaryIO) -> None:
+        """Put a file whole in the place of what is there, at once: for what :mod:`.contents` found to be damaged."""
+
     def get(self, path: str, limit: int) -> bytes | None:
-        """The bytes of a file, ``None`` without one. Refuses more than ``limit`` bytes."""
+        """The bytes of a file, ``None`` without one. :exc:`DamagedFile` where there are more than ``limit``."""
 
     def get_range(self, path: str, start: int, stop: int) -> bytes:
         """Bytes ``start`` to ``stop`` of a file that is there and has them."""
 
     def fetch(self, path: str, into: BinaryIO, size: int) -> bool:
-        """Append the bytes of a file, of which there must be ``size``; ``False`` without such a file."""
+        """Append the bytes of a file, of which there must be ``size``; ``False`` without such a file.
+
+        Raises :exc:`DamagedFile` where there are more or fewer.
+        """
 
     def list(self, folder: str) -> Iterator[Stored]:
         """The files of a folder, in any order."""

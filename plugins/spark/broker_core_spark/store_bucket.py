@@ -12,7 +12,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, NotSupportedError
 from obstore.store import MemoryStore, from_url
 
-from broker_core_spark.errors import StoreFailed
+from broker_core_spark.errors import DamagedFile, StoreFailed
 from broker_core_spark.store import CHUNK, Stored, checked_path
 
 __all__ = ["BucketStore", "bucket_store", "memory_store"]
@@ -80,12 +80,18 @@ class BucketStore:
             raise self._failed("cannot write", path, error) from error
         return True
 
+    def replace(self, path: str, data: bytes | BinaryIO) -> None:
+        try:
+            obstore.put(self._client, checked_path(path), data, mode="overwrite", use_multipart=False)
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed("cannot write", path, error) from error
+
     def get(self, path: str, limit: int) -> bytes | None:
         try:
             found = obstore.get(self._client, checked_path(path))
             size = int(found.meta["size"])
             if size > limit:
-                raise StoreFailed(f"{self._uri}/{path}: {size} bytes, more than {limit}")
+                raise DamagedFile(f"{self._uri}/{path}: {size} bytes, more than {limit}")
             return bytes(found.bytes())
         except (NotFoundError, FileNotFoundError):
             return None
@@ -98,7 +104,7 @@ class BucketStore:
         except (BaseError, OSError, ValueError) as error:
             raise self._failed("cannot read", path, error) from error
         if len(data) != stop - start:
-            raise StoreFailed(f"{self._uri}/{path}: it ends before byte {stop}")
+            raise DamagedFile(f"{self._uri}/{path}: it ends before byte {stop}")
         return data
 
     def fetch(self, path: str, into: BinaryIO, size: int) -> bool:
@@ -106,7 +112,7 @@ class BucketStore:
             found = obstore.get(self._client, checked_path(path))
             stored = int(found.meta["size"])
             if stored != size:
-                raise StoreFailed(f"{self._uri}/{path}: {stored} bytes where {size} are expected")
+                raise DamagedFile(f"{self._uri}/{path}: {stored} bytes where {size} are expected")
             fetched = 0
             for chunk in found.stream(min_chunk_size=CHUNK):
                 fetched += len(chunk)
@@ -117,7 +123,7 @@ class BucketStore:
         except (BaseError, ValueError) as error:
             raise self._failed("cannot read", path, error) from error
         if fetched != size:
-            raise StoreFailed(f"{self._uri}/{path}: {fetched} bytes where {size} are expected")
+            raise DamagedFile(f"{self._uri}/{path}: {fetched} bytes where {size} are expected")
         return True
 
     def list(self, folder: str) -> Iterator[Stored]:

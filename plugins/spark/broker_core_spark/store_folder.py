@@ -9,12 +9,13 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from broker_core_spark.errors import StoreFailed
+from broker_core_spark.errors import DamagedFile, StoreFailed
 from broker_core_spark.store import CHUNK, Stored, checked_path
 
 __all__ = ["TEMPORARY", "FolderStore"]
@@ -54,6 +55,13 @@ class FolderStore:
                 (self._root / path).unlink(missing_ok=True)
 
     def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
+        return self._put(path, data, self._link)
+
+    def replace(self, path: str, data: bytes | BinaryIO) -> None:
+        self._put(path, data, _rename)
+
+    def _put(self, path: str, data: bytes | BinaryIO, place: Callable[[Path, Path], bool]) -> bool:
+        """Write a file under a name of its own, and have ``place`` give it the one that it shall have."""
         if not self._checked:
             self.check()
         target = self._root / checked_path(path)
@@ -69,7 +77,7 @@ class FolderStore:
                         shutil.copyfileobj(data, file, CHUNK)
                     file.flush()
                     os.fsync(file.fileno())
-                return self._link(partial, target)
+                return place(partial, target)
             finally:
                 partial.unlink(missing_ok=True)
         except OSError as error:
@@ -91,30 +99,30 @@ class FolderStore:
 
     def get(self, path: str, limit: int) -> bytes | None:
         try:
-            with (self._root / checked_path(path)).open("rb") as file:
+            with self._opened(path) as file:
                 data = file.read(limit + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise self._failed("cannot read", path, error) from error
         if len(data) > limit:
-            raise StoreFailed(f"{self._root}/{path}: more than {limit} bytes")
+            raise DamagedFile(f"{self._root}/{path}: more than {limit} bytes")
         return data
 
     def get_range(self, path: str, start: int, stop: int) -> bytes:
         try:
-            with (self._root / checked_path(path)).open("rb") as file:
+            with self._opened(path) as file:
                 file.seek(start)
                 data = file.read(stop - start)
         except OSError as error:
             raise self._failed("cannot read", path, error) from error
         if len(data) != stop - start:
-            raise StoreFailed(f"{self._root}/{path}: it ends before byte {stop}")
+            raise DamagedFile(f"{self._root}/{path}: it ends before byte {stop}")
         return data
 
     def fetch(self, path: str, into: BinaryIO, size: int) -> bool:
         try:
-            file = (self._root / checked_path(path)).open("rb")
+            file = self._opened(path)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -132,7 +140,7 @@ class FolderStore:
                 left -= len(data)
         if left != 1:
             found = "more" if not left else str(size + 1 - left)
-            raise StoreFailed(f"{self._root}/{path}: {found} bytes where {size} are expected")
+            raise DamagedFile(f"{self._root}/{path}: {found} bytes where {size} are expected")
         return True
 
     def list(self, folder: str) -> Iterator[Stored]:
@@ -157,8 +165,26 @@ class FolderStore:
         except OSError as error:
             raise self._failed("cannot delete", path, error) from error
 
+    def _opened(self, path: str) -> BinaryIO:
+        """A file for reading; :exc:`DamagedFile` for a pipe and the like, whose opening must not wait for a writer."""
+        descriptor = os.open(self._root / checked_path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return os.fdopen(descriptor, "rb")
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        raise DamagedFile(f"{self._root}/{path}: it is no regular file")
+
     def _failed(self, what: str, path: str, error: OSError) -> StoreFailed:
         return StoreFailed(f"{self._root}: {what} {path}: {error.strerror or error}")
+
+
+def _rename(partial: Path, target: Path) -> bool:
+    partial.replace(target)
+    _sync_folder(target.parent)
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
