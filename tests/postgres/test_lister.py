@@ -214,6 +214,27 @@ async def waits_for_a_lock(connection: Any) -> bool:
     )
 
 
+async def test_no_row_of_a_range_is_read_twice(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "PAGE", 10)
+    monkeypatch.setattr(reading_of_rows, "PAGE", 10)
+    # One domain far ahead of the other, then both in turn, then the other.
+    rows: list[Row] = [("persistent", "n000", {}), ("non-persistent", "n999-partition-0", {})]
+    rows += [("non-persistent", f"n{index:03d}", {}) for index in range(1, 50)]
+    rows += [
+        (domain, f"n{index:03d}-partition-{part}", {})
+        for index in range(50, 70)
+        for part in range(3)
+        for domain in ("persistent", "non-persistent")
+    ]
+    await fill(database, NS, rows)
+    async with opened_lister(database) as lister:
+        for pattern in (None, f"{NS}/n.*", f"{NS}/(?:n0|n9).*"):
+            request = asking(pattern, mode=Mode.ALL)
+            listed = await lister.list_topics(request)
+            assert sorted(names(listed)) == sorted(local for _, local, _ in rows)
+            assert await rows_of(lister, request) == len(rows)
+
+
 async def write_more(database: Database) -> None:
     connection = await database.connect()
     try:

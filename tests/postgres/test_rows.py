@@ -38,9 +38,17 @@ def test_a_page_of_a_row() -> None:
 
 
 def test_the_last_row_of_a_page() -> None:
-    assert page("a", "b-partition-3").last == ("b", "persistent", "b-partition-3")
-    assert page(other=("x",)).last == ("x", "non-persistent", "x")
-    assert page("a", other=("x",)).last == ("a", "persistent", "a")
+    for by_matched in (False, True):
+        last = page("a", "b-partition-3").last(by_matched=by_matched)
+        assert last == ("b", "persistent", "b-partition-3")
+        assert page(other=("x",)).last(by_matched=by_matched) == ("x", "non-persistent", "x")
+    both = page("a", other=("x",))
+    assert both.last(by_matched=False) == ("a", "persistent", "a")
+    assert both.last(by_matched=True) == ("x", "non-persistent", "x")
+    same = page("a-partition-0", other=("a-partition-1",))
+    assert same.last(by_matched=True) == ("a", "persistent", "a-partition-0")
+    high = page("\U0001f600", other=("\uffff",))
+    assert high.last(by_matched=True)[0] == "\U0001f600", "the order of bytes, not that of UTF-16"
 
 
 @pytest.mark.parametrize("quick", [True, False], ids=["at-once", "in-a-thread"])

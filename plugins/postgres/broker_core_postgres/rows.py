@@ -80,12 +80,18 @@ class Page:
         """Whether there may be more names behind it."""
         return self.names >= PAGE
 
-    @property
-    def last(self) -> tuple[str, str, str]:
-        """The last row of a page in order: matched, domain, local name."""
-        domain, names = (PERSISTENT, self.persistent) if self.persistent else (NON_PERSISTENT, self.other)
-        local = names.rpartition(b"/")[2].decode()
-        return partitioned_local_name(local), domain, local
+    def last(self, *, by_matched: bool) -> tuple[str, str, str]:
+        """The last row of a page: matched, domain, local name.
+
+        It is ordered by these, or by domain and local name alone. The names of either domain are in that order too.
+        """
+        rows = []
+        for domain, names in ((NON_PERSISTENT, self.other), (PERSISTENT, self.persistent)):
+            if names:
+                local = names.rpartition(b"/")[2].decode()
+                rows.append((partitioned_local_name(local), domain, local))
+        # The order of the database is that of bytes, and so is that of characters.
+        return max(rows) if by_matched else rows[-1]
 
 
 class Memory:
@@ -248,7 +254,8 @@ async def later_pages(
         return
     most = max(_SEARCH_PAGE, after.size + after.size // 4 if after is not None else 0)
     for bounds in plan.bounds or (None,):
-        last = after.last if after is not None else None
+        by_matched = bounds is not None
+        last = after.last(by_matched=by_matched) if after is not None else None
         while True:
             await memory.need_now(Memory.for_page(most, reading.nbytes))
             row = await fetch_page(connection, next_page(plan, source, bounds, last, most))
@@ -259,6 +266,6 @@ async def later_pages(
                 continue
             if page.names:
                 yield page
-                last = page.last
+                last = page.last(by_matched=by_matched)
             if not page.full:
                 break
