@@ -19,8 +19,10 @@ __all__ = ["ChangeLog"]
 class ChangeLog(Protocol):
     """The versions and the changes of all namespaces in one place. Called on the event loop.
 
-    A version is of one namespace and one catalogue id: numbers under different ids say nothing about each other. What
-    cannot be reached raises :exc:`~broker_core.errors.ListingFailed`.
+    A version is of one namespace and one catalogue id: numbers under different ids say nothing about each other. Its
+    ``stamp`` tells it from one of the same number, which a restored copy may come to; a log that has none leaves it
+    empty, and must then have another id after that. What cannot be reached raises
+    :exc:`~broker_core.errors.ListingFailed`.
     """
 
     @property
@@ -39,6 +41,6 @@ class ChangeLog(Protocol):
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
         """All changes after ``since``, oldest first; a :class:`~broker_core.catalog.Gap` where they are not known.
 
-        A gap may have any reason: ``since`` is of another catalogue, is newer than what is there (a restored copy), or
-        is older than the log reaches back. Whoever gets one reads the whole namespace anew.
+        A gap may have any reason: ``since`` is of another catalogue, is newer than what is there (a restored copy), has
+        another stamp than the version of this number has here (the same), or is older than the log reaches back. Whoever gets one reads the whole namespace anew.
         """

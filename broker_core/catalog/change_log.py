@@ -6,6 +6,7 @@ topics than that leaves no rows but a gap: readers at an older version see it (:
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import time
 import uuid
@@ -121,6 +122,13 @@ class NamespaceChange:
             "UPDATE namespaces SET version = ?, log_from = ?, log_rows = ? WHERE id = ?",
             (self.version, self._log_from, self._log_rows, self.id),
         )
+        self._connection.execute(
+            "INSERT INTO stamps (namespace, version, stamp) VALUES (?, ?, ?)",
+            (self.id, self.version, secrets.token_hex(12)),
+        )
+        self._connection.execute(
+            "DELETE FROM stamps WHERE namespace = ? AND version < ?", (self.id, self._log_from)
+        )
 
     def _trim(self, version: int) -> None:
         """Let go of the changes up to and with ``version``."""
@@ -138,28 +146,38 @@ def read_catalog_id(connection: sqlite3.Connection) -> str:
     return str(catalog_id)
 
 
-def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> int:
-    """The number of the namespace's version; 0 where nobody ever put a topic into it."""
-    row = connection.execute("SELECT version FROM namespaces WHERE name = ?", (str(namespace),)).fetchone()
-    return int(row[0]) if row else 0
+def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> CatalogVersion:
+    """The namespace's version; number 0 where nobody ever put a topic into it."""
+    catalog_id, number, stamp = connection.execute(
+        "SELECT m.catalog_id, n.version, s.stamp FROM meta m LEFT JOIN namespaces n ON n.name = ?"
+        " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version",
+        (str(namespace),),
+    ).fetchone()
+    return CatalogVersion(catalog_id, number or 0, stamp or "")
 
 
 def read_changes(
     connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion
 ) -> Changes | Gap:
     """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version."""
-    catalog_id = read_catalog_id(connection)
-    row = connection.execute(
-        "SELECT id, version, log_from FROM namespaces WHERE name = ?", (str(namespace),)
-    ).fetchone()
-    number, version, log_from = row or (0, 0, 0)
-    now = CatalogVersion(catalog_id, version)
-    if since.catalog_id != catalog_id:
+    now = read_version(connection, namespace)
+    number, log_from = connection.execute(
+        "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
+    ).fetchone() or (0, 0)
+    if since.catalog_id != now.catalog_id:
         return Gap(since, now, "the version is of another catalogue")
-    if since.number > version:
+    if since.number > now.number:
         return Gap(since, now, "the catalogue is older than the version: a copy of it was restored")
     if since.number < log_from:
         return Gap(since, now, f"the log reaches back to version {log_from} only")
+    if since.stamp and since.number:
+        row = connection.execute(
+            "SELECT stamp FROM stamps WHERE namespace = ? AND version = ?", (number, since.number)
+        ).fetchone()
+        if row is None or row[0] != since.stamp:
+            return Gap(
+                since, now, f"version {since.number} came again with other topics: a copy was restored"
+            )
     rows = connection.execute(
         "SELECT version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
         " properties_after, time FROM changes WHERE namespace = ? AND version > ? ORDER BY version, id",

@@ -12,6 +12,7 @@ import sqlite3
 
 from broker_core.catalog.change_log import read_catalog_id, read_version
 from broker_core.catalog.errors import sqlite_errors
+from broker_core.catalog.records import CatalogVersion
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.names import NamespaceName
 
@@ -48,8 +49,8 @@ class FileWatch:
             self.state += 1
         return True
 
-    def version(self, namespace: NamespaceName) -> int | None:
-        """The number of a namespace's version now, ``None`` where that cannot be read at once."""
+    def version(self, namespace: NamespaceName) -> CatalogVersion | None:
+        """The version of a namespace now, ``None`` where that cannot be read at once."""
         try:
             return read_version(self._connection, namespace)
         except sqlite3.Error:

@@ -156,11 +156,13 @@ class CatalogLister:
             return None
         kept = self._kept.get(key)
         if kept is None:
-            if watch.version(key[0]) == 0:
+            version = watch.version(key[0])
+            if version is not None and not version.number:
                 return _nothing(self._catalog.catalog_id, *key)
             return None
         if kept.seen != watch.state:
-            if watch.version(key[0]) != kept.snapshot.version.number:
+            version = watch.version(key[0])
+            if version is None or not version.same_state(kept.snapshot.version):
                 return None
             kept.seen = watch.state
         self._kept.move_to_end(key)
@@ -177,9 +179,10 @@ class CatalogLister:
             began, read = self._reads.get(key) or self._begin_read(key)
             # Shielded: others may wait for it, and who goes away must not end it.
             snapshot = await asyncio.shield(read)
-            if began >= arrived or (
-                self._watch.look() and self._watch.version(key[0]) == snapshot.version.number
-            ):
+            if began >= arrived:
+                return snapshot
+            now = self._watch.version(key[0]) if self._watch.look() else None
+            if now is not None and now.same_state(snapshot.version):
                 return snapshot
 
     # -- reading

@@ -53,10 +53,10 @@ class CatalogLogReader:
             self._known_state = watch.state
         known = self._known.get(namespace)
         if known is None:
-            number = watch.version(namespace)
-            if number is None:
+            known = watch.version(namespace)
+            if known is None:
                 return None
-            known = self._known[namespace] = CatalogVersion(self._watch.catalog_id, number)
+            self._known[namespace] = known
         return known
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:

@@ -6,7 +6,7 @@ import enum
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -23,10 +23,18 @@ class CatalogVersion:
 
     ``number`` grows by one with every transaction that changes the namespace; 0 is a namespace that never had a topic.
     Numbers of different catalogues (each file has a random id of its own) say nothing about each other.
+
+    After a copy of a catalogue was restored, its numbers come again with other topics. ``stamp`` is random and was made
+    with the version, so that it tells the one from the other; it is empty where it is not known.
     """
 
     catalog_id: str
     number: int
+    stamp: str = field(default="", compare=False)
+
+    def same_state(self, other: CatalogVersion) -> bool:
+        """Whether both are one state, and not two of the same number; a stamp that is not known may be any."""
+        return self == other and (not self.stamp or not other.stamp or self.stamp == other.stamp)
 
     def __str__(self) -> str:
         return f"{self.catalog_id}:{self.number}"

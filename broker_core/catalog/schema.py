@@ -59,6 +59,13 @@ _SCHEMA = (
         time INTEGER NOT NULL
     )""",
     "CREATE INDEX changes_by_version ON changes (namespace, version)",
+    # What tells each version that the log leads from (log_from and all above) from another one with its number.
+    """CREATE TABLE stamps (
+        namespace INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        stamp TEXT NOT NULL,
+        PRIMARY KEY (namespace, version)
+    ) WITHOUT ROWID""",
 )
 
 
@@ -144,7 +151,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
             f"The catalogue {path} has schema {version}, made by {age} release; this one reads schema {SCHEMA_VERSION}"
         )
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if missing := {"meta", "namespaces", "topics", "changes"} - tables:
+    if missing := {"meta", "namespaces", "topics", "changes", "stamps"} - tables:
         raise CatalogUnusable(f"The catalogue {path} is damaged: it lacks the table {min(missing)}")
     if connection.execute("SELECT count(*) FROM meta").fetchone() != (1,):
         raise CatalogUnusable(f"The catalogue {path} is damaged: it has no id")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.catalog.change_log import read_catalog_id
+from broker_core.catalog.change_log import read_version
 from broker_core.catalog.loading import load_names
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.records import CatalogVersion, Change, Changes
@@ -207,13 +207,11 @@ def load_snapshot(
     property_keys: Sequence[str] = (),
 ) -> Snapshot:
     """Read a namespace; ``connection`` is within a transaction, so that version and topics are of one state."""
-    catalog_id = read_catalog_id(connection)
-    row = connection.execute(
-        "SELECT id, version FROM namespaces WHERE name = ?", (str(namespace),)
-    ).fetchone()
+    version = read_version(connection, namespace)
+    row = connection.execute("SELECT id FROM namespaces WHERE name = ?", (str(namespace),)).fetchone()
     if row is None:
-        return Snapshot.of_nothing(catalog_id, namespace, mode, property_keys)
-    number, version = row
+        return Snapshot.of_nothing(version.catalog_id, namespace, mode, property_keys)
+    (number,) = row
     loaded = {
         domain: load_names(connection, number, code, property_keys)
         for code, domain in enumerate(DOMAINS)
@@ -238,7 +236,7 @@ def load_snapshot(
             columns[key] = _encoded(values, rows, len(listing))
     # Building needs more than twice what stays: give it back to the system, not to the next build.
     pa.default_memory_pool().release_unused()
-    return Snapshot(CatalogVersion(catalog_id, int(version)), listing, columns)
+    return Snapshot(version, listing, columns)
 
 
 def _rows_of(listing: Listing, names: pa.LargeStringArray) -> _Array | None:

@@ -15,7 +15,6 @@ from typing import Self
 from broker_core.catalog.change_log import (
     LogBounds,
     NamespaceChange,
-    read_catalog_id,
     read_changes,
     read_version,
     when,
@@ -163,7 +162,7 @@ class SqliteCatalog:
     def version(self, namespace: NamespaceName) -> CatalogVersion:
         """The state of a namespace now; number 0 where it never had a topic."""
         with self.reading() as connection:
-            return CatalogVersion(read_catalog_id(connection), read_version(connection, namespace))
+            return read_version(connection, namespace)
 
     def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
         """What happened after ``since``, or a gap where the log does not reach back to it."""
@@ -177,7 +176,7 @@ class SqliteCatalog:
         They come one by one from a single state of the file, as long as the ``with`` lasts.
         """
         with self.reading() as connection:
-            version = CatalogVersion(read_catalog_id(connection), read_version(connection, namespace))
+            version = read_version(connection, namespace)
             rows = connection.execute(_TOPICS, (str(namespace),))
             yield (
                 version,

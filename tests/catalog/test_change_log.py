@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,39 @@ def test_whoever_replays_the_log_has_the_topics(
 
 def test_times_are_utc() -> None:
     assert when(1_767_225_600_123).isoformat() == "2026-01-01T00:00:00.123000+00:00"
+
+
+@pytest.mark.parametrize("bounds", [LogBounds(), LogBounds(rows=0), LogBounds(versions=2)])
+def test_a_version_that_comes_again_after_a_restore_is_another_one(tmp_path: Path, bounds: LogBounds) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path, log=bounds) as catalog:
+        catalog.create(topic("kept"))
+        before = catalog.version(NAMESPACE)
+        with sqlite3.connect(path) as source, sqlite3.connect(tmp_path / "copy") as copy:
+            source.backup(copy)
+        source.close()
+        catalog.create(topic("lost"))
+        lost = catalog.version(NAMESPACE)
+    path.unlink()
+    (tmp_path / "copy").rename(path)
+    copy.close()
+    with SqliteCatalog(path, log=bounds) as catalog:
+        assert catalog.version(NAMESPACE).same_state(before)
+        for name in ("other", "more"):
+            catalog.create(topic(name))
+            now = catalog.version(NAMESPACE)
+            gap = catalog.changes(NAMESPACE, lost)
+            assert isinstance(gap, Gap), name
+            assert not now.same_state(lost)
+            assert isinstance(catalog.changes(NAMESPACE, now), Changes)
+        assert catalog.version(NAMESPACE).number == lost.number + 1
+        assert bounds != LogBounds() or isinstance(catalog.changes(NAMESPACE, before), Changes)
+
+
+def test_only_versions_that_the_log_leads_from_keep_their_stamps(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "c.sqlite", log=LogBounds(versions=3)) as catalog:
+        for number in range(20):
+            catalog.create(topic(f"x{number}"))
+        with catalog.reading() as connection:
+            kept = [number for (number,) in connection.execute("SELECT version FROM stamps")]
+    assert kept == [17, 18, 19, 20]

@@ -456,3 +456,23 @@ async def test_closing_twice_is_once(catalog: SqliteCatalog, budget: PermitBudge
     lister.close()
     assert lister.list_now(QUESTION) is None
     await settled(budget, lambda acquired: acquired == 0)
+
+
+async def test_a_copy_restored_into_the_open_file_is_read_where_the_number_is_the_same(
+    catalog: SqliteCatalog, lister: CatalogLister, tmp_path: Path
+) -> None:
+    catalog.create(TopicName("persistent", NAMESPACE, "kept"))
+    copy = sqlite3.connect(tmp_path / "copy.sqlite")
+    with catalog.reading() as connection:
+        connection.backup(copy)
+    catalog.create(TopicName("persistent", NAMESPACE, "lost"))
+    assert len((await lister.list_topics(QUESTION)).topics) == 2
+    with SqliteCatalog(tmp_path / "copy.sqlite") as other:
+        other.create(TopicName("persistent", NAMESPACE, "new"))
+    into = sqlite3.connect(catalog.path)
+    copy.backup(into)
+    into.close()
+    copy.close()
+    listed = await lister.list_topics(QUESTION)
+    assert isinstance(listed.topics, Listing)
+    assert sorted(name.rpartition("/")[2] for name in listed.topics.names.to_pylist()) == ["kept", "new"]

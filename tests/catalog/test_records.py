@@ -26,6 +26,15 @@ def test_a_version_is_text_and_back() -> None:
     assert CatalogVersion.parse(str(version)) == version
 
 
+def test_a_stamp_tells_states_of_one_number_apart_where_both_are_known() -> None:
+    one, other, unknown = (CatalogVersion("c", 1, stamp) for stamp in ("x", "y", ""))
+    assert one == other
+    assert not one.same_state(other)
+    assert one.same_state(unknown)
+    assert unknown.same_state(one)
+    assert not one.same_state(CatalogVersion("c", 2, "x"))
+
+
 @pytest.mark.parametrize("text", ["", "17", ":17", "a:", "a:-1", "a:١", "a:1.0"])
 def test_other_text_is_no_version(text: str) -> None:
     with pytest.raises(CatalogError):
