@@ -65,6 +65,21 @@ async def test_tombstones_are_as_many_as_the_log(connection: Any) -> None:
     assert await _kept(connection) == (61, None, None), "a gap: nobody can catch up from before"
 
 
+async def test_what_a_statement_logs_has_room_within_the_bound(connection: Any) -> None:
+    await connection.execute("SELECT broker_core.set_retention(rows => 100)")
+    await _turns(connection, 40)
+    for count in (60, 30, 100):
+        await connection.execute(
+            f"INSERT INTO broker_core.topics (namespace, local_name) SELECT 'a/b', '{count}-' || n "
+            f"FROM generate_series(1, {count}) n"
+        )
+        logged, version = await connection.fetchrow(
+            "SELECT count(*), max(version) FROM broker_core.changes WHERE namespace = 'a/b'"
+        )
+        assert count <= logged <= 100
+        assert version == await connection.fetchval("SELECT version FROM broker_core.namespaces")
+
+
 async def test_commands_let_go_of_it_too(connection: Any) -> None:
     await connection.execute("SELECT broker_core.set_retention(age => '1 hour')")
     await _turns(connection, 2)

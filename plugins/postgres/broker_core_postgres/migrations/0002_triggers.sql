@@ -134,10 +134,12 @@ BEGIN
             WHERE v.namespace = ANY (names) AND t.namespace = v.namespace AND t.deleted_version < v.version;
     ELSE
         -- By age too, for those who feed by SQL alone: when the oldest change has been too old for an eighth of it.
-        PERFORM broker_core.trim_changes(v.namespace, v.version, kept.versions, kept.rows, kept.age)
-        FROM broker_core.namespace_versions v
-        WHERE v.namespace = ANY (names)
-            AND (v.log_rows > kept.rows OR v.version - v.log_floor > kept.versions + kept.versions / 8
+        -- There is room then for what this statement logs afterwards.
+        PERFORM broker_core.trim_changes(
+            v.namespace, v.version, kept.versions, kept.rows - given.rows, kept.age)
+        FROM unnest(names, logged) given (name, rows)
+        JOIN broker_core.namespace_versions v ON v.namespace = given.name
+        WHERE (v.log_rows > kept.rows OR v.version - v.log_floor > kept.versions + kept.versions / 8
                 OR (SELECT c.changed FROM broker_core.changes c
                     WHERE c.namespace = v.namespace AND c.version > v.log_floor  -- not past those that just went
                     ORDER BY c.version, c.seq LIMIT 1) < transaction_timestamp() - kept.age * 1.125);
