@@ -71,6 +71,7 @@ async def test_a_feeder_writes_topics_alone(database: Database, as_role: Any) ->
         await feeder.fetchval("SELECT created_version FROM broker_core.topics WHERE local_name = 'liar'") == 4
     )
     await feeder.execute("SELECT broker_core.declare_namespace('c/d')")
+    await feeder.execute("SELECT broker_core.sort_pending()")
     await feeder.execute("SELECT broker_core.tidy_topics()")
     await feeder.execute("SELECT broker_core.prune_changes()")
     await feeder.execute("SELECT broker_core.forget_namespace('c/d')")

@@ -8,7 +8,7 @@ table says. Nobody waits for it but other writers of the same namespace, and onl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any, BinaryIO, Final, Literal
@@ -22,6 +22,7 @@ from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import compare, merge, version_of
 from broker_core_postgres.staging import Staging, copy_lines
 from broker_core_postgres.storable import longest_name, storable_text
+from broker_core_postgres.upkeep import sorting_in
 
 __all__ = ["MOST_NAMES", "LoadReport", "Progress", "load_topics"]
 
@@ -62,8 +63,11 @@ async def load_topics(
     allow_empty: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
+    helper: Callable[[], Awaitable[Any]] | None = None,
 ) -> LoadReport:
     """Make a namespace hold exactly the topics of a file; with ``add``, hold them too.
+
+    ``helper`` makes a second connection, on which large files are sorted into the indexes while they are written.
 
     A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
     version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong, and
@@ -77,6 +81,8 @@ async def load_topics(
         await connection.execute("SET LOCAL statement_timeout = 0")
         await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         await connection.execute("SET LOCAL work_mem = '128MB'")
+        if helper is not None:  # which sorts in what this one only appends
+            await connection.execute("SET LOCAL gin_pending_list_limit = '1GB'")
         await staging.create()
         await staging.copy(given.blocks())
         if not given.names and not add and not allow_empty:
@@ -93,7 +99,8 @@ async def load_topics(
         if dry_run:
             report = await _dry(connection, namespace, given, names, add=add)
         else:
-            merged = await merge(connection, str(namespace), remove=not add)
+            async with sorting_in(helper, names):
+                merged = await merge(connection, str(namespace), remove=not add)
             report = LoadReport(
                 given.lines, names, merged.added, merged.changed, merged.removed, merged.version
             )

@@ -14,7 +14,13 @@ from broker_core.catalog.errors import ImportRefused
 from broker_core.cli.examples import examples
 from broker_core.cli.progress import import_progress
 from broker_core.cli.question import NamespaceArgument, parse_namespace
-from broker_core_postgres.commands.writing import DryRunOption, DsnOption, filled_connection, run_to_end
+from broker_core_postgres.commands.writing import (
+    DryRunOption,
+    DsnOption,
+    connected,
+    filled_connection,
+    run_to_end,
+)
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.load import LoadReport, load_topics
 from broker_core_postgres.upkeep import refresh_statistics
@@ -69,6 +75,7 @@ def run(
                     allow_empty=allow_empty,
                     dry_run=dry_run,
                     progress=progress,
+                    helper=lambda: connected(dsn),
                 )
                 if not dry_run:
                     await refresh_statistics(connection, report.added + report.changed + report.removed)

@@ -42,6 +42,13 @@ _FOR_WRITERS: Final = {
 }
 
 
+async def connected(dsn: str | None) -> Any:
+    """A connection as :func:`filled_connection` has it, of which nothing is checked."""
+    settings = plugin_settings("postgres")
+    target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
+    return await connect(target, application_name="broker-core fill")
+
+
 @asynccontextmanager
 async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
     """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
@@ -49,9 +56,7 @@ async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
     ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
     session. The schema is checked first; what PostgreSQL refuses is raised as :exc:`FillingFailed`.
     """
-    settings = plugin_settings("postgres")
-    target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
-    connection = await connect(target, application_name="broker-core fill")
+    connection = await connected(dsn)
     try:
         await check_schema(connection)
         yield connection

@@ -108,13 +108,20 @@ BEGIN ATOMIC
     UPDATE broker_core.catalog SET id = gen_random_uuid() RETURNING id;
 END;
 
--- After a bulk load: statistics for the planner, and indexes without a list of what is still to be sorted in. Feeders do
--- not own the table, so that they cannot do this themselves.
+-- Indexes without a list of what is still to be sorted in. Feeders do not own the table, so that they cannot do this, nor
+-- ANALYZE, themselves.
+CREATE FUNCTION broker_core.sort_pending() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT gin_clean_pending_list(i.indexrelid)
+        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
+        WHERE i.indrelid = 'broker_core.topics'::regclass AND a.amname = 'gin' AND i.indisvalid;
+END;
+
+-- After a bulk load: that, and statistics for the planner.
 CREATE FUNCTION broker_core.tidy_topics() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM gin_clean_pending_list(i.indexrelid)
-        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam
-        WHERE i.indrelid = 'broker_core.topics'::regclass AND a.amname = 'gin' AND i.indisvalid;
+    PERFORM broker_core.sort_pending();
     ANALYZE broker_core.topics;
 END $$;

@@ -18,6 +18,7 @@ REVOKE ALL ON FUNCTION
     broker_core.prune_changes(interval),
     broker_core.set_retention(interval, bigint, bigint),
     broker_core.renew_catalog_id(),
+    broker_core.sort_pending(),
     broker_core.tidy_topics()
     FROM PUBLIC;
 
@@ -38,7 +39,7 @@ BEGIN
         GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON broker_core.topics TO broker_core_feeder;
         GRANT EXECUTE ON FUNCTION
             broker_core.begin_change(text), broker_core.declare_namespace(text), broker_core.forget_namespace(text),
-            broker_core.prune_changes(interval), broker_core.tidy_topics()
+            broker_core.prune_changes(interval), broker_core.sort_pending(), broker_core.tidy_topics()
             TO broker_core_feeder;
     END IF;
 END $$;
