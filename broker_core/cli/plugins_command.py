@@ -98,6 +98,8 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
             plugin["error"] = str(error)
             if order is not None:
                 plugin["state"] = "error"
+            elif error.missing:  # nothing is wrong: nobody has set it up
+                plugin["error"] = f"to be enabled it needs {' and '.join(error.missing)}"
         plugins.append(plugin)
     if settings.enabled and all(plugin["state"] != "error" for plugin in plugins):
         _add_warnings_of_the_chain(plugins, settings)

@@ -10,9 +10,15 @@ __all__ = ["ChainStep", "PluginFailed", "PluginLoadError"]
 
 
 class PluginLoadError(BrokerCoreError):
-    """A plugin cannot be used, so the broker does not start. One line that names the plugin and its distribution."""
+    """A plugin cannot be used, so the broker does not start. One line that names the plugin and its distribution.
 
-    def __init__(self, plugin: str, distribution: str | None, problem: str) -> None:
+    ``missing`` are the settings (``plugins.NAME.KEY``) that must be set, where nothing else is wrong.
+    """
+
+    def __init__(
+        self, plugin: str, distribution: str | None, problem: str, *, missing: tuple[str, ...] = ()
+    ) -> None:
+        self.missing = missing
         self.plugin = plugin
         self.distribution = distribution
         origin = f" (distribution {distribution})" if distribution else ""

@@ -22,7 +22,14 @@ _NAMESPACES: Final = re.compile(r"[-=:.\w*?/]+", re.ASCII)
 
 
 class UnusableTable(ValueError):
-    """A plugin's table has an unknown key or a wrong value; the message names the key."""
+    """A plugin's table has an unknown key or a wrong value; the message names the key.
+
+    ``missing`` are the keys that must be set, where nothing else is wrong.
+    """
+
+    def __init__(self, message: str, *, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 def _patterns(value: object) -> object:
@@ -113,7 +120,11 @@ def _checked(model: type[M], values: Mapping[str, Any], *, secret: bool = False)
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        raise UnusableTable("; ".join(_findings(error, secret=secret))) from None
+        found = error.errors(include_url=False)
+        missing = tuple(".".join(map(str, each["loc"])) for each in found if each["type"] == "missing")
+        raise UnusableTable(
+            "; ".join(_findings(error, secret=secret)), missing=missing if len(missing) == len(found) else ()
+        ) from None
 
 
 def _findings(error: ValidationError, *, secret: bool) -> Iterable[str]:

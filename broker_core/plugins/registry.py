@@ -213,7 +213,10 @@ class PluginRegistry:
         try:
             options = read_table(table, settings_model(name, origin, implementations))
         except UnusableTable as error:
-            raise PluginLoadError(name, origin, f"cannot use its settings: plugins.{name}.{error}") from None
+            missing = tuple(f"plugins.{name}.{key}" for key in error.missing)
+            raise PluginLoadError(
+                name, origin, f"cannot use its settings: plugins.{name}.{error}", missing=missing
+            ) from None
         return LoadedPlugin(
             name=name,
             distribution=installed.distribution if installed else None,

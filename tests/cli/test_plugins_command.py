@@ -84,6 +84,21 @@ def test_what_a_plugin_says_of_what_it_works_on_is_an_error(
     assert _plugins(cli, config)["ill"]["error"] is None  # nobody works with it
 
 
+def test_a_disabled_plugin_says_what_it_needs(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    model = "\nfrom pydantic import BaseModel\nclass Own(BaseModel):\n    url: str\n    limit: int\n"
+    settings = "\n@hookimpl\ndef broker_core_settings():\n    return Own\n"
+    install_plugin("needy", model + LISTER.format(options="") + settings)
+    config.write_text("")
+    needy = _plugins(cli, config)["needy"]
+    assert needy["state"] == "disabled"
+    assert needy["error"] == "to be enabled it needs plugins.needy.url and plugins.needy.limit"
+    config.write_text('[plugins.needy]\nurl = "x"\nlimit = "many"\n')
+    assert "cannot use its settings: plugins.needy.limit" in _plugins(cli, config)["needy"]["error"]
+    config.write_text('[plugins]\nenabled = ["needy"]\n')
+    needy = _plugins(cli, config, code=1)["needy"]
+    assert "cannot use its settings: plugins.needy.url: field required" in needy["error"]
+
+
 def test_an_order_that_contradicts_a_hook_is_a_warning(
     cli: Cli, config: Path, install_plugin: InstallPlugin
 ) -> None:
