@@ -177,3 +177,24 @@ def test_a_pointer_that_is_none_is_refused_by_its_name_and_can_be_replaced(data:
     assert use(store, good.generation).number == 3
     assert (now := current(store)) is not None
     assert now.generation == good.generation
+
+
+def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_knows_the_file() -> None:
+    store = memory()
+    manifest = made(store, 3)
+    segment = manifest.segments[0]
+    data = bytearray(store.get(segment.name, segment.size) or b"")
+    data[30] ^= 1
+    store.replace(segment.name, bytes(data))
+    with begin_build(store) as build:
+        with pytest.raises(InvalidGeneration, match=r"checksum.*not published") as caught:
+            build.publish(manifest)
+        assert caught.value.file == segment.name
+        # What the build has written or read itself is not read once more.
+        assert build.publish(manifest, verified={segment.name}).number == 1
+        # To write the generation again mends it.
+        assert made(store, 3) == manifest
+        assert build.publish(manifest).number == 2
+    store.replace(manifest.questions.name, b"x" * manifest.questions.size)
+    with pytest.raises(InvalidGeneration, match=r"checksum.*not published"):
+        use(store, manifest.id)

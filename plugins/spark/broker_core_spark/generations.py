@@ -15,12 +15,13 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
 
+from broker_core_spark.contents import faults_of, named
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import Manifest, manifest_name
@@ -182,17 +183,19 @@ class Build:
             if error is None:  # else it would hide why the build failed
                 raise
 
-    def publish(self, manifest: Manifest) -> Published:
-        """Make a generation the one that is served, once all of its files are seen to be there.
+    def publish(self, manifest: Manifest, *, verified: Collection[str] = ()) -> Published:
+        """Make a generation the one that is served, once all of its files are seen to be whole.
 
-        Raises :exc:`InvalidGeneration` for a file that is missing or has another size, and :exc:`StoreFailed` where the
-        build took longer than its time of grace, so that its files may be gone any moment.
+        ``verified`` are names of files that this build wrote or has read back already: they must be there with their
+        sizes. All others are read. Raises :exc:`InvalidGeneration` for a file that is missing, has another size or
+        another checksum, and :exc:`StoreFailed` where the build took longer than its time of grace, so that its files
+        may be gone any moment.
         """
         if time.monotonic() >= self._ends:
             raise StoreFailed(
                 f"{self.store.uri}: the build took longer than its time of grace: not published"
             )
-        _check_files(self.store, manifest)
+        _check_files(self.store, manifest, verified)
         if not any(mark.file.path == self._mark for mark in marks(self.store)):
             raise StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published")
         for _ in range(_ATTEMPTS):
@@ -231,16 +234,18 @@ def alive(found: list[Mark], kind: str, own: str, grace: timedelta) -> list[Mark
     ]
 
 
-def _check_files(store: Store, manifest: Manifest) -> None:
-    """Raise unless every file of a generation is in the store with its size."""
+def _check_files(store: Store, manifest: Manifest, verified: Collection[str]) -> None:
+    """Raise unless every file of a generation is in the store with its size and, if not ``verified``, its checksum."""
     sizes = {
         found.path: found.size
         for folder in ("segments", "questions", "manifests")
         for found in store.list(folder)
     }
-    expected = [(file.name, file.size) for file in manifest.files]
-    for name, size in (*expected, (manifest_name(manifest.id), len(manifest.data))):
+    expected = [*named(manifest.files), (manifest_name(manifest.id), len(manifest.data), manifest.id)]
+    for name, size, _ in expected:
         if name not in sizes:
             raise InvalidGeneration(name, "it is not in the store: not published")
         if sizes[name] != size:
             raise InvalidGeneration(name, f"it has {sizes[name]} bytes, not {size}: not published")
+    for name, fault in faults_of(store, [file for file in expected if file[0] not in verified]):
+        raise InvalidGeneration(name, f"{fault}: not published")

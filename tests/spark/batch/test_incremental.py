@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
@@ -124,6 +127,43 @@ def test_names_that_begin_segments_come_and_go(spark: SparkSession, tmp_path: Pa
             TopicName.parse(f"persistent://public/large/{second.manifest.segments[0].first_local}")
         )
     equal_to_full(spark, catalogue, patterns, tmp_path, 2)
+
+
+@pytest.mark.parametrize("incremental", [True, False], ids=["incremental", "full"])
+def test_a_build_mends_what_is_damaged(spark: SparkSession, tmp_path: Path, incremental: bool) -> None:
+    catalogue, store = tmp_path / "catalogue.sqlite", tmp_path / "store"
+    fill(catalogue, {"t/n": [f"orders-{number}" for number in range(400)]})
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "t/n", "pattern": ".*7"}])
+
+    def built(incremental: bool) -> BuildResult:
+        return build(
+            spark,
+            catalogue=str(catalogue),
+            patterns=str(patterns),
+            store=str(store),
+            segment_bytes=1024,
+            incremental=incremental,
+            partitions=1,
+        )
+
+    manifest = built(False).manifest
+    assert len(manifest.segments) > 3
+    whole = generation_files(store, manifest)
+    changed, cut, pipe = (entry.name for entry in manifest.segments[:3])
+    (store / changed).write_bytes(whole[changed][:-30] + b"?" + whole[changed][-29:])
+    (store / cut).write_bytes(whole[cut][:-5])
+    (store / pipe).unlink()
+    os.mkfifo(store / pipe)
+    mended = built(incremental)
+    assert mended.generation == manifest.id
+    assert mended.segments_written == 3
+    assert mended.segments_kept == (len(manifest.segments) - 3 if incremental else 0)
+    assert generation_files(store, manifest) == whole
+    # The manifest and the questions: then nothing is known of what was, and all is made anew.
+    for name in (manifest.questions.name, f"manifests/{manifest.id}.json"):
+        (store / name).write_bytes(b"\xff" + whole[name][1:])
+        assert built(incremental).generation == manifest.id
+        assert generation_files(store, manifest) == whole
 
 
 def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:

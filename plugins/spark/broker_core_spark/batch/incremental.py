@@ -8,8 +8,9 @@ before.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +20,8 @@ from broker_core_spark.batch.order import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.source import Snapshot
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.cuts import SEGMENT_BYTES, order_key
-from broker_core_spark.format.manifest import MANIFEST_LIMIT, Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.generation import read_manifest
+from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.question import Question, required_selectors
 from broker_core_spark.store import Store
 
@@ -46,15 +48,15 @@ class Reuse:
 
 
 def read_previous(store: Store, generation: str) -> Previous:
-    """A generation of the store by its id; raises :exc:`InvalidGeneration` where it cannot be read."""
-    name = manifest_name(generation)
-    data = store.get(name, MANIFEST_LIMIT)
-    if data is None:
-        raise InvalidGeneration(name, "it is not in the store")
-    manifest = Manifest.parse(data, name)
-    lines = store.get(manifest.questions.name, _MOST_QUESTIONS)
+    """A generation of the store by its id; raises :exc:`InvalidGeneration` where it is damaged, and
+    :exc:`NoSuchGeneration` where there is none."""
+    manifest = read_manifest(store, generation)
+    name, size = manifest.questions.name, manifest.questions.size
+    lines = store.get(name, _MOST_QUESTIONS)
     if lines is None:
-        raise InvalidGeneration(manifest.questions.name, "it is not in the store")
+        raise InvalidGeneration(name, "it is not in the store")
+    if len(lines) != size or hashlib.sha256(lines).hexdigest() != manifest.questions.sha256:
+        raise InvalidGeneration(name, "its checksum is not the one that its name has: it was changed")
     try:
         questions = tuple(Question.parse(line) for line in lines.splitlines())
     except ValueError as error:
@@ -69,8 +71,12 @@ def reusable(
     *,
     property_keys: Sequence[str],
     target: int = SEGMENT_BYTES,
+    damaged: Collection[str] = (),
 ) -> Reuse | None:
-    """What can be kept of ``previous`` for these questions of this snapshot; ``None``: nothing."""
+    """What can be kept of ``previous`` for these questions of this snapshot; ``None``: nothing.
+
+    ``damaged`` are the names of segments whose files are not what they must be: they are made anew.
+    """
     manifest, versions = previous.manifest, snapshot.versions
     if (
         versions is None
@@ -83,7 +89,7 @@ def reusable(
         return None
     keys, whole = _changed(previous, snapshot, questions)
     firsts = [b"", *(_first_key(segment) for segment in manifest.segments[1:])]
-    touched: set[int] = set()
+    touched = {at for at, segment in enumerate(manifest.segments) if segment.name in damaged}
     for key in keys:
         at = bisect_right(firsts, key) - 1
         touched.add(at)

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +31,8 @@ from broker_core_spark.batch.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.source import Snapshot, Staging, open_source
 from broker_core_spark.batch.tasks import numbered, run_tasks
 from broker_core_spark.batch.totals import QuestionTotal, read_tallies, total_of_questions
-from broker_core_spark.errors import StoreFailed
+from broker_core_spark.contents import faults_of, named
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.cuts import SEGMENT_BYTES
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question, required_selectors
@@ -180,7 +182,9 @@ def build(
                     segment_bytes=segment_bytes,
                 )
                 totals = total_of_questions(questions, segments)
-                published = building.publish(manifest)
+                published = building.publish(
+                    manifest, verified={segment.name for segment in manifest.segments}
+                )
     result = BuildResult(
         generation=manifest.id,
         number=published.number,
@@ -228,9 +232,20 @@ def _reuse(place: Store, snapshot: Snapshot, asked: AskedQuestions, staging: Sta
     published = current(place)
     if published is None or snapshot.versions is None:
         return None
-    previous = read_previous(place, published.generation)
+    try:
+        previous = read_previous(place, published.generation)
+    except (InvalidGeneration, NoSuchGeneration, DamagedFile):
+        return None  # what is damaged or gone is made anew, as all of it would be in a build that is not incremental
     questions = [question for question in asked.questions if question.namespace in snapshot.versions]
-    return reusable(previous, snapshot, questions, property_keys=staging.property_keys, target=staging.target)
+    find = partial(
+        reusable, previous, snapshot, questions, property_keys=staging.property_keys, target=staging.target
+    )
+    reuse = find()
+    if reuse is None:
+        return None
+    # What is published is read back whole: little beside a build, and else a damaged segment would be kept for ever.
+    damaged = {name for name, _ in faults_of(place, named(reuse.kept))}
+    return find(damaged=damaged) if damaged else reuse
 
 
 def _stage(snapshot: Snapshot, staging: Staging, reuse: Reuse | None) -> list[Run]:

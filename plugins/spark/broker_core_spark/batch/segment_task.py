@@ -29,6 +29,7 @@ from broker_core_spark.batch.order import groups, key_at, local_names, name_of
 from broker_core_spark.batch.plan import Stretch, TaskPlan, within
 from broker_core_spark.batch.runs import Rows, joined_rows, read_rows
 from broker_core_spark.batch.source import Staging
+from broker_core_spark.contents import put_content
 from broker_core_spark.format.layout import ENTRY
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.question import Question, Selector, required_selectors
@@ -169,7 +170,7 @@ def _make_group(
 def _stored(store: Store, writer: SegmentWriter, duplicates: int) -> SegmentResult:
     made = writer.finish()
     with made.file:
-        new = store.put_new(made.name, made.file)
+        new = put_content(store, (made.name, made.size, made.entry.sha256), made.file)
     return SegmentResult(made.entry, made.tallies, new, duplicates)
 
 

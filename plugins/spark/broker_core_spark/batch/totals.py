@@ -86,7 +86,7 @@ def _by_key(tallies: _Array) -> dict[bytes, _Array]:
 def read_tallies(store: Store, entry: SegmentEntry) -> SegmentResult:
     """What a segment that is kept says of its selectors, by a few short reads of its file.
 
-    The file was verified when it was published, and whoever serves it verifies it again. Raises
+    The build has read the file and found it whole, and whoever serves it verifies it again. Raises
     :exc:`~broker_core_spark.errors.InvalidGeneration` where it is not what the manifest says.
     """
     try:

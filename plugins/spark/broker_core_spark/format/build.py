@@ -12,6 +12,7 @@ import pyarrow as pa
 from broker_core.name_columns import with_ends
 from broker_core.partition_columns import partitioned_local_names
 from broker_core.patterns import MAX_LENGTH, compile_pattern
+from broker_core_spark.contents import put_content
 from broker_core_spark.format.cuts import SEGMENT_BYTES, begins_segment
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.question import DOMAIN_ORDER, Question, Selector, required_selectors
@@ -97,7 +98,7 @@ def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[str, str, pa.La
 def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
     segment = writer.finish()
     with segment.file as file:
-        store.put_new(segment.name, file)
+        put_content(store, (segment.name, segment.size, segment.entry.sha256), file)
     return segment.entry
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 
+from broker_core_spark.contents import put_content
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.cuts import SEGMENT_BYTES
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
@@ -34,8 +35,9 @@ def seal(
     """Write the questions file and then the manifest of segments that are in the store already.
 
     ``versions`` has every namespace of the catalogue, with ``None`` for each where it is ``static``; ``segments`` come
-    in any order. Nothing is published by it: see :mod:`broker_core_spark.generations`. Raises :exc:`ValueError` for
-    parts that do not fit together (a question of a namespace that the catalogue does not have, say).
+    in any order. A damaged file of one of the two names is replaced. Nothing is published by it: see
+    :mod:`broker_core_spark.generations`. Raises :exc:`ValueError` for parts that do not fit together (a question of a
+    namespace that the catalogue does not have, say).
     """
     questions = list(questions)
     for question in questions:
@@ -61,6 +63,6 @@ def seal(
         Manifest.parse(manifest.data, name)
     except InvalidGeneration as error:
         raise ValueError(f"this is no generation: {error.reason}") from None
-    store.put_new(entry.name, data)
-    store.put_new(name, manifest.data)
+    put_content(store, (entry.name, entry.size, entry.sha256), data)
+    put_content(store, (name, len(manifest.data), manifest.id), manifest.data)
     return manifest
