@@ -131,6 +131,31 @@ def test_where_a_manifest_cannot_be_read_nothing_is_removed(tmp_path: Path) -> N
     assert paths(store) == before
 
 
+def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    generations = [publish(store, number) for number in range(3)]
+    store.put_new("temporary/part-1", b"half of a file")
+    store.put_new("manifests/" + "0" * 64 + ".json", b"damaged")
+    store.put_new("pointers/000000000099.json", b"{")
+    done = collect(store, keep=1, grace=AT_ONCE)
+    assert [file.path for file in done.removed] == [
+        "pointers/000000000001.json",
+        "pointers/000000000002.json",
+        "temporary/part-1",
+    ]
+    assert sorted(done.kept) == sorted(one.id for one in generations)
+    assert len(done.unreadable) == 1
+    assert "pointers/000000000099.json" in done.unreadable[0]
+    for one in generations:
+        assert Generation.open(store, one.id).topics == 105
+    # Once as many newer ones are there as are kept, it goes as any old pointer does.
+    use(store, generations[0].id)
+    done = collect(store, keep=1, grace=AT_ONCE)
+    assert done.kept == (generations[0].id,)
+    assert {file.path for file in store.list("pointers")} == {"pointers/000000000100.json"}
+    assert collect(store, keep=1, grace=AT_ONCE).unreadable == ()
+
+
 def test_an_empty_store_stays_empty(tmp_path: Path) -> None:
     done = collect(open_store(str(tmp_path / "nothing")), grace=AT_ONCE)
     assert (done.removed, done.kept) == ((), ())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -23,10 +25,11 @@ from broker_core_spark.generations import (
     history,
     make_mark,
     marks,
+    pointers,
     previous,
     use,
 )
-from broker_core_spark.store import Store
+from broker_core_spark.store import Store, open_store
 from tests.support.generations import memory
 
 
@@ -164,6 +167,10 @@ def test_marks_die_of_age() -> None:
         b"[]",
         b'{"generation":1,"when":"x"}',
         b'{"generation":"../x","when":"2026-01-01T00:00:00+00:00"}',
+        b"{",
+        bytes(range(256)),
+        b"\xff\xfe{\x00",
+        b"x" * 5000,
     ],
 )
 def test_a_pointer_that_is_none_is_refused_by_its_name_and_can_be_replaced(data: bytes) -> None:
@@ -174,6 +181,10 @@ def test_a_pointer_that_is_none_is_refused_by_its_name_and_can_be_replaced(data:
     with pytest.raises(InvalidGeneration, match="no pointer") as caught:
         current(store)
     assert caught.value.file == "pointers/000000000002.json"
+    assert "codec" not in str(caught.value)
+    assert list(history(store)) == [good]
+    assert [type(pointer) for pointer in pointers(store)] == [InvalidGeneration, Published]
+    assert previous(store) == good.generation
     assert use(store, good.generation).number == 3
     assert (now := current(store)) is not None
     assert now.generation == good.generation
@@ -198,3 +209,25 @@ def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_know
     store.replace(manifest.questions.name, b"x" * manifest.questions.size)
     with pytest.raises(InvalidGeneration, match=r"checksum.*not published"):
         use(store, manifest.id)
+
+
+def test_a_number_of_any_width_is_followed_by_the_next() -> None:
+    store = memory()
+    publish(store, 1)
+    store.put_new("pointers/999999999999.json", b"foreign")
+    store.put_new("pointers/0999999999999.json", b"no way to write a number")
+    second = publish(store, 2)
+    assert second.path == "pointers/1000000000000.json"
+    assert current(store) == second
+    store.put_new(f"pointers/{'9' * 18}.json", b"foreign")
+    with pytest.raises(
+        StoreFailed, match=r"pointers/9{18}\.json is there, and no number is higher: not published"
+    ):
+        publish(store, 3)
+
+
+def test_a_number_that_something_else_has_is_passed_over(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    publish(store, 1)
+    os.mkfifo(tmp_path / "pointers" / "000000000002.json")
+    assert publish(store, 2).number == 3

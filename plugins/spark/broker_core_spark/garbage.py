@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from broker_core_spark.errors import NoSuchGeneration, StoreFailed
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import manifest_name
-from broker_core_spark.generations import GC_GRACE, GRACE, MARKS, alive, history, make_mark, marks
+from broker_core_spark.generations import (
+    GC_GRACE,
+    GENERATION,
+    GRACE,
+    MARKS,
+    alive,
+    make_mark,
+    marks,
+    pointers,
+)
 from broker_core_spark.store import Store, Stored
 
 __all__ = ["KEEP", "Collected", "collect"]
@@ -33,6 +42,8 @@ class Collected:
     removed: tuple[Stored, ...]
     kept: tuple[str, ...]
     dry_run: bool
+    #: What is wrong with pointers that cannot be read.
+    unreadable: tuple[str, ...] = ()
 
     @property
     def removed_bytes(self) -> int:
@@ -43,7 +54,9 @@ def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run
     """Keep the last ``keep`` generations that were published, and remove what is neither theirs nor young.
 
     A mark or a file older than ``grace`` is that of a build that died. Raises :exc:`StoreFailed` while a build is under
-    way, and whatever reading a manifest raises: where it is not known what is needed, nothing is removed.
+    way, and whatever reading a manifest raises: where it is not known what is needed, nothing is removed. A pointer
+    that cannot be read may name any generation: as long as it would count among the last ``keep``, all generations of
+    the store stay.
     """
     if keep < 1:
         raise ValueError("at least one generation is kept")
@@ -61,11 +74,11 @@ def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run
         now = next((mark.file.modified for mark in found if mark.file.path == own), None)
         if now is None:
             raise StoreFailed(f"{store.uri}: what was just written is not listed: nothing was removed")
-        needed, kept = _needed(store, keep)
+        needed, kept, unreadable = _needed(store, keep)
         removed = _unneeded(store, needed | {own}, now - grace)
         if not dry_run:
             removed = _delete(store, removed)
-        return Collected(tuple(removed), kept, dry_run)
+        return Collected(tuple(removed), kept, dry_run, unreadable)
     finally:
         store.delete(own)
 
@@ -82,11 +95,19 @@ def _delete(store: Store, files: list[Stored]) -> list[Stored]:
     return done
 
 
-def _needed(store: Store, keep: int) -> tuple[set[str], tuple[str, ...]]:
-    """(the files that are needed, the generations that are kept)."""
+def _needed(store: Store, keep: int) -> tuple[set[str], tuple[str, ...], tuple[str, ...]]:
+    """(the files that are needed, the generations that are kept, what is wrong with unreadable pointers)."""
     needed: set[str] = set()
     kept: list[str] = []
-    for pointer in history(store):
+    unreadable: list[str] = []
+    doubt = False
+    for pointer in pointers(store):
+        if isinstance(pointer, InvalidGeneration):
+            unreadable.append(str(pointer))
+            if len(kept) < keep:
+                doubt = True
+                needed.add(pointer.file)
+            continue
         if pointer.generation not in kept:
             if len(kept) == keep:
                 continue
@@ -98,7 +119,24 @@ def _needed(store: Store, keep: int) -> tuple[set[str], tuple[str, ...]]:
             needed.add(manifest_name(pointer.generation))
             needed.update(file.name for file in manifest.files)
         needed.add(pointer.path)
-    return needed, tuple(kept)
+    if doubt:
+        _keep_every(store, needed, kept)
+    return needed, tuple(kept), tuple(unreadable)
+
+
+def _keep_every(store: Store, needed: set[str], kept: list[str]) -> None:
+    """Add all generations that the store has. A manifest that is damaged stays, and names nothing."""
+    for stored in store.list("manifests"):
+        generation = stored.path.partition("/")[2].removesuffix(".json")
+        if generation in kept or not GENERATION.fullmatch(generation):
+            continue
+        needed.add(stored.path)
+        try:
+            manifest = read_manifest(store, generation)
+        except (InvalidGeneration, NoSuchGeneration, DamagedFile):
+            continue
+        kept.append(generation)
+        needed.update(file.name for file in manifest.files)
 
 
 def _unneeded(store: Store, needed: set[str], before: datetime) -> list[Stored]:

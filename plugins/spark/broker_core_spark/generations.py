@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from broker_core_spark.contents import faults_of, named
-from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.format.question import canonical_json
@@ -30,6 +30,7 @@ from broker_core_spark.store import Store, Stored
 
 __all__ = [
     "GC_GRACE",
+    "GENERATION",
     "GRACE",
     "MARKS",
     "Build",
@@ -42,6 +43,7 @@ __all__ = [
     "history",
     "make_mark",
     "marks",
+    "pointers",
     "previous",
     "use",
 ]
@@ -52,11 +54,13 @@ GRACE: Final = timedelta(hours=24)
 GC_GRACE: Final = timedelta(minutes=20)
 POINTERS: Final = "pointers"
 MARKS: Final = "marks"
-_POINTER: Final = re.compile(r"pointers/(\d{12})\.json")
+_POINTER: Final = re.compile(r"pointers/([0-9]{12,18})\.json")
 _POINTER_LIMIT: Final = 4096
+_MOST: Final = 10**18 - 1  # as many digits as are read
 _ATTEMPTS: Final = 1000
 _WAIT: Final = 0.2  # seconds between looks whether gc is done
-_GENERATION: Final = re.compile(r"[0-9a-f]{64}")
+#: The name of a generation.
+GENERATION: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,37 +81,63 @@ def _pointer_path(number: int) -> str:
 
 
 def _numbers(store: Store) -> list[int]:
-    """The numbers of all pointers, the highest first."""
+    """The numbers of all pointers, the highest first; a number is written in one way alone."""
     matches = (_POINTER.fullmatch(found.path) for found in store.list(POINTERS))
-    return sorted((int(match.group(1)) for match in matches if match), reverse=True)
+    numbers = (
+        int(match.group(1)) for match in matches if match and match.group(1) == f"{int(match.group(1)):012}"
+    )
+    return sorted(numbers, reverse=True)
 
 
 def _read(store: Store, number: int) -> Published | None:
     path = _pointer_path(number)
-    data = store.get(path, _POINTER_LIMIT)
+    try:
+        data = store.get(path, _POINTER_LIMIT)
+    except DamagedFile as error:
+        raise InvalidGeneration(path, f"it is no pointer to a generation: {error}") from None
     if data is None:
         return None
     try:
-        record = json.loads(data)
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InvalidGeneration(path, "it is no pointer to a generation: it is no text in UTF-8") from None
+    try:
+        record = json.loads(text)
         generation, when = record["generation"], datetime.fromisoformat(record["when"])
-        if not _GENERATION.fullmatch(generation) or when.tzinfo is None:
+        if not GENERATION.fullmatch(generation) or when.tzinfo is None:
             raise ValueError("its generation or its time is none")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.100}") from None
     return Published(number, generation, when)
 
 
-def history(store: Store) -> Iterator[Published]:
-    """All pointers, the newest first."""
+def pointers(store: Store) -> Iterator[Published | InvalidGeneration]:
+    """All pointers, the newest first; in place of one that cannot be read, what is wrong with it."""
     for number in _numbers(store):
-        found = _read(store, number)
-        if found is not None:
-            yield found
+        try:
+            found = _read(store, number)
+        except InvalidGeneration as error:
+            yield error
+        else:
+            if found is not None:
+                yield found
+
+
+def history(store: Store) -> Iterator[Published]:
+    """All pointers that can be read, the newest first."""
+    return (found for found in pointers(store) if isinstance(found, Published))
 
 
 def current(store: Store) -> Published | None:
-    """The generation that is to be served, ``None`` where nothing is published yet."""
-    return next(history(store), None)
+    """The generation that is to be served, ``None`` where nothing is published yet.
+
+    Raises :exc:`InvalidGeneration` where the newest pointer cannot be read: what it said is not known, and something
+    else is not served for it.
+    """
+    found = next(pointers(store), None)
+    if isinstance(found, InvalidGeneration):
+        raise found
+    return found
 
 
 def find(store: Store, start: str) -> str:
@@ -118,7 +148,7 @@ def find(store: Store, start: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{4,64}", start):
         raise NoSuchGeneration(f"{start!r:.100} is no generation: at least 4 of its hex digits")
     ids = {found.path.partition("/")[2].partition(".")[0] for found in store.list("manifests")}
-    found = sorted(one for one in ids if one.startswith(start) and _GENERATION.fullmatch(one))
+    found = sorted(one for one in ids if one.startswith(start) and GENERATION.fullmatch(one))
     if len(found) != 1:
         what = f"{len(found)} generations begin" if found else "no generation begins"
         raise NoSuchGeneration(f"{store.uri}: {what} with {start}")
@@ -126,12 +156,16 @@ def find(store: Store, start: str) -> str:
 
 
 def previous(store: Store) -> str:
-    """The generation that was served before the current one. Raises :exc:`NoSuchGeneration` without one."""
-    served: str | None = None
-    for pointer in history(store):
-        if served is not None and pointer.generation != served:
+    """The generation that was served before the current one. Raises :exc:`NoSuchGeneration` without one.
+
+    Where the newest pointer cannot be read, that is what the newest that can be read names.
+    """
+    found = pointers(store)
+    newest = next(found, None)
+    served = newest.generation if isinstance(newest, Published) else None
+    for pointer in found:
+        if isinstance(pointer, Published) and pointer.generation != served:
             return pointer.generation
-        served = pointer.generation
     raise NoSuchGeneration(f"{store.uri}: no other generation was served before")
 
 
@@ -198,8 +232,15 @@ class Build:
         _check_files(self.store, manifest, verified)
         if not any(mark.file.path == self._mark for mark in marks(self.store)):
             raise StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published")
+        number = 0
         for _ in range(_ATTEMPTS):
-            number = next(iter(_numbers(self.store)), 0) + 1
+            # What is no file (a pipe, a folder) is not listed, and takes a number all the same.
+            number = max(next(iter(_numbers(self.store)), 0), number) + 1
+            if number > _MOST:
+                raise StoreFailed(
+                    f"{self.store.uri}: {_pointer_path(_MOST)} is there, and no number is higher: not published. No "
+                    "build made it: remove it"
+                )
             pointer = Published(number, manifest.id, datetime.now(UTC))
             data = canonical_json({"generation": manifest.id, "when": pointer.when.isoformat()})
             if self.store.put_new(pointer.path, data):

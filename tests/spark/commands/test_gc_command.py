@@ -61,3 +61,10 @@ def test_a_build_under_way_is_said(folder: str) -> None:
     make_mark(open_store(folder), "build")
     ran = CliRunner().invoke(app, ["--store", folder])
     assert isinstance(ran.exception, StoreFailed)
+
+
+def test_a_pointer_that_cannot_be_read_is_told(folder: str) -> None:
+    (Path(folder) / "pointers" / "000000000099.json").write_bytes(b"{")
+    ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder])
+    assert ran.exit_code == 0, ran.output
+    assert "a pointer cannot be read: pointers/000000000099.json: it is no pointer" in ran.stderr

@@ -14,7 +14,10 @@ from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.commands.broker_http import BrokerUnreachable
 from broker_core_spark.commands.status_command import of_metrics
+from broker_core_spark.format.build import build_generation
+from broker_core_spark.generations import begin_build
 from broker_core_spark.plugin import SparkPlugin
+from broker_core_spark.store import open_store
 from tests.cli.conftest import Cli
 from tests.support.spark_model import CatalogueModel, publish
 
@@ -92,3 +95,20 @@ def test_a_manifest_that_was_changed_is_told(tmp_path: Path, cli: Cli) -> None:
 def test_metrics_that_say_nothing_are_an_error(text: str, problem: str) -> None:
     with pytest.raises(BrokerUnreachable, match=problem):
         of_metrics(text)
+
+
+def test_a_pointer_that_cannot_be_read_is_shown_with_the_last_that_can(tmp_path: Path, cli: Cli) -> None:
+    store = open_store(str(tmp_path))
+    with begin_build(store) as build:
+        made = build_generation(store, {"t/n": {"persistent": ["a"]}}, [], catalogue_id="c")
+        build.publish(made)
+    (tmp_path / "pointers" / "000000000099.json").write_bytes(bytes(range(128, 256)))
+    shown = status(cli, "--store", tmp_path, "--broker", "127.0.0.1:1")["published"]
+    assert (shown["generation"], shown["number"], shown["topics"]) == (made.id, 1, 1)
+    assert "broker-core spark use" in shown["error"]
+    assert [text.partition(": ")[0] for text in shown["unreadable_pointers"]] == [
+        "pointers/000000000099.json"
+    ]
+    table = cli("spark", "status", "--store", tmp_path, "--broker", "127.0.0.1:1")
+    assert table.code == 0
+    assert "pointers/000000000099.json: it is no pointer to a generation" in table.out

@@ -41,6 +41,19 @@ def test_an_older_generation_is_served_again(tmp_path: Path) -> None:
     assert (served.number, served.generation) == (4, second.generation)
 
 
+@pytest.mark.parametrize("by", ["digits", "dash"])
+def test_it_is_the_way_out_where_the_newest_pointer_cannot_be_read(tmp_path: Path, by: str) -> None:
+    first = publish(tmp_path, "a")
+    (tmp_path / "pointers" / "000000000099.json").write_bytes(b"\x80\x00{")
+    wanted = first.generation[:10] if by == "digits" else "-"
+    ran = CliRunner().invoke(app, [wanted, "--store", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    assert "(the newest pointer could not be read: pointers/000000000099.json: " in ran.stdout
+    served = current(open_store(str(tmp_path)))
+    assert served is not None
+    assert (served.number, served.generation) == (100, first.generation)
+
+
 @pytest.mark.parametrize("generation", ["0000", "-"])
 def test_a_generation_that_is_none_is_an_error_and_makes_nothing(tmp_path: Path, generation: str) -> None:
     ran = CliRunner().invoke(app, [generation, "--store", str(tmp_path / "typo")])

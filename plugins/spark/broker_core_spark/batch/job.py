@@ -37,7 +37,7 @@ from broker_core_spark.format.cuts import SEGMENT_BYTES
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question, required_selectors
 from broker_core_spark.format.sealing import seal
-from broker_core_spark.generations import begin_build, current
+from broker_core_spark.generations import begin_build, history
 from broker_core_spark.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -229,7 +229,8 @@ def _staging_of(store: Store) -> Iterator[str]:
 
 
 def _reuse(place: Store, snapshot: Snapshot, asked: AskedQuestions, staging: Staging) -> Reuse | None:
-    published = current(place)
+    # Also where a newer pointer cannot be read: any generation does to begin with.
+    published = next(history(place), None)
     if published is None or snapshot.versions is None:
         return None
     try:

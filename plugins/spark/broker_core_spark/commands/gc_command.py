@@ -47,6 +47,8 @@ def gc(
     done = collect(chosen_store(store), keep=keep, grace=longest, dry_run=dry_run)
     for file in done.removed:
         typer.echo(f"{file.size:>14,}  {file.path}")
+    for fault in done.unreadable:
+        typer.echo(f"a pointer cannot be read: {fault}", err=True)
     what = "would be removed" if dry_run else "removed"
     kept = ", ".join(generation[:12] for generation in done.kept) or "none"
     typer.echo(f"{len(done.removed)} files of {done.removed_bytes:,} bytes {what}; generations kept: {kept}")

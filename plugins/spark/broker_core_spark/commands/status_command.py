@@ -53,11 +53,19 @@ def _published(store: str | None) -> dict[str, Any]:
     """What the store knows of the generation that brokers are to serve."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
     from broker_core_spark.format.generation import read_manifest
-    from broker_core_spark.generations import current
+    from broker_core_spark.generations import Published, pointers
 
     chosen = chosen_store(store)
     found: dict[str, Any] = {"store": chosen.uri, "generation": None}
-    published = current(chosen)
+    every = list(pointers(chosen))
+    unreadable = [str(pointer) for pointer in every if not isinstance(pointer, Published)]
+    if unreadable:
+        found["unreadable_pointers"] = unreadable
+        if not isinstance(every[0], Published):
+            found["error"] = (
+                "the newest pointer cannot be read: broker-core spark use GENERATION publishes anew"
+            )
+    published = next((pointer for pointer in every if isinstance(pointer, Published)), None)
     if published is None:
         return found
     age = (datetime.now(UTC) - published.when).total_seconds()
@@ -138,6 +146,8 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, object]]:
             shown = f"{value:.2%}"
         elif isinstance(value, dict):
             shown = ", ".join(f"{name} {count}" for name, count in value.items()) or "-"
+        elif isinstance(value, list):
+            shown = "; ".join(str(one) for one in value)
         elif isinstance(value, bool):
             shown = "yes" if value else "no"
         elif value is None:

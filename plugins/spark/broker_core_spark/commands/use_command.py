@@ -27,11 +27,14 @@ def use(
 
     Brokers see it when they look next (plugins.spark.refresh), and check it wholly before they serve it.
     """
-    from broker_core_spark.generations import current, previous, use
+    from broker_core_spark.generations import Published, pointers, previous, use
 
     chosen = chosen_store(store)
-    before = current(chosen)
+    before = next(pointers(chosen), None)
     wanted = previous(chosen) if generation == "-" else generation
     published = use(chosen, wanted)
-    was = "" if before is None else f" (it was {before.generation[:12]})"
+    if isinstance(before, Published):
+        was = f" (it was {before.generation[:12]})"
+    else:
+        was = "" if before is None else f" (the newest pointer could not be read: {before})"
     typer.echo(f"{published.generation[:12]} is served from now on{was}")
