@@ -38,6 +38,7 @@ Admit: TypeAlias = Callable[[int], Awaitable[None]]
 
 _NO_FRAME_LIMIT: Final = MAX_COMMAND_SIZE + 8
 _TOPICS_RESPONSE: Final = b"\x08\x21"  # the type, as every encoder puts it first
+_STALLED: Final = 1.0  # seconds without a byte in the middle of a frame
 _MAX_UNSENT: Final = 4 * 1024 * 1024  # bytes that a server may leave unread before it counts as dead
 
 
@@ -80,6 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self._keep_alive: asyncio.TimerHandle | None = None
         self._on_lost: Callable[[], None] | None = None
         self._heard = True  # anything since the last tick of the keep-alive, or nothing could be
+        self._heard_at = self._loop.time()
 
     # ---- opening and closing -------------------------------------------------------------------------------
 
@@ -168,7 +170,8 @@ class Connection(asyncio.BufferedProtocol):
 
         ``timeout`` in seconds. ``admit`` is awaited before an answer of more than 64 KiB is read. Raises
         :exc:`ServerRefused` for an ERROR, :exc:`ConnectionLost`, :exc:`OperationTimeout`, :exc:`UnexpectedAnswer`, or
-        whatever ``admit`` raises.
+        whatever ``admit`` raises. A request that is given up in the middle of a frame that does not come on closes the
+        connection: nothing else could be answered over it.
         """
         if self._lost is not None:
             raise ConnectionLost(str(self._lost))
@@ -182,6 +185,8 @@ class Connection(asyncio.BufferedProtocol):
             async with asyncio.timeout(timeout):
                 return await pending.answer
         except TimeoutError:
+            if peek_request_id(self._frames.beginning) == request_id:
+                self._break_off()
             raise OperationTimeout(f"{self._shown} did not answer within {timeout:g} s") from None
         finally:
             # An answer that comes later belongs to nobody: ids are not used again.
@@ -189,6 +194,20 @@ class Connection(asyncio.BufferedProtocol):
             if pending.admission is not None and not pending.admission.done():
                 pending.admission.cancel()
                 self.abort(ConnectionLost(f"a large answer of {self._shown} was given up"))
+            if pending.answer.cancelled() and self._is_stalled():
+                self._break_off()
+
+    def _is_stalled(self) -> bool:
+        """Whether a frame was begun, and nothing more of it comes."""
+        return (
+            self._frames.buffered > 0
+            and self._loop.time() - self._heard_at > _STALLED
+            and self._transport is not None
+            and self._transport.is_reading()
+        )
+
+    def _break_off(self) -> None:
+        self.abort(ConnectionLost(f"{self._shown} did not finish an answer"))
 
     def _send(self, frame: bytes) -> None:
         transport = self._transport
@@ -208,6 +227,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._heard = True
+        self._heard_at = self._loop.time()
         try:
             for command in self._frames.buffer_updated(nbytes):
                 self._on_command(command)
@@ -296,6 +316,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort(ConnectionLost(f"a large answer of {self._shown} was refused"))
             return
         self._heard = True
+        self._heard_at = self._loop.time()
         if self._transport is not None and self._lost is None:
             self._transport.resume_reading()
 

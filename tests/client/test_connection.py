@@ -19,6 +19,7 @@ from broker_core.client.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError, TooManyRequests
 from broker_core.wire import commands
 from broker_core.wire.pulsar_api_pb2 import AuthData, BaseCommand
+from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer, answer_nothing
@@ -336,6 +337,61 @@ async def test_who_gives_up_while_waiting_for_room_frees_it() -> None:
             await listing
         await cancelled.wait()
         assert not connection.is_open
+        await connection.close()
+
+
+async def send_half(peer: Peer, command: BaseCommand) -> None:
+    request_id = commands.request_id_of(command)
+    assert request_id is not None
+    frame = commands.get_topics_response(request_id, NAMES, topics_hash="00000000", filtered=False)
+    peer.send(frame[: len(frame) // 2])
+
+
+@pytest.mark.parametrize("how", ["time-out", "cancelled"])
+async def test_an_answer_that_stops_half_way_ends_the_connection_with_its_request(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ScriptedServer(send_half) as server:
+        connection = await open_to(server, keep_alive=AGES)
+        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=60))
+        behind = asyncio.create_task(partitions(connection, timeout=AGES))
+        await eventually(lambda: connection._frames.buffered)
+        time_passes(monkeypatch, 61)
+        if how == "cancelled":
+            listing.cancel()
+        with pytest.raises((OperationTimeout, asyncio.CancelledError)):
+            await listing
+        assert not connection.is_open
+        with pytest.raises(ConnectionLost, match="did not finish an answer"):
+            await behind
+        await connection.close()
+
+
+async def test_who_goes_while_an_answer_comes_leaves_the_connection_to_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker_core.client.connection._STALLED", AGES)  # however slow this machine is
+    rest = asyncio.Event()
+
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        if command.type == BaseCommand.PARTITIONED_METADATA:
+            await send_large(peer, command)
+            return
+        frame = commands.get_topics_response(0, NAMES, topics_hash="00000000", filtered=False)
+        peer.send(frame[:1000])
+        await rest.wait()
+        peer.send(frame[1000:])
+
+    async with ScriptedServer(script) as server:
+        connection = await open_to(server, keep_alive=AGES)
+        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=AGES))
+        await eventually(lambda: connection._frames.buffered)
+        listing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await listing
+        assert connection.is_open
+        rest.set()
+        assert await partitions(connection, timeout=AGES) == 1
         await connection.close()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from broker_core.client import LookupClient
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind
@@ -19,6 +20,7 @@ from broker_core.patterns import compile_pattern
 from broker_core.upstream import Upstream, UpstreamLister, UpstreamOptions
 from broker_core.wire import commands
 from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
@@ -186,6 +188,38 @@ async def test_the_deadline_of_the_request_ends_it() -> None:
     async with lister_to(script, listing_timeout=0.5) as (lister, _):
         with pytest.raises(ListingFailed, match=r"in time|within"):
             await lister.list_topics(ListingRequest(NAMESPACE))
+
+
+async def test_brokers_that_stop_half_way_are_asked_over_another_connection_the_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped = asyncio.Event()
+
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        if stopped.is_set():
+            await listing(NAMES[:2])(peer, command)
+        else:
+            peer.send(b"\x00\x10\x00\x00\x00\x0f\xff\xfc" + bytes(100))
+            stopped.set()
+
+    options: dict[str, Any] = {"listing_timeout": 60.0, "keep_alive": AGES, "connection_wait": AGES}
+    async with lister_to(script, **options) as (lister, server):
+        listed = asyncio.create_task(lister.list_topics(ListingRequest(NAMESPACE)))
+        await stopped.wait()
+        await eventually(lambda: any(_buffered(client) for client in lister._pool._open))
+        time_passes(monkeypatch, 61)
+        with pytest.raises(ListingFailed, match=r"in time|within"):
+            await listed
+        result = await lister.list_topics(ListingRequest(NAMESPACE))
+        assert isinstance(result.topics, pa.Array)
+        assert result.topics.to_pylist() == NAMES[:2]
+        assert len(questions(server)) == 2
+
+
+def _buffered(client: LookupClient) -> int:
+    """Bytes that came of an answer that is not whole."""
+    connection = client._connection
+    return 0 if connection is None else connection._frames.buffered
 
 
 async def test_a_large_answer_takes_permits_before_it_is_read() -> None:
