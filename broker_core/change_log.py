@@ -42,5 +42,6 @@ class ChangeLog(Protocol):
         """All changes after ``since``, oldest first; a :class:`~broker_core.catalog.Gap` where they are not known.
 
         A gap may have any reason: ``since`` is of another catalogue, is newer than what is there (a restored copy), has
-        another stamp than the version of this number has here (the same), or is older than the log reaches back. Whoever gets one reads the whole namespace anew.
+        another stamp than the version of this number has here (the same), or is older than the log
+        reaches back. Whoever gets one reads the whole namespace anew.
         """

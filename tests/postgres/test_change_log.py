@@ -123,3 +123,45 @@ async def test_a_database_that_is_not_there(database: Database) -> None:
             await PostgresChangeLog(connections).version(NAMESPACE)
     finally:
         await connections.close()
+
+
+async def test_a_version_that_comes_again_after_a_restore_is_another_one(
+    connections: Connections, connection: Any
+) -> None:
+    """As pg_restore leaves it: all tables as they were, and what comes next is new."""
+    log = PostgresChangeLog(connections)
+    await connection.execute(INSERT + "('a/b', 'kept', '{}')")
+    before = await log.version(NAMESPACE)
+    tables = ("namespace_versions", "topics", "changes", "stamps")
+    for table in tables:
+        await connection.execute(f"CREATE TABLE copy_of_{table} AS TABLE broker_core.{table}")
+    await connection.execute(INSERT + "('a/b', 'lost', '{}')")
+    lost = await log.version(NAMESPACE)
+    async with connection.transaction():
+        await connection.execute("SET LOCAL session_replication_role = replica")  # no triggers
+        await connection.execute("DELETE FROM broker_core.topics WHERE local_name = 'lost'")
+        for table in ("namespace_versions", "changes", "stamps"):
+            await connection.execute(f"DELETE FROM broker_core.{table}")
+            await connection.execute(
+                f"INSERT INTO broker_core.{table} OVERRIDING SYSTEM VALUE SELECT * FROM copy_of_{table}"
+            )
+    assert (await log.version(NAMESPACE)).same_state(before)
+    for name in ("other", "more"):
+        await connection.execute(INSERT + f"('a/b', '{name}', '{{}}')")
+        assert not (await log.version(NAMESPACE)).same_state(lost)
+        found = await log.changes(NAMESPACE, lost)
+        assert isinstance(found, Gap), name
+        assert "restored" in found.reason
+    assert isinstance(await log.changes(NAMESPACE, before), Changes)
+
+
+async def test_the_stamps_go_with_the_log(connections: Connections, connection: Any) -> None:
+    log = PostgresChangeLog(connections)
+    await connection.execute("SELECT broker_core.set_retention(rows => 2)")
+    await connection.execute(INSERT + "('a/b', 'x', '{}'), ('a/b', 'y', '{}'), ('a/b', 'z', '{}')")
+    loaded = await log.version(NAMESPACE)
+    assert loaded.stamp
+    await connection.execute(INSERT + "('a/b', 'one-more', '{}')")
+    assert isinstance(await log.changes(NAMESPACE, loaded), Changes)
+    await connection.execute(INSERT + "('a/b', 'p', '{}'), ('a/b', 'q', '{}'), ('a/b', 'r', '{}')")
+    assert await connection.fetchval("SELECT array_agg(version) FROM broker_core.stamps") == [3]

@@ -30,8 +30,10 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 _CATALOG: Final = "SELECT c.id::text FROM broker_core.catalog c"
 #: With namespaces that were forgotten: their versions go on.
-_STATE: Final = """SELECT c.id::text, coalesce(v.version, 0), coalesce(v.log_floor, 0)
+_STATE: Final = """SELECT c.id::text, coalesce(v.version, 0), coalesce(v.log_floor, 0),
+        coalesce(broker_core.stamp_of(v.namespace, v.version), '')
     FROM broker_core.catalog c LEFT JOIN broker_core.namespace_versions v ON v.namespace = $1"""
+_STAMP: Final = "SELECT broker_core.stamp_of($1, $2)"
 _SIZE: Final = """SELECT count(*), coalesce(sum(
         coalesce(octet_length(properties_before::text), 0) + coalesce(octet_length(properties_after::text), 0)), 0)
     FROM (
@@ -85,7 +87,7 @@ class PostgresChangeLog:
 
         async def read(connection: Any) -> CatalogVersion:
             row = await connection.fetchrow(_STATE, str(namespace))
-            return CatalogVersion(row[0], row[1])
+            return CatalogVersion(row[0], row[1], row[3])
 
         return await self._connections.read(read)
 
@@ -109,14 +111,24 @@ async def read_changes(
     most_bytes: int = MOST_BYTES,
 ) -> Changes | Gap:
     """The changes after ``since``; ``connection`` is in a transaction whose statements all see one state."""
-    catalog_id, version, floor = await connection.fetchrow(_STATE, str(namespace))
-    now = CatalogVersion(catalog_id, version)
+    catalog_id, version, floor, stamp = await connection.fetchrow(_STATE, str(namespace))
+    now = CatalogVersion(catalog_id, version, stamp)
     if since.catalog_id != catalog_id:
         return Gap(since, now, "the version is of another catalogue")
     if since.number > version:
         return Gap(since, now, "the database is older than the version: a backup was restored")
     if since.number < floor:
         return Gap(since, now, f"the log reaches back to version {floor} only")
+    if since.stamp and since.number:
+        known = (
+            stamp
+            if since.number == version
+            else await connection.fetchval(_STAMP, str(namespace), since.number)
+        )
+        if known != since.stamp:
+            return Gap(
+                since, now, f"version {since.number} came again with other topics: a backup was restored"
+            )
     span = (str(namespace), since.number, version)
     count, size = await connection.fetchrow(_SIZE, *span, most_changes + 1)
     if count > most_changes or size > most_bytes:

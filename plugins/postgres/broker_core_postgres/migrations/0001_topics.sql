@@ -36,6 +36,36 @@ CREATE TABLE broker_core.namespace_versions (
     )
 ) WITH (fillfactor = 40);
 
+-- What tells each version that the log leads from (log_floor and all above) from another one with its number, which a
+-- copy of the database that was restored may come to.
+CREATE TABLE broker_core.stamps (
+    namespace text COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
+    stamp uuid NOT NULL DEFAULT gen_random_uuid(),
+    PRIMARY KEY (namespace, version)
+);
+
+CREATE FUNCTION broker_core.stamp_version() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'INSERT' OR NEW.version <> OLD.version THEN
+        INSERT INTO broker_core.stamps AS s (namespace, version) VALUES (NEW.namespace, NEW.version)
+            ON CONFLICT (namespace, version) DO UPDATE SET stamp = excluded.stamp;
+    END IF;
+    IF TG_OP = 'UPDATE' AND NEW.log_floor <> OLD.log_floor THEN
+        DELETE FROM broker_core.stamps s WHERE s.namespace = NEW.namespace AND s.version < NEW.log_floor;
+    END IF;
+    RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION broker_core.stamp_version() FROM PUBLIC;
+CREATE TRIGGER stamp_version AFTER INSERT OR UPDATE OF version, log_floor ON broker_core.namespace_versions
+    FOR EACH ROW EXECUTE FUNCTION broker_core.stamp_version();
+
+-- With the owner's rights: whoever may use the schema may ask, as for the versions themselves.
+CREATE FUNCTION broker_core.stamp_of(of_namespace text, of_version bigint) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+RETURN (SELECT stamp::text FROM broker_core.stamps WHERE namespace = of_namespace AND version = of_version);
+
 CREATE VIEW broker_core.namespaces AS
 SELECT namespace, version, topics, loaded, log_floor, log_rows, changed
 FROM broker_core.namespace_versions WHERE loaded;
