@@ -72,7 +72,7 @@ def run(
         )
     if form == "json":
         print_json(report)
-    else:
+    elif pattern is None or report["pattern"] is not None:  # else there is nothing but the error
         _print_tables(report)
     if "error" in report:
         say(f"{report['code']}: {report['error']}")
@@ -112,14 +112,22 @@ async def _explained(
 
     from broker_core.broker import opened_pipeline
     from broker_core.client import default_client_version
+    from broker_core.errors import ListingFailed
     from broker_core.listing_request import Asker, ListingRequest
     from broker_core.pipeline import explain
 
     async with opened_pipeline(settings) as pipeline:
+        try:
+            compiled = None if pattern is None else pipeline.compile(pattern)
+        except ListingFailed as failure:  # nobody was asked
+            question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
+            nobody: dict[str, Any] = {"chain": [], "masks": [], "lister": None, "plan": None, "plugin": None}
+            error = {"error": failure.message, "code": failure.code.name, "detail": failure.message}
+            return question | {"properties": properties, "pattern": None, "topics": None} | nobody | error
         request = ListingRequest(
             namespace,
             mode,
-            pattern=pipeline.compile(pattern) if pattern is not None else None,
+            pattern=compiled,
             topics_hash=topics_hash,
             properties=properties,
             asker=Asker(client_version=default_client_version(), transport="explain"),

@@ -129,6 +129,10 @@ def test_what_cannot_be_explained_is_one_line(cli: Cli, config: Path, tmp_path: 
     assert "plugin 'first' is enabled" in cli("explain", "public/default", "--config", config).only_error
     config.write_text("")
     assert "'('" in cli("explain", "public/default", "--config", config, "--pattern", "(").only_error
+    asked = ["explain", "public/default", "--config", config, "--pattern", "(", "--format", "json"]
+    report = json.loads(cli(*asked).out)
+    assert (report["topics_pattern"], report["pattern"], report["code"]) == ("(", None, "MetadataError")
+    assert "'('" in report["error"]
     broken = tmp_path / "broken.sqlite"
     broken.write_bytes(b"no database" * 100)
     assert str(broken) in cli("explain", "public/default", "--catalog", broken).only_error
