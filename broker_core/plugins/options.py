@@ -132,7 +132,7 @@ def _findings(error: ValidationError, *, secret: bool) -> Iterable[str]:
         reason = finding.get("ctx", {}).get("error")
         problem = (
             str(reason) if isinstance(reason, Exception) else finding["msg"][:1].lower() + finding["msg"][1:]
-        )
+        ).replace("a valid tuple", "a list")  # TOML has lists only, whatever holds them here
         # A plugin's own value may be a password, so it is not shown.
         shown = "" if secret or finding["type"] in {"missing", "value_error"} else f"{finding['input']!r}: "
         where = ".".join(str(part) for part in finding["loc"])

@@ -89,7 +89,9 @@ def what_is_wrong(error: ErrorDetails) -> str:
     elif error["type"] == "missing":
         said = "it must be set"
     else:
-        said = f"{error['input']!r}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+        # TOML has lists only, whatever holds them here.
+        message = error["msg"].replace("a valid tuple", "a list")
+        said = f"{error['input']!r}: {message[:1].lower()}{message[1:]}"
     return without_credentials(said)
 
 

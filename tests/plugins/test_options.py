@@ -71,6 +71,7 @@ def test_a_plugin_may_propose_in_words() -> None:
         ({"max_stale": 0}, None, "max_stale: 0: input should be greater than 0"),
         ({"verify_filtered": True}, None, "verify_filtered: True: input should be"),
         ({"namespaces": []}, None, "namespaces: names no namespace, so that the plugin would never be asked"),
+        ({"namespaces": 3}, None, "namespaces: 3: input should be a list"),
         ({"namespaces": ["acme"]}, None, "namespaces: 'acme' matches no namespace: write 'acme/*'"),
         ({"namespaces": ["acme/[a-z]"]}, None, "namespaces: 'acme/[a-z]' is no namespace"),
         ({"namespaces": [3]}, None, "namespaces: 3 is no namespace"),

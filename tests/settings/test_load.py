@@ -159,6 +159,7 @@ def test_the_default_catalogue_is_beside_the_file(
         ),
         ("pulsar = 3", "pulsar: 3 is not a table of settings"),
         ("[pulsar]\nlisten = 3", "pulsar.listen: 3 is not HOST:PORT"),
+        ("[plugins]\nenabled = 3", "plugins.enabled: 3: input should be a list"),
         ("[plugins]\nfoo = 3", "unknown key 'plugins.foo'"),
         ("[upstream]", "upstream.service_url: it must be set"),
         ("[limits]\nheap_permits = 'x'\npermit_queue = 0", "(and 1 more)"),
