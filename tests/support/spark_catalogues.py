@@ -69,12 +69,13 @@ def expected_generation(
     names: dict[str, dict[str, list[str]]] = {}
     properties: dict[str, Mapping[str, str]] = {}
     versions: dict[str, int | None] = {}
+    stamps: dict[str, str] = {}
     with SqliteCatalog(catalogue, create=False) as catalog:
         with catalog.reading() as connection:
             known = [name for (name,) in connection.execute("SELECT name FROM namespaces")]
         for namespace in known:
             with catalog.topics(NamespaceName.parse(namespace)) as (version, records):
-                versions[namespace] = version.number
+                versions[namespace], stamps[namespace] = version.number, version.stamp
                 domains = names.setdefault(namespace, {})
                 for record in records:
                     full = [name.split("/", 4)[4] for name in record.names]
@@ -91,6 +92,7 @@ def expected_generation(
         properties=properties,
         property_keys=property_keys,
         segment_bytes=segment_bytes,
+        stamps=stamps,
     )
 
 

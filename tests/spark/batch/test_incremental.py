@@ -189,3 +189,29 @@ def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
         other = reusable(previous, snapshot, questions, property_keys=("zone",), target=SEGMENT_BYTES)
         assert other is None
         assert reusable(previous, snapshot, questions, property_keys=KEYS, target=2 * SEGMENT_BYTES) is None
+
+
+def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
+    """After a restore the catalogue comes to the same numbers with other topics."""
+    catalogue, patterns = catalogue_of(tmp_path)
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(catalogue.read_bytes())
+    fill(catalogue, {"tiny/ns-3": ["lost"], "tiny/ns-5": ["lost"]})
+    expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
+    )
+    store = open_store(str(tmp_path / "store"))
+    (manifest,) = (tmp_path / "store" / "manifests").iterdir()
+    previous = read_previous(store, manifest.stem)
+    copy.replace(catalogue)
+    fill(catalogue, {"tiny/ns-3": ["new"], "tiny/ns-5": ["new"]})
+    fill(catalogue, {"tiny/ns-5": ["newer"]})
+    with EmbeddedSource(catalogue).snapshot() as snapshot:
+        for namespace in ("tiny/ns-3", "tiny/ns-5"):
+            assert snapshot.changed(namespace, previous.manifest.version(namespace)) is None
+        asked = load_questions(str(patterns), property_keys=KEYS).questions
+        questions = [question for question in asked if question.namespace in (snapshot.versions or {})]
+        reuse = reusable(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+    assert reuse is not None
+    assert {"tiny/ns-3", "tiny/ns-5"} <= set(reuse.namespaces)
+    assert reuse.kept

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import CatalogVersion, SqliteCatalog
 from broker_core.names import TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.order import name_of
@@ -55,7 +55,7 @@ def test_changes_of_every_kind_are_told(tmp_path: Path) -> None:
         catalog.set_properties(TopicName.parse("persistent://a/b/t"), {"k": "v"})
         catalog.create(TopicName.parse("non-persistent://a/b/n"))
     with EmbeddedSource(path).snapshot() as snapshot:
-        changed = snapshot.changed("a/b", 1)
+        changed = snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 1))
         assert changed is not None
         assert set(changed) == {
             ("persistent", "u"),
@@ -63,8 +63,10 @@ def test_changes_of_every_kind_are_told(tmp_path: Path) -> None:
             ("persistent", "t-partition-1"),
             ("non-persistent", "n"),
         }
-        assert list(snapshot.changed("a/b", 4) or ()) == []
-        assert snapshot.changed("a/b", 99) is None  # of another history
+        assert list(snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 4)) or ()) == []
+        assert (
+            snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 99)) is None
+        )  # of another history
 
 
 def test_a_file_that_is_no_catalogue(tmp_path: Path) -> None:

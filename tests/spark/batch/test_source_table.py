@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from broker_core.catalog import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.order import name_of
 from broker_core_spark.batch.runs import joined_rows, read_rows
@@ -121,7 +122,7 @@ def test_a_table_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     place = Staging(str(tmp_path / "store"), "temporary/test", (), 1 << 20)
     with TableSource("table:topics", spark).snapshot() as snapshot:
         found = found_in(place, snapshot.read(place, None))
-        assert snapshot.changed("a/b", 1) is None
+        assert snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 1)) is None
     assert found == {("a/b", "persistent", "x", None), ("a/b", "non-persistent", "y", None)}
 
 

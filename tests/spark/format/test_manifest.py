@@ -24,7 +24,7 @@ def manifest() -> Manifest:
     )
     questions = FileEntry(f"questions/{DIGEST}.jsonl", 10)
     versions = {"t/n": 7, "t/m": 0, "t/empty": 1}
-    return Manifest("id", False, ("k", "l"), 8, versions, 5, questions, segments)
+    return Manifest("id", False, ("k", "l"), 8, versions, 5, questions, segments, {"t/n": "s", "t/m": "r"})
 
 
 def test_a_manifest_is_read_as_it_was_written() -> None:
@@ -49,6 +49,7 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
         5,
         made.questions,
         made.segments,
+        dict(reversed(list(made.stamps.items()))),
     )
     assert turned.data == made.data
 
@@ -58,6 +59,13 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
     [
         (lambda record: record.update(format="other"), "no manifest"),
         (lambda record: record.update(version=2), "format version 2: only 1"),
+        (
+            lambda record: record["stamps"].update({"t/other": "s"}),
+            "a stamp of t/other, which has no version",
+        ),
+        (lambda record: record["stamps"].update({"t/n": ""}), "a stamp of t/n"),
+        (lambda record: record["stamps"].update({"t/n": 1}), "is no string"),
+        (lambda record: record.pop("stamps"), "stamps"),
         (lambda record: record.update(version="1" * 100), "format version"),
         (lambda record: record.update(more=1), "canonical"),
         (lambda record: record.pop("segments"), "a part"),
@@ -103,3 +111,9 @@ def test_what_is_no_json_is_refused(data: bytes) -> None:
 def test_spaces_are_refused() -> None:
     with pytest.raises(InvalidGeneration, match="canonical"):
         Manifest.parse(manifest().data + b"\n", "manifests/x.json")
+
+
+def test_the_version_of_a_namespace_has_its_stamp() -> None:
+    version = manifest().version("t/n")
+    assert (version.catalog_id, version.number, version.stamp) == ("id", 7, "s")
+    assert manifest().version("t/empty").stamp == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -26,6 +27,21 @@ def topic(local: str) -> TopicName:
 def follower_from(catalog: SqliteCatalog, names: list[str], **options: object) -> Follower:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [str(topic(name)) for name in names])
     return Follower(NAMESPACE, base, catalog.version(NAMESPACE), **options)  # type: ignore[arg-type]
+
+
+def copied(catalog: SqliteCatalog, to: Path) -> Callable[[], None]:
+    """A copy of the catalogue as it is now; what is returned writes it back into the open file."""
+    copy = sqlite3.connect(to, check_same_thread=False)
+    with catalog.reading() as connection:
+        connection.backup(copy)
+
+    def restore() -> None:
+        into = sqlite3.connect(catalog.path)
+        copy.backup(into)
+        into.close()
+        copy.close()
+
+    return restore
 
 
 @pytest.fixture
@@ -239,3 +255,26 @@ async def test_a_log_that_hangs_or_fails_is_not_waited_for() -> None:
     log.answer = None
     assert (await follower.current(log))[1].number == 2
     assert follower.current_at <= asyncio.get_running_loop().time()
+
+
+async def test_a_version_that_a_restored_copy_comes_to_again_is_another_one(
+    catalog: SqliteCatalog, log: CatalogLogReader, tmp_path: Path
+) -> None:
+    await asyncio.to_thread(catalog.create, topic("kept"))
+    restore = await asyncio.to_thread(copied, catalog, tmp_path / "copy.sqlite")
+    before = follower_from(catalog, ["kept"])
+    await asyncio.to_thread(catalog.create, topic("lost"))
+    followers = [follower_from(catalog, ["kept", "lost"]) for _ in range(2)]
+    assert len((await before.current(log))[0]) == 1
+    await asyncio.to_thread(restore)
+    for number, follower in enumerate(followers):
+        # The first time the number is that of the generation, the second time it is beyond.
+        await asyncio.to_thread(catalog.create, topic(f"new-{number}"))
+        with pytest.raises(PassedOn, match="restored"):
+            await follower.current(log)
+        assert follower.ended == "gap"
+        touched, version = await before.current(log)
+        assert version.same_state(catalog.version(NAMESPACE))
+        names = {str(topic(f"new-{made}")) for made in range(number + 1)}
+        assert set(touched.names.names.to_pylist()) == names
+    assert before.restarts == 1

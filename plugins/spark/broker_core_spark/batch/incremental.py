@@ -16,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from broker_core.catalog import CatalogVersion
 from broker_core_spark.batch.order import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.source import Snapshot
 from broker_core_spark.errors import InvalidGeneration
@@ -120,10 +121,14 @@ def _changed(
     for namespace in sorted({*before, *now}):
         old, new = before.get(namespace), now.get(namespace)
         if asked_before.get(namespace) == asked.get(namespace):
-            if old is not None and old == new:
-                continue
             if old is not None and new is not None:
-                names = snapshot.changed(namespace, old)
+                since = previous.manifest.version(namespace)
+                # A restored copy may have come to the same number with other topics.
+                if since.same_state(
+                    CatalogVersion(since.catalog_id, new, snapshot.stamps.get(namespace, ""))
+                ):
+                    continue
+                names = snapshot.changed(namespace, since)
                 if names is not None:
                     keys += _keys(namespace, names)
                     continue

@@ -163,7 +163,7 @@ def build(
                 reuse = _reuse(place, snapshot, asked, staging) if incremental else None
                 runs = _stage(snapshot, staging, reuse)
                 versions = _versions(snapshot, runs, namespace if source.static else None)
-                catalogue_id = snapshot.catalogue_id
+                catalogue_id, stamps = snapshot.catalogue_id, snapshot.stamps
             questions = [question for question in asked.questions if question.namespace in versions]
             left_out = [question for question in asked.questions if question.namespace not in versions]
             with clock.of("segments"):
@@ -180,6 +180,7 @@ def build(
                     questions=questions,
                     property_keys=keys,
                     segment_bytes=segment_bytes,
+                    stamps=stamps,
                 )
                 totals = total_of_questions(questions, segments)
                 published = building.publish(

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from broker_core.catalog import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run, RunWriter, Window
 from broker_core_spark.store import Store, open_store
@@ -54,17 +55,18 @@ class Snapshot(Protocol):
     """One state of a catalogue.
 
     ``versions`` has every namespace of it, with its version; ``None`` where the catalogue has none (a static one, whose
-    namespaces are known when it is read).
+    namespaces are known when it is read). ``stamps`` are those of the versions, where the catalogue has them.
     """
 
     catalogue_id: str
     versions: Mapping[str, int] | None
+    stamps: Mapping[str, str]
 
     def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
         """Stage the names of these namespaces (``None``: of all)."""
 
-    def changed(self, namespace: str, since: int) -> Iterable[tuple[str, str]] | None:
-        """(domain, local name) of every name that may have come, gone or changed after version ``since``.
+    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+        """(domain, local name) of every name that may have come, gone or changed after ``since``.
 
         ``None`` where the change log does not say.
         """

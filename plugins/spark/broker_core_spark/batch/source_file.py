@@ -75,19 +75,29 @@ class EmbeddedSource:
                 sqlite_errors(self._path),
             ):
                 (catalogue_id,) = connection.execute("SELECT catalog_id FROM meta").fetchone()
-                rows = connection.execute("SELECT name, version FROM namespaces").fetchall()
-                yield _Embedded(connection, str(catalogue_id), {name: int(version) for name, version in rows})
+                rows = connection.execute(
+                    "SELECT n.name, n.version, s.stamp FROM namespaces n"
+                    " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version"
+                ).fetchall()
+                versions = {name: int(version) for name, version, _ in rows}
+                stamps = {name: stamp for name, _, stamp in rows if stamp}
+                yield _Embedded(connection, str(catalogue_id), versions, stamps)
         except CatalogError as error:
             raise InvalidCatalogue(str(error)) from error
 
 
 class _Embedded:
     def __init__(
-        self, connection: sqlite3.Connection, catalogue_id: str, versions: Mapping[str, int] | None
+        self,
+        connection: sqlite3.Connection,
+        catalogue_id: str,
+        versions: Mapping[str, int] | None,
+        stamps: Mapping[str, str],
     ) -> None:
         self._connection = connection
         self.catalogue_id = catalogue_id
         self.versions = versions
+        self.stamps = stamps
 
     def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
         wanted = None if namespaces is None else set(namespaces)
@@ -123,10 +133,8 @@ class _Embedded:
                 runs += rest
         return runs
 
-    def changed(self, namespace: str, since: int) -> Iterable[tuple[str, str]] | None:
-        found = read_changes(
-            self._connection, NamespaceName.parse(namespace), CatalogVersion(self.catalogue_id, since)
-        )
+    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+        found = read_changes(self._connection, NamespaceName.parse(namespace), since)
         if isinstance(found, Gap):
             return None
         return {
@@ -163,7 +171,7 @@ class NamesSource:
                     with self._path.open("rb") as lines:
                         import_topics(catalog, self._namespace, lines)
                     with catalog.reading() as connection:
-                        yield _Embedded(connection, STATIC_ID, None)
+                        yield _Embedded(connection, STATIC_ID, None, {})
             except ImportRefused as error:
                 raise InvalidCatalogue(f"{self._path}: {error}") from error
             except OSError as error:

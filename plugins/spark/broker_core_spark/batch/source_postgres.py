@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import pyarrow as pa
 import pyarrow.csv
 
+from broker_core.catalog import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.runs import Run
 from broker_core_spark.batch.source import Snapshot, Staging
@@ -120,12 +121,15 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
         raise InvalidCatalogue(
             "the database has no catalogue id: is the schema of the Postgres plugin complete?"
         )
-    rows = await connection.fetch("SELECT namespace, version FROM broker_core.namespaces")
+    rows = await connection.fetch(
+        "SELECT namespace, version, broker_core.stamp_of(namespace, version) AS stamp FROM broker_core.namespaces"
+    )
     pages = await connection.fetchval(
         "SELECT pg_relation_size('broker_core.topics') / current_setting('block_size')::bigint"
     )
     versions = {row["namespace"]: int(row["version"]) for row in rows}
-    return _Database(connection, loop, dsn, spark, snapshot, catalogue_id, versions, int(pages))
+    stamps = {row["namespace"]: row["stamp"] for row in rows if row["stamp"]}
+    return _Database(connection, loop, dsn, spark, snapshot, catalogue_id, versions, stamps, int(pages))
 
 
 @dataclass
@@ -137,6 +141,7 @@ class _Database:
     exported: str
     catalogue_id: str
     versions: Mapping[str, int] | None
+    stamps: Mapping[str, str]
     pages: int
 
     def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
@@ -147,19 +152,21 @@ class _Database:
         work = _ReadPages(self.dsn, self.exported, staging, wanted, _PAGES)
         return [Run.parse(result) for result in run_tasks(numbered(self.spark, tasks), work)]
 
-    def changed(self, namespace: str, since: int) -> Iterable[tuple[str, str]] | None:
+    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         return self.loop.run(self._changed(namespace, since))
 
-    async def _changed(self, namespace: str, since: int) -> Iterable[tuple[str, str]] | None:
-        floor = await self.connection.fetchval(
-            "SELECT log_floor FROM broker_core.namespaces WHERE namespace = $1", namespace
+    async def _changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+        floor, stamp = await self.connection.fetchrow(
+            "SELECT (SELECT log_floor FROM broker_core.namespaces WHERE namespace = $1), broker_core.stamp_of($1, $2)",
+            namespace,
+            since.number,
         )
-        if floor is None or since < floor:
+        if floor is None or since.number < floor or (since.stamp and stamp != since.stamp):
             return None
         rows = await self.connection.fetch(
             "SELECT DISTINCT domain, local_name FROM broker_core.changes WHERE namespace = $1 AND version > $2",
             namespace,
-            since,
+            since.number,
         )
         return [(row["domain"], row["local_name"]) for row in rows]
 

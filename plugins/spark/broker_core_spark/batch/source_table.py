@@ -18,13 +18,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.catalog import CatalogError
+from broker_core.catalog import CatalogError, CatalogVersion
 from broker_core.catalog.properties import check_properties
 from broker_core.errors import InvalidName
 from broker_core.name_columns import column_data, with_ends
@@ -83,6 +84,7 @@ class TableSource:
 class _Table:
     catalogue_id = STATIC_ID
     versions: Mapping[str, int] | None = None
+    stamps: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, source: str, frame: DataFrame, columns: list[str], namespace: str | None) -> None:
         self._source = source
@@ -94,7 +96,7 @@ class _Table:
         work = _Ingest(staging, self._namespace)
         return [Run.parse(result) for result in run_tasks(self._selected(staging.property_keys), work)]
 
-    def changed(self, _namespace: str, _since: int) -> Iterable[tuple[str, str]] | None:
+    def changed(self, _namespace: str, _since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         return None
 
     def _selected(self, property_keys: Sequence[str]) -> DataFrame:

@@ -38,6 +38,7 @@ def build_generation(
     properties: Properties | None = None,
     property_keys: Iterable[str] = (),
     segment_bytes: int = SEGMENT_BYTES,
+    stamps: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Write all files of a generation; publish it by :mod:`broker_core_spark.generations`.
 
@@ -56,6 +57,7 @@ def build_generation(
         property_keys=property_keys,
         static=versions is None,
         segment_bytes=segment_bytes,
+        stamps=stamps,
     )
 
 

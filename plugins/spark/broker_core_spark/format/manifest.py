@@ -10,11 +10,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
+from broker_core.catalog import CatalogVersion
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName
 from broker_core_spark.errors import InvalidGeneration
@@ -71,7 +72,8 @@ class Manifest:
 
     ``namespaces`` are all that the catalogue has, empty ones too, each with the number of its version (``None`` in a
     catalogue without versions, which is ``static``). ``property_keys`` are the keys that select topics, sorted; the
-    questions are reduced to them. ``segment_bytes`` is what the names were cut by (:mod:`.cuts`).
+    questions are reduced to them. ``segment_bytes`` is what the names were cut by (:mod:`.cuts`). ``stamps`` are those
+    of the versions (:class:`~broker_core.catalog.CatalogVersion`), where the catalogue has them.
     """
 
     catalogue_id: str
@@ -82,6 +84,7 @@ class Manifest:
     question_count: int
     questions: FileEntry
     segments: tuple[SegmentEntry, ...]
+    stamps: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def data(self) -> bytes:
@@ -93,6 +96,7 @@ class Manifest:
             "property_keys": list(self.property_keys),
             "segment_bytes": self.segment_bytes,
             "namespaces": dict(self.namespaces),
+            "stamps": dict(self.stamps),
             "questions": {
                 "name": self.questions.name,
                 "size": self.questions.size,
@@ -133,6 +137,11 @@ class Manifest:
                 counts[namespace, domain] = counts.get((namespace, domain), 0) + names
         return counts
 
+    def version(self, namespace: str) -> CatalogVersion:
+        """The state of a namespace that the answers are for, in a catalogue with versions."""
+        number = self.namespaces[namespace] or 0
+        return CatalogVersion(self.catalogue_id, number, self.stamps.get(namespace, ""))
+
     @classmethod
     def parse(cls, data: bytes, file: str) -> Manifest:
         """The manifest with these bytes; ``file`` is what errors call it.
@@ -169,6 +178,9 @@ class Manifest:
         for version in self.namespaces.values():
             if (version is None) is not self.static:
                 raise ValueError("a version of every namespace, or of none where the catalogue is static")
+        for namespace, stamp in self.stamps.items():
+            if not stamp or self.namespaces.get(namespace) is None:
+                raise ValueError(f"a stamp of {namespace}, which has no version")
         for file in self.files:
             if not _FILE.fullmatch(file.name) or not 0 <= file.size <= _MOST:
                 raise ValueError(f"{file.name!r} is no file of a generation")
@@ -194,6 +206,7 @@ def _manifest(record: dict[str, Any]) -> Manifest:
         _number(questions["count"]),
         FileEntry(_text(questions["name"]), _number(questions["size"])),
         tuple(_segment(segment) for segment in record["segments"]),
+        {_text(name): _text(stamp) for name, stamp in record["stamps"].items()},
     )
 
 

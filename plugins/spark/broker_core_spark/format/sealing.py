@@ -31,6 +31,7 @@ def seal(
     property_keys: Iterable[str] = (),
     static: bool = False,
     segment_bytes: int = SEGMENT_BYTES,
+    stamps: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Write the questions file and then the manifest of segments that are in the store already.
 
@@ -57,6 +58,7 @@ def seal(
         count,
         entry,
         tuple(sorted(segments, key=lambda segment: segment.order)),
+        dict(stamps or {}),
     )
     name = manifest_name(manifest.id)
     try:

@@ -53,6 +53,8 @@ class Follower:
         #: The state that :attr:`touched` leads to.
         self.version = version
         self.touched = Touched.nothing(namespace, self._keys)
+        #: How often :attr:`touched` began anew: numbers of versions before and after that are not comparable.
+        self.restarts = 0
         #: When that was last seen to be the current state, on the clock of the event loop.
         self.current_at = float("-inf")
 
@@ -72,7 +74,7 @@ class Follower:
             if now is None:
                 async with asyncio.timeout(self._timeout):
                     now = await log.version(self._namespace)
-            if now != self.version:
+            if not now.same_state(self.version):
                 await self._move(log, now, known)
         except TimeoutError:
             raise PassedOn("unreachable", f"{log.name} did not answer within {self._timeout:g} s") from None
@@ -87,18 +89,27 @@ class Follower:
             raise PassedOn("other_catalogue", f"{log.name} is catalogue {now.catalog_id} by now")
         if now.number < self._began.number:
             raise self._end("gap", f"the catalogue is at version {now.number}, older than the generation")
+        if now == self._began and not now.same_state(self._began):
+            raise self._end("gap", f"version {now.number} came again with other topics: a copy was restored")
         if now.number < known.number and self.version.number >= known.number:
             # An older copy was put in place: what was read after the generation's state may never have been.
-            self._reading = None
-            self.version, self.touched = self._began, Touched.nothing(self._namespace, self._keys)
+            self._restart()
         # A read that is under way may have begun before `now`; the second one did not.
         for _ in range(2):
-            if self.version.number >= now.number:
+            if self._has(now):
                 return
             task = self._reading or self._begin(log)
             await asyncio.shield(task)  # who goes away must not end it for the others
-        if self.version.number < now.number:
+        if not self._has(now):
             raise PassedOn("unreachable", f"{log.name} does not have the changes up to {now} yet")
+
+    def _has(self, now: CatalogVersion) -> bool:
+        return self.version.number > now.number or self.version.same_state(now)
+
+    def _restart(self) -> None:
+        self._reading = None
+        self.version, self.touched = self._began, Touched.nothing(self._namespace, self._keys)
+        self.restarts += 1
 
     def _begin(self, log: ChangeLog) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(self._read(log))
@@ -117,6 +128,14 @@ class Follower:
         since, before = self.version, self.touched
         async with asyncio.timeout(self._timeout):
             changes = await log.changes(self._namespace, since)
+        if isinstance(changes, Gap) and since is not self._began:
+            # What was read may have been lost by a restore, and the generation's state not.
+            if self.version is since:
+                self._restart()
+                self._reading = asyncio.current_task()
+            since, before = self._began, Touched.nothing(self._namespace, self._keys)
+            async with asyncio.timeout(self._timeout):
+                changes = await log.changes(self._namespace, since)
         if isinstance(changes, Gap):
             if changes.version.catalog_id != since.catalog_id:
                 raise PassedOn("other_catalogue", changes.reason)

@@ -123,16 +123,20 @@ class Served:
             # Two roads must not give two answers: this broker selects by other properties than the batch did.
             if selecting is not None and pairs.keys() != selecting & properties.keys():
                 raise PassedOn("property_keys", "the broker selects by other properties than the generation")
-            touched, version = await self._follower(request.namespace).current(log)
+            follower = self._follower(request.namespace)
+            touched, version = await follower.current(log)
             stale = False
         except PassedOn as passed:
-            follower = self._followers.get(namespace)
-            if passed.reason not in _MAY_BE_STALE or follower is None or not self._may_be_stale(follower):
+            known = self._followers.get(namespace)
+            if passed.reason not in _MAY_BE_STALE or known is None or not self._may_be_stale(known):
                 raise
+            follower = known
             touched, version, stale = follower.touched, follower.version, True
         if not len(touched):
             return ServedAnswer(answer.selection, answer.topics_hash, str(version), stale)
-        asked = _Asked(question.key, request.mode, pattern, pairs, touched, version)
+        # Numbers of versions tell kept answers apart only until the overlay begins anew.
+        key = self._serial + follower.restarts.to_bytes(8) + question.key
+        asked = _Asked(key, request.mode, pattern, pairs, touched, version)
         selection = await self._now(asked, answer.selection)
         return ServedAnswer(selection, selection.topics_hash, str(version), stale)
 
@@ -155,13 +159,12 @@ class Served:
         name = str(namespace)
         follower = self._followers.get(name)
         if follower is None:
-            manifest, number = self.generation.manifest, self._namespaces[name]
             base = self.generation.listing(name, Mode.ALL)
             assert base is not None  # the generation has the namespace
             follower = self._followers[name] = Follower(
                 namespace,
                 base,
-                CatalogVersion(manifest.catalogue_id, number or 0),
+                self.generation.manifest.version(name),
                 property_keys=self.property_keys,
                 limit=self._options.overlay_limit,
                 timeout=self._options.source_timeout,
@@ -170,7 +173,7 @@ class Served:
 
     async def _now(self, asked: _Asked, base: Selection) -> Selection:
         """The generation's answer after the changes, if any concern it."""
-        key, number = self._serial + asked.key, asked.version.number
+        key, number = asked.key, asked.version.number
         kept = self._answers.get(key)
         if kept is not None and kept.number <= number:
             if kept.number == number or not len(await asked.matching(after=kept.number)):
@@ -218,7 +221,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question with the changes that its answer is to have."""
+    """A question with the changes that its answer is to have; ``key`` is what that answer is kept under."""
 
     key: bytes
     mode: Mode
