@@ -9,7 +9,10 @@ from broker_core_postgres.upkeep import refresh_statistics, sorting_in
 from tests.support.eventually import eventually
 from tests.support.postgres_server import Database
 
-_INSERT = "INSERT INTO broker_core.topics (namespace, local_name) SELECT $1, 'topic-' || i FROM generate_series(1, 20000) i"
+_INSERT = (
+    "INSERT INTO broker_core.topics (namespace, local_name)"
+    " SELECT $1, 'topic-' || i FROM generate_series(1, 20000) i"
+)
 _ANALYZED = "SELECT reltuples::int FROM pg_class WHERE oid = 'broker_core.topics'::regclass"
 
 

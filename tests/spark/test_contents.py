@@ -23,7 +23,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 @pytest.mark.parametrize("as_file", [False, True])
-@pytest.mark.parametrize("found", [b"The content", b"the conten", b"the content and more", b""])
+@pytest.mark.parametrize("found", [b"The content", b"the cont", b"the content and more", b""])
 def test_what_is_damaged_is_replaced(store: Store, found: bytes, as_file: bool) -> None:
     store.put_new(FILE[0], found)
     assert fault_of(store, FILE) is not None
