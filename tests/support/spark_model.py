@@ -163,7 +163,9 @@ async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **opt
         for namespace, mode, pattern, given in asked
         if pattern is None or compile_pattern(pattern).supported
     }
-    versions = {name: model.catalog.version(NamespaceName.parse(name)).number for name in NAMESPACES}
+    states = {name: model.catalog.version(NamespaceName.parse(name)) for name in NAMESPACES}
+    versions = {name: state.number for name, state in states.items()}
+    stamps = {name: state.stamp for name, state in states.items() if state.stamp}
 
     def build() -> Published:
         store = open_store(uri)
@@ -175,6 +177,7 @@ async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **opt
                 **{
                     "catalogue_id": model.catalog.catalog_id,
                     "versions": versions,
+                    "stamps": stamps if options.get("versions", versions) else None,
                     "properties": properties,
                     "property_keys": ["team"],
                     "segment_bytes": 16 * 1024,

@@ -84,10 +84,12 @@ async def test_what_is_not_in_the_generation_is_passed_on() -> None:
         assert await served_of(plugin, server, model, with_scheme)
 
 
-async def test_a_generation_that_selects_by_other_properties_is_passed_by() -> None:
-    async with serving() as (server, plugin, model, uri):
+@pytest.mark.parametrize("static", [False, True], ids=["followed", "static"])
+async def test_a_generation_that_selects_by_other_properties_is_passed_by(static: bool) -> None:
+    async with serving({"static": static}) as (server, plugin, model, uri):
         await filled(model)
-        await publish(uri, model, [ALL, TENS], property_keys=[])
+        options: dict[str, Any] = {"versions": None} if static else {}
+        await publish(uri, model, [ALL, TENS], property_keys=[], **options)
         await plugin.shelf.look()
         assert await served_of(plugin, server, model, ALL)
         assert not await served_of(plugin, server, model, RED)

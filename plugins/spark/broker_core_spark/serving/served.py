@@ -116,13 +116,13 @@ class Served:
         answer = self.generation.lookup(question)
         if answer is None:
             raise PassedOn("not_registered", "the generation does not have this question")
+        # Two roads must not give two answers: this broker selects by other properties than the batch did.
+        if selecting is not None and pairs.keys() != selecting & properties.keys():
+            raise PassedOn("property_keys", "the broker selects by other properties than the generation")
         try:
             log = await self._log.of(self.generation.manifest, static=self._options.static)
             if log is None:
                 return ServedAnswer(answer.selection, answer.topics_hash, self.generation.id)
-            # Two roads must not give two answers: this broker selects by other properties than the batch did.
-            if selecting is not None and pairs.keys() != selecting & properties.keys():
-                raise PassedOn("property_keys", "the broker selects by other properties than the generation")
             follower = self._follower(request.namespace)
             touched, version = await follower.current(log)
             stale = False
