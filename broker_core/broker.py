@@ -211,7 +211,9 @@ async def _opened(
         stack.push_async_callback(dispatcher.shutdown)
         stack.callback(metrics.of_plugins.close)
         await dispatcher.startup(
-            lambda plugin: BrokerHandle(pipeline, catalog, change_log, metrics.of_plugins.registry(plugin))
+            lambda plugin: BrokerHandle(
+                pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
+            )
         )
         yield _Core(pipeline, lookups, permits, metrics, catalog)
 

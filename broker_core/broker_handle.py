@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -28,11 +29,13 @@ class BrokerHandle:
         catalog: Any | None,
         change_log: ChangeLog | None,
         metrics_registry: CollectorRegistry,
+        plugin: str,
     ) -> None:
         self._pipeline = pipeline
         self._catalog = catalog
         self._change_log = change_log
         self._metrics_registry = metrics_registry
+        self._plugin = plugin
 
     def topics_changed(self, namespace: NamespaceName | str) -> None:
         """Say that this plugin's answers about a namespace changed: kept answers about it are dropped.
@@ -60,6 +63,13 @@ class BrokerHandle:
     def questions(self, limit: int | None = None) -> list[Question]:
         """What was asked how often, the most frequent first; bounded, without who asked."""
         return self._pipeline.questions.most_asked(limit)
+
+    def report_problems(self, problems: Collection[str]) -> None:
+        """Say what is wrong now with what this plugin works on, in place of what it said before; nothing: all is well.
+
+        ``GET /plugins`` shows the texts to whoever asks, so they have no secrets. Must be called on the event loop.
+        """
+        self._pipeline.dispatcher.report_problems(self._plugin, problems)
 
     @property
     def metrics_registry(self) -> CollectorRegistry:

@@ -82,6 +82,20 @@ async def test_the_properties_that_select_are_the_catalogues(tmp_path: Path) -> 
         assert plugin.broker.selecting_keys == {"team"}
 
 
+async def test_what_a_plugin_says_is_wrong_is_shown_until_it_is_well(tmp_path: Path) -> None:
+    plugin = Curious()
+    async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
+        dispatcher = broker.pipeline.dispatcher
+        (shown,) = dispatcher.describe_without_errors()
+        assert (shown["state"], shown["problems"]) == ("enabled", [])
+        plugin.broker.report_problems(["orders.seg is cut short"])
+        (shown,) = dispatcher.describe_without_errors()
+        assert (shown["state"], shown["problems"]) == ("error", ["orders.seg is cut short"])
+        plugin.broker.report_problems([])
+        (shown,) = dispatcher.describe_without_errors()
+        assert (shown["state"], shown["problems"]) == ("enabled", [])
+
+
 async def test_kept_answers_are_forgotten_when_the_plugin_says_so(tmp_path: Path) -> None:
     plugin = Curious()
     async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:

@@ -11,7 +11,7 @@ What is returned here is of the right types. Whether the names are right is chec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
@@ -130,6 +130,7 @@ class Dispatcher:
         self._started: list[LoadedPlugin] = []
         #: Those that plugins have offered up to now, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
+        self._problems: dict[str, tuple[str, ...]] = {}
 
     @property
     def empty(self) -> bool:
@@ -283,8 +284,15 @@ class Dispatcher:
         for threads in self._threads.values():
             threads.close()
 
+    def report_problems(self, plugin: str, problems: Collection[str]) -> None:
+        """What a plugin says is wrong with what it works on, in place of what it said before."""
+        self._problems[plugin] = tuple(problems)
+
     def describe(self) -> list[dict[str, Any]]:
-        """The registry's description with the state of each plugin: ``closed``, ``half_open`` or ``open`` breaker."""
+        """The registry's description with the state of each plugin: ``closed``, ``half_open`` or ``open`` breaker.
+
+        Or ``error`` where it reports problems itself; these are its ``problems``.
+        """
         described = self.registry.describe()
         for entry in described:
             callers = self._callers[entry["name"]]
@@ -292,6 +300,9 @@ class Dispatcher:
             worst = max((caller.breaker.state for caller in callers.values()), default=None)
             if worst:
                 entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
+            entry["problems"] = list(self._problems.get(entry["name"], ()))
+            if entry["problems"]:
+                entry["state"] = "error"
             entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
             entry["threads"] = {"busy": threads.busy, "waiting": threads.waiting}
             entry["abandoned_calls"] = threads.abandoned + len(self._abandoned[entry["name"]])

@@ -86,7 +86,7 @@ class SparkPlugin:
 
         self.tally = Tally()
         self._selecting = broker.selecting_keys
-        self._shelf = Shelf(settings, serve, self.tally)
+        self._shelf = Shelf(settings, serve, self.tally, broker.report_problems)
         broker.metrics_registry.register(Measures(self._shelf, self.tally, answers))
         await self._shelf.start(_PATIENCE)
 

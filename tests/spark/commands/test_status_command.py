@@ -13,7 +13,7 @@ import pytest
 from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.commands.broker_http import BrokerUnreachable
-from broker_core_spark.commands.status_command import of_metrics
+from broker_core_spark.commands.status_command import of_metrics, of_plugins
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.generations import begin_build
 from broker_core_spark.plugin import SparkPlugin
@@ -63,6 +63,42 @@ async def test_the_store_and_the_broker_are_shown(tmp_path: Path, cli: Cli) -> N
         table = await asyncio.to_thread(cli, "spark", "status", "--store", store, "--broker", url)
         assert "75.00%" in table.out
         assert published.generation in table.out
+
+
+async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) -> None:
+    store = tmp_path / "generations"
+    tables = {"http": {"listen": "127.0.0.1:0"}, "plugins": {"spark": {"store": str(store), "refresh": "1h"}}}
+    plugin = SparkPlugin()
+    async with serve({"spark": plugin}, settings=tables) as server:
+        model = CatalogueModel(server)
+        await model.fill(["persistent://public/default/a"], Random(1))
+        await publish(str(store), model, [("public/default", Mode.PERSISTENT, None, {})])
+        (segment,) = (store / "segments").iterdir()
+        whole = segment.read_bytes()
+        segment.chmod(0o644)
+        segment.write_bytes(whole[:-3])
+        await plugin.shelf.look()
+        (shown,) = server.broker.pipeline.dispatcher.describe_without_errors()
+        assert shown["state"] == "error"
+        assert segment.name in shown["problems"][0]
+        assert server.broker.http_address is not None
+        options = ("--store", store, "--broker", "http://{}:{}".format(*server.broker.http_address))
+        served = (await asyncio.to_thread(status, cli, *options))["served"]
+        assert served["refused"]
+        assert served["problems"] == shown["problems"]
+        table = await asyncio.to_thread(cli, "spark", "status", *options)
+        assert segment.name[:20] in table.out
+        segment.write_bytes(whole)
+        await publish(str(store), model, [("public/default", Mode.ALL, None, {})])
+        await plugin.shelf.look()
+        (shown,) = server.broker.pipeline.dispatcher.describe_without_errors()
+        assert (shown["state"], shown["problems"]) == ("enabled", [])
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"plugins": [1]}'], ids=["nothing", "none", "foreign"])
+def test_plugins_that_cannot_be_read_are_said(text: str) -> None:
+    with pytest.raises(BrokerUnreachable, match="/plugins"):
+        of_plugins(text)
 
 
 def test_an_empty_store_is_no_error(tmp_path: Path, cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
@@ -12,7 +13,7 @@ from broker_core.cli.examples import examples
 from broker_core_spark.commands.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
 from broker_core_spark.commands.store_option import StoreOption, chosen_store
 
-__all__ = ["EXAMPLES", "of_metrics", "status"]
+__all__ = ["EXAMPLES", "of_metrics", "of_plugins", "status"]
 
 EXAMPLES: Final = examples(
     "broker-core spark status --config broker-core.toml",
@@ -35,7 +36,10 @@ def status(
 
     report: dict[str, Any] = {"published": _published(store)}
     try:
-        report["served"] = of_metrics(get(broker_url(broker), "/metrics"))
+        url = broker_url(broker)
+        report["served"] = of_metrics(get(url, "/metrics"))
+        if report["served"]["refused"]:
+            report["served"]["problems"] = of_plugins(get(url, "/plugins"))
         report["broker"] = None
     except BrokerUnreachable as error:
         report["served"], report["broker"] = None, str(error)
@@ -132,6 +136,17 @@ def of_metrics(text: str) -> dict[str, Any]:
     return report
 
 
+def of_plugins(text: str) -> list[str]:
+    """Why the broker does not serve what is published, as its ``/plugins`` says."""
+    try:
+        plugins = json.loads(text)["plugins"]
+        return [
+            str(problem) for entry in plugins if entry["name"] == "spark" for problem in entry["problems"]
+        ]
+    except (ValueError, TypeError, KeyError) as error:
+        raise BrokerUnreachable("the broker's /plugins cannot be read") from error
+
+
 def _number(value: float | None) -> float | int | None:
     if value is None or math.isnan(value):
         return None
@@ -148,6 +163,8 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, object]]:
             shown = ", ".join(f"{name} {count}" for name, count in value.items()) or "-"
         elif isinstance(value, list):
             shown = "; ".join(str(one) for one in value)
+        elif isinstance(value, list):
+            shown = "; ".join(value) or "-"
         elif isinstance(value, bool):
             shown = "yes" if value else "no"
         elif value is None:

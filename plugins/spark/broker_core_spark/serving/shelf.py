@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -60,13 +60,21 @@ def _give_back_memory() -> None:
 class Shelf:
     """Follows the pointer of ``settings.store``. Made and used on one event loop.
 
-    ``serve`` makes a generation that was checked ready to answer.
+    ``serve`` makes a generation that was checked ready to answer; ``report`` is told why one is not served, if it is
+    not, in words that anybody may see.
     """
 
-    def __init__(self, settings: SparkSettings, serve: Callable[[Generation], Served], tally: Tally) -> None:
+    def __init__(
+        self,
+        settings: SparkSettings,
+        serve: Callable[[Generation], Served],
+        tally: Tally,
+        report: Callable[[Collection[str]], None] = lambda _: None,
+    ) -> None:
         self._settings = settings
         self._serve = serve
         self._tally = tally
+        self._report = report
         self._store: Store | None = None
         self._task: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()
@@ -119,7 +127,8 @@ class Shelf:
                     return
                 generation = published.generation
                 if self.served is not None and self.served.generation.id == generation:
-                    self.published, self.refused, self._tries = published, None, 0
+                    self.published = published
+                    self._accept()
                     return
                 if self._waits_for(generation):
                     return
@@ -127,7 +136,8 @@ class Shelf:
             except (BrokerCoreError, OSError) as error:
                 self._refuse(generation, str(error))
             except Exception as error:  # noqa: BLE001 - whatever a file makes a reader do, the old one is served on
-                self._refuse(generation, f"{type(error).__name__}: {error}")
+                said = f"{type(error).__name__}; the broker's log says more"
+                self._refuse(generation, f"{type(error).__name__}: {error}", said=said)
             else:
                 self._tally.checks["ok"] += 1
                 await self._swap(opened, published)
@@ -139,7 +149,13 @@ class Shelf:
             refused is not None and refused.generation == generation and time.monotonic() < self._not_before
         )
 
-    def _refuse(self, generation: str | None, reason: str, *, level: str = "error") -> None:
+    def _accept(self) -> None:
+        self.refused, self._tries = None, 0
+        self._report(())
+
+    def _refuse(
+        self, generation: str | None, reason: str, *, level: str = "error", said: str | None = None
+    ) -> None:
         if generation is not None:
             self._tally.checks["failed"] += 1
         self._tries += 1
@@ -152,13 +168,16 @@ class Shelf:
                 "generation not served", generation=generation, reason=reason, still_served=serving
             )
         self.refused = refused
+        which = "what is published" if generation is None else f"generation {generation}"
+        self._report([f"{which} is not served: {said or reason}"] if level == "error" else [])
 
     async def _swap(self, opened: Generation, published: Published) -> None:
         old, served = self.served, self._serve(opened)
         if old is not None:
             # So that not all who ask next wait for what changed since.
             await served.warm(list(old.overlays))
-        self.served, self.published, self.refused, self._tries = served, published, None, 0
+        self.served, self.published = served, published
+        self._accept()
         log.info(
             "generation served",
             generation=opened.id,
