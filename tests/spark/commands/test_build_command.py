@@ -71,7 +71,7 @@ def test_property_keys_of_the_settings(
     ("more", "code", "message"),
     [
         (["--partitions", "0"], 2, "partitions"),
-        (["--conf", "nonsense"], 1, "expected KEY=VALUE"),
+        (["--conf", "nonsense"], 2, "expected KEY=VALUE"),
         (["--catalogue", "missing.sqlite"], 1, "There is no catalogue"),
         (["--patterns", "missing.jsonl"], 1, "No such file"),
         (["--out", "ftp://host/x"], 1, "no place for generations"),
