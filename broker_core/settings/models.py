@@ -62,7 +62,8 @@ class HttpSettings(_Table):
     """``[http]``: metrics and health over HTTP; without the table there is no HTTP."""
 
     listen: ListenAddress = Field(
-        default=ListenAddress("127.0.0.1", 8080), description="HOST:PORT of /metrics, /questions, /plugins, /-/live and /-/ready."
+        default=ListenAddress("127.0.0.1", 8080),
+        description="HOST:PORT of /metrics, /questions, /plugins, /-/live and /-/ready.",
     )
 
 
