@@ -67,6 +67,30 @@ def test_property_keys_of_the_settings(
     assert (record["questions"], record["matches"]) == (1, 4)  # without keys nothing selects
 
 
+@pytest.mark.parametrize("own", ["", '[catalog]\nproperty_keys = ["who"]\n'], ids=["alone", "beside"])
+def test_property_keys_of_a_plugin_select_as_in_the_broker(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], own: str
+) -> None:
+    settings = tmp_path / "broker-core.toml"
+    plugins = '[plugins]\nenabled = ["postgres"]\n[plugins.postgres]\ndsn = "postgresql://h/d"\n'
+    settings.write_text(f'{own}{plugins}property_keys = ["region"]\n', encoding="utf-8")
+    assert run([*arguments, "--config", str(settings)]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(out.splitlines()[-1])
+    assert (record["questions"], record["matches"]) == (1, 0 if own else 3)
+    assert ("differ" in err) is bool(own)
+
+
+def test_plugins_that_cannot_be_loaded_ask_for_the_keys(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "broker-core.toml"
+    settings.write_text('[plugins]\nenabled = ["not-there"]\n', encoding="utf-8")
+    assert run([*arguments, "--config", str(settings)]) == 2
+    assert "--property-keys" in capsys.readouterr().err
+    assert run([*arguments, "--config", str(settings), "--property-keys", "region"]) == 0
+
+
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from broker_core.cli.call import current_call
 from broker_core.cli.examples import examples
 from broker_core.cli.question import UnusableQuestion
+
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -81,7 +84,7 @@ def run(
         typer.Option(
             "--property-keys",
             metavar="KEY,...",
-            help="The properties that select topics, instead of catalog.property_keys of --config.",
+            help="The properties that select topics, instead of those that the brokers of --config select by.",
             show_default=False,
         ),
     ] = None,
@@ -142,7 +145,7 @@ def run(
     from broker_core_spark.session import spark_session
 
     settings = current_call().load().settings
-    keys = settings.catalog.property_keys if property_keys is None else _listed(property_keys)
+    keys = _selecting(settings) if property_keys is None else _listed(property_keys)
     spark_settings = _pairs("--conf", conf)
     options = _pairs("--store-option", store_options)
     with spark_session(master=master, conf=spark_settings) as spark:
@@ -178,6 +181,24 @@ _SHOWN: Final = 20
 def _say(text: str) -> None:
     letters = (letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
     print("broker-core: spark build: " + "".join(letters), file=sys.stderr)
+
+
+def _selecting(settings: Settings) -> tuple[str, ...]:
+    """What a broker with these settings selects by: ``[catalog] property_keys`` and those of its plugins."""
+    from broker_core.plugins import PluginLoadError, PluginRegistry
+
+    try:
+        plugins = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables).property_keys
+    except PluginLoadError as error:
+        raise UnusableQuestion(f"which properties select: {error}; or say it by --property-keys") from error
+    own = frozenset(settings.catalog.property_keys)
+    if own and plugins and own != plugins:
+        _say(
+            f"catalog.property_keys ({', '.join(sorted(own))}) and those of the plugins "
+            f"({', '.join(sorted(plugins))}) differ: topics of one are not selected by the keys of the other alone, "
+            "but in the generation they are; make both equal"
+        )
+    return tuple(sorted(own | plugins))
 
 
 def _listed(text: str) -> tuple[str, ...]:
