@@ -67,7 +67,10 @@ async def test_the_store_and_the_broker_are_shown(tmp_path: Path, cli: Cli) -> N
 
 async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) -> None:
     store = tmp_path / "generations"
-    tables = {"http": {"listen": "127.0.0.1:0"}, "plugins": {"spark": {"store": str(store), "refresh": "1h"}}}
+    tables: dict[str, dict[str, object]] = {
+        "http": {"listen": "127.0.0.1:0"},
+        "plugins": {"spark": {"store": str(store), "refresh": "1h"}},
+    }
     plugin = SparkPlugin()
     async with serve({"spark": plugin}, settings=tables) as server:
         model = CatalogueModel(server)
