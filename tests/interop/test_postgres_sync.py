@@ -133,12 +133,17 @@ def test_a_cluster_is_mirrored_compared_and_mended(
         assert not capfd.readouterr().out
 
         # Differences on both sides, and nothing else, are found.
-        mirror.sql("DELETE FROM broker_core.topics WHERE local_name IN ('bare', 'parts-partition-1')")
+        # Other scenes have topics of these names in their namespaces.
+        mirror.sql(
+            "DELETE FROM broker_core.topics"
+            " WHERE namespace = 'public/mirrored' AND local_name IN ('bare', 'parts-partition-1')"
+        )
         mirror.sql(
             "INSERT INTO broker_core.topics (namespace, local_name) VALUES ('mirror-tenant/empty', 'ghost')"
         )
         mirror.sql(
-            "UPDATE broker_core.topics SET properties = '{\"region\": \"xx\"}' WHERE local_name = 'plain'"
+            "UPDATE broker_core.topics SET properties = '{\"region\": \"xx\"}'"
+            " WHERE namespace = 'public/mirrored' AND local_name = 'plain'"
         )
         cluster.topic("new", {"k": "v"})
         cluster.call("DELETE", f"persistent/public/mirrored/{urllib.parse.quote('a b')}")
