@@ -142,7 +142,7 @@ def test_a_cluster_is_mirrored_compared_and_mended(
             "INSERT INTO broker_core.topics (namespace, local_name) VALUES ('mirror-tenant/empty', 'ghost')"
         )
         mirror.sql(
-            "UPDATE broker_core.topics SET properties = '{\"region\": \"xx\"}'"
+            'UPDATE broker_core.topics SET properties = \'{"region": "xx"}\''
             " WHERE namespace = 'public/mirrored' AND local_name = 'plain'"
         )
         cluster.topic("new", {"k": "v"})
