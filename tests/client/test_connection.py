@@ -341,6 +341,8 @@ async def test_who_gives_up_while_waiting_for_room_frees_it() -> None:
 
 
 async def send_half(peer: Peer, command: BaseCommand) -> None:
+    if command.type != BaseCommand.GET_TOPICS_OF_NAMESPACE:
+        return  # it waits behind the half
     request_id = commands.request_id_of(command)
     assert request_id is not None
     frame = commands.get_topics_response(request_id, NAMES, topics_hash="00000000", filtered=False)
@@ -353,11 +355,15 @@ async def test_an_answer_that_stops_half_way_ends_the_connection_with_its_reques
 ) -> None:
     async with ScriptedServer(send_half) as server:
         connection = await open_to(server, keep_alive=AGES)
-        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=60))
+        timeout = 60 if how == "time-out" else AGES
+        listing = asyncio.create_task(connection.request(ask_topics, LISTING, timeout=timeout))
         behind = asyncio.create_task(partitions(connection, timeout=AGES))
         await eventually(lambda: connection._frames.buffered)
-        time_passes(monkeypatch, 61)
-        if how == "cancelled":
+        if how == "time-out":
+            time_passes(monkeypatch, 61)
+        else:
+            # As if the last byte were long ago; it may still be on its way.
+            monkeypatch.setattr("broker_core.client.connection._STALLED", -1.0)
             listing.cancel()
         with pytest.raises((OperationTimeout, asyncio.CancelledError)):
             await listing
