@@ -122,6 +122,12 @@ class TopicLines:
         #: What was read so far.
         self.bytes = 0
         self.lines = 0
+        self._further = 0
+
+    @property
+    def names(self) -> int:
+        """How often the lines that were read give a name: one each, or as many as there are partitions."""
+        return self.lines + self._further
 
     def __iter__(self) -> Iterator[tuple[Rows, Rows]]:
         """The rows of each chunk: (persistent, non-persistent)."""
@@ -280,6 +286,7 @@ class TopicLines:
             self._check_length(number, name, partitions)
         if partitions:
             rows[domain].add(name, str(Listed.partitioned(partitions)), properties)
+            self._further += partitions - 1
             return
         base, index = split_local_name(name)
         if index < 0:

@@ -46,6 +46,25 @@ def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
         return {name: dict(record.properties) for record in records for name in record.names}
 
 
+def test_names_that_come_again_are_counted(catalog: SqliteCatalog) -> None:
+    report = bring(
+        catalog,
+        *({"name": "t", "partitions": 3}, '{"name": "t-partition-1"}', {"name": "t"}, {"name": "t"}),
+        *({"name": "persistent://a/b/t"}, {"name": "non-persistent://a/b/t"}, {"name": "u", "partitions": 0}),
+    )
+    assert (report.lines, report.topics, report.repeats) == (7, 3, 3)
+    # What the catalogue had before is no repetition within the file.
+    assert bring(catalog, "t", "t-partition-7", "t-partition-7").repeats == 1
+
+
+def test_names_that_come_again_far_apart_are_counted(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker_core.catalog.lines.CHUNK_BYTES", 64)
+    names = [f"t-{number}" for number in range(100)]
+    assert bring(catalog, *names, *names, "t-7", "new").repeats == 101
+
+
 def test_a_file_becomes_topics_at_one_version(catalog: SqliteCatalog) -> None:
     report = bring(
         catalog, "orders-eu", "orders-eu-partition-0", "orders-eu-partition-2", "x", "non-persistent://a/b/x"

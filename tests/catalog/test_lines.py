@@ -277,3 +277,14 @@ def test_a_store_may_take_shorter_names_and_fewer_properties() -> None:
         assert raised.value.line == line
     with pytest.raises(ImportRefused, match="line 1: no properties here"):
         read(b'{"name": "a", "properties": {}}')
+
+
+def test_every_name_that_lines_give_is_counted() -> None:
+    for data, names in (
+        (b"", 0),
+        (b"a\na\nb-partition-1\nb-partition-1\n", 4),
+        (b'{"name": "a"}\n{"name": "b", "partitions": 7}\n{"name": "c", "partitions": 0}', 9),
+    ):
+        lines = TopicLines(NAMESPACE, io.BytesIO(data))
+        list(lines)
+        assert lines.names == names

@@ -193,6 +193,7 @@ def test_a_file_of_names_is_a_static_catalogue(spark: SparkSession, tmp_path: Pa
     assert result.manifest.static
     assert result.manifest.namespaces == {"public/default": None}
     assert (result.manifest.topics, result.totals[0].count) == (2, 1)
+    assert result.record()["duplicate_topics"] == 1
 
 
 def test_a_catalogue_without_topics(spark: SparkSession, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def build(
                 reuse = _reuse(place, snapshot, asked, staging) if incremental else None
                 runs = _stage(snapshot, staging, reuse)
                 versions = _versions(snapshot, runs, namespace if source.static else None)
-                catalogue_id, stamps = snapshot.catalogue_id, snapshot.stamps
+                catalogue_id, stamps, repeats = snapshot.catalogue_id, snapshot.stamps, snapshot.repeats
             questions = [question for question in asked.questions if question.namespace in versions]
             left_out = [question for question in asked.questions if question.namespace not in versions]
             with clock.of("segments"):
@@ -196,7 +196,7 @@ def build(
         asked=asked,
         left_out=tuple(left_out),
         staged=sum(sum(run.names.values()) for run in runs),
-        duplicates=sum(segment.duplicates for segment in made),
+        duplicates=repeats + sum(segment.duplicates for segment in made),
         system_topics=sum(run.system for run in runs),
         segments_written=sum(segment.new for segment in made),
         segments_kept=len(kept),

@@ -55,12 +55,14 @@ class Snapshot(Protocol):
     """One state of a catalogue.
 
     ``versions`` has every namespace of it, with its version; ``None`` where the catalogue has none (a static one, whose
-    namespaces are known when it is read). ``stamps`` are those of the versions, where the catalogue has them.
+    namespaces are known when it is read). ``stamps`` are those of the versions, where the catalogue has them. ``repeats`` counts
+    names that the source has more than once and that are staged once all the same.
     """
 
     catalogue_id: str
     versions: Mapping[str, int] | None
     stamps: Mapping[str, str]
+    repeats: int
 
     def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
         """Stage the names of these namespaces (``None``: of all)."""

@@ -93,11 +93,13 @@ class _Embedded:
         catalogue_id: str,
         versions: Mapping[str, int] | None,
         stamps: Mapping[str, str],
+        repeats: int = 0,
     ) -> None:
         self._connection = connection
         self.catalogue_id = catalogue_id
         self.versions = versions
         self.stamps = stamps
+        self.repeats = repeats
 
     def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
         wanted = None if namespaces is None else set(namespaces)
@@ -169,9 +171,9 @@ class NamesSource:
             try:
                 with SqliteCatalog(Path(folder) / "names.sqlite", create=True) as catalog:
                     with self._path.open("rb") as lines:
-                        import_topics(catalog, self._namespace, lines)
+                        report = import_topics(catalog, self._namespace, lines)
                     with catalog.reading() as connection:
-                        yield _Embedded(connection, STATIC_ID, None, {})
+                        yield _Embedded(connection, STATIC_ID, None, {}, report.repeats)
             except ImportRefused as error:
                 raise InvalidCatalogue(f"{self._path}: {error}") from error
             except OSError as error:

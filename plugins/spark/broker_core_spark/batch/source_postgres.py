@@ -143,6 +143,7 @@ class _Database:
     versions: Mapping[str, int] | None
     stamps: Mapping[str, str]
     pages: int
+    repeats: int = 0  # its key has each name once
 
     def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
         wanted = tuple(sorted(self.versions or () if namespaces is None else namespaces))

@@ -85,6 +85,7 @@ class _Table:
     catalogue_id = STATIC_ID
     versions: Mapping[str, int] | None = None
     stamps: Mapping[str, str] = MappingProxyType({})
+    repeats = 0  # what is repeated is staged, and counted where segments are made
 
     def __init__(self, source: str, frame: DataFrame, columns: list[str], namespace: str | None) -> None:
         self._source = source
