@@ -55,8 +55,8 @@ class Snapshot(Protocol):
     """One state of a catalogue.
 
     ``versions`` has every namespace of it, with its version; ``None`` where the catalogue has none (a static one, whose
-    namespaces are known when it is read). ``stamps`` are those of the versions, where the catalogue has them. ``repeats`` counts
-    names that the source has more than once and that are staged once all the same.
+    namespaces are known when it is read). ``stamps`` are those of the versions, where the catalogue has them.
+    ``repeats`` is how often names were repeated that are staged once all the same.
     """
 
     catalogue_id: str
