@@ -27,13 +27,18 @@ EXTENSIONS: Final = ("pg_trgm", "btree_gin")
 _READ: Final = """SELECT true FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'broker_core' AND c.relname = 'topics_trigrams' AND i.indisvalid"""
+_MAY_BE_POSTPONED: Final = "SELECT to_regclass('broker_core.postponed_indexes') IS NOT NULL"
+_POSTPONED: Final = "SELECT EXISTS (SELECT FROM broker_core.postponed_indexes)"
 _SCHEMA_OF: Final = """SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e
     JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1"""
 
 
 async def read_trigrams(connection: Any) -> Trigrams | None:
-    """Which index there is."""
-    return "namespace" if await connection.fetchval(_READ) else None
+    """Which index there is, or will be when a load is done that makes it of its rows (:mod:`.postponed`)."""
+    if await connection.fetchval(_READ):
+        return "namespace"
+    postponed = await connection.fetchval(_MAY_BE_POSTPONED) and await connection.fetchval(_POSTPONED)
+    return "namespace" if postponed else None
 
 
 async def create_extensions(connection: Any) -> dict[str, str]:

@@ -75,7 +75,7 @@ def run(
                     allow_empty=allow_empty,
                     dry_run=dry_run,
                     progress=progress,
-                    helper=lambda: connected(dsn),
+                    second=lambda: connected(dsn),
                 )
                 if not dry_run:
                     await refresh_statistics(connection, report.added + report.changed + report.removed)

@@ -150,5 +150,11 @@ CREATE TABLE broker_core.tombstones (
 );
 CREATE INDEX tombstones_version ON broker_core.tombstones (namespace, deleted_version);
 
+-- Indexes that the load of a first million topics let go of, and makes again at its end: see postpone_indexes.
+CREATE TABLE broker_core.postponed_indexes (
+    name text PRIMARY KEY,
+    definition text NOT NULL
+);
+
 -- Statements of the triggers themselves: see mend_topics.
 CREATE TABLE broker_core.mending (transaction xid8 PRIMARY KEY);

@@ -118,10 +118,50 @@ BEGIN ATOMIC
         WHERE i.indrelid = 'broker_core.topics'::regclass AND a.amname = 'gin' AND i.indisvalid;
 END;
 
--- After a bulk load: that, and statistics for the planner.
+-- Before so many names are loaded into a database that has next to none: let go of the index of trigrams. To fill it row
+-- by row takes three times as long as to make it of rows that are there. Committed on its own, since the lock would keep
+-- readers out: without the index they look through the few topics that there are.
+-- False where nothing is to be made afterwards: there is no such index, too few names come, or too many topics are there.
+CREATE FUNCTION broker_core.postpone_indexes(names bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most bigint := least(names / 20, 20000);
+    definition text;
+BEGIN
+    IF most < 2000 OR (SELECT sum(v.topics) FROM broker_core.namespace_versions v) > most THEN
+        RETURN false;
+    END IF;
+    LOCK TABLE broker_core.topics IN ACCESS EXCLUSIVE MODE;  -- nobody has written what is not counted yet
+    SELECT pg_get_indexdef(c.oid) INTO definition FROM pg_class c
+        WHERE c.oid = to_regclass('broker_core.topics_trigrams')
+        AND (SELECT coalesce(sum(v.topics), 0) FROM broker_core.namespace_versions v) <= most;
+    IF definition IS NOT NULL THEN
+        INSERT INTO broker_core.postponed_indexes VALUES ('topics_trigrams', definition);
+        DROP INDEX broker_core.topics_trigrams;
+    END IF;
+    RETURN EXISTS (SELECT FROM broker_core.postponed_indexes);  -- by a load before that was killed, too
+END $$;
+
+-- Make what was postponed: at the end of the transaction that loads, and wherever one did not come to its end.
+CREATE FUNCTION broker_core.make_postponed_indexes() RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    each record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM broker_core.postponed_indexes) THEN
+        RETURN;
+    END IF;
+    LOCK TABLE broker_core.topics IN SHARE MODE;  -- a load that is under way makes it itself
+    FOR each IN DELETE FROM broker_core.postponed_indexes RETURNING * LOOP
+        EXECUTE each.definition;
+    END LOOP;
+END $$;
+
+-- After a bulk load: all indexes, with everything in them, and statistics for the planner.
 CREATE FUNCTION broker_core.tidy_topics() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM broker_core.make_postponed_indexes();
     PERFORM broker_core.sort_pending();
     ANALYZE broker_core.topics;
 END $$;
