@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,9 @@ from broker_core_spark.batch.incremental import read_previous, reusable
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.pattern_source import load_questions
 from broker_core_spark.batch.source_file import EmbeddedSource
+from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.cuts import begins_segment
+from broker_core_spark.format.manifest import manifest_name
 from broker_core_spark.generations import current
 from broker_core_spark.store import open_store
 from tests.support.spark_catalogues import (
@@ -215,3 +218,20 @@ def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
     assert reuse is not None
     assert {"tiny/ns-3", "tiny/ns-5"} <= set(reuse.namespaces)
     assert reuse.kept
+
+
+def test_a_manifest_that_lies_about_where_segments_begin_is_not_built_upon(tmp_path: Path) -> None:
+    catalogue, patterns = catalogue_of(tmp_path)
+    made = expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
+    )
+    store = open_store(str(tmp_path / "store"))
+    assert read_previous(store, made.id).manifest == made
+    for number, local in ((1, "!"), (-1, made.segments[-1].first_local + "!")):
+        segments = list(made.segments)
+        segments[number] = replace(segments[number], first_local=segments[number].first_local[:-1] + local)
+        segments.sort(key=lambda entry: entry.order)
+        lie = replace(made, segments=tuple(segments))
+        store.put_new(manifest_name(lie.id), lie.data)
+        with pytest.raises(InvalidGeneration, match="its first name"):
+            read_previous(store, lie.id)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,8 @@ from broker_core_spark.store import Store, open_store
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 ASKED = Selector("t/n/a.*")
+#: Segments of so few bytes may begin with any name.
+EVERYWHERE = 1
 
 
 def segment(
@@ -41,7 +45,14 @@ def segment(
 
 def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASKED.pattern) -> Generation:
     questions = [Question.of("t/n", Mode.PERSISTENT, pattern)]
-    made = seal(store, catalogue_id="c", versions={"t/n": 1}, segments=segments, questions=questions)
+    made = seal(
+        store,
+        catalogue_id="c",
+        versions={"t/n": 1},
+        segments=segments,
+        questions=questions,
+        segment_bytes=EVERYWHERE,
+    )
     return Generation.open(store, made.id, checks=Checks(seed=1))
 
 
@@ -93,6 +104,40 @@ def test_runs_other_than_the_manifest_s_are_refused() -> None:
         with pytest.raises(InvalidGeneration, match="runs") as caught:
             Generation.open(store, manifest.id)
         assert caught.value.file == made.name
+
+
+def lying(manifest: Manifest, number: int, **parts: Any) -> Manifest:
+    """The manifest with other things said of one segment."""
+    segments = list(manifest.segments)
+    segments[number] = replace(segments[number], **parts)
+    return replace(manifest, segments=tuple(segments))
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+@pytest.mark.parametrize("how", ["before", "behind"])
+def test_a_first_name_that_the_manifest_does_not_have_is_refused(number: int, how: str) -> None:
+    store = memory()
+    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
+    entry = made.segments[number]
+    local = entry.first_local[:-1] if how == "before" else entry.first_local + "!"
+    manifest = lying(made, number, first_local=local)
+    manifest.check()  # nothing in the manifest itself tells
+    with pytest.raises(InvalidGeneration, match="its first name is") as caught:
+        open_files(store, manifest, None, Checks())
+    assert caught.value.file == entry.name
+
+
+def test_segments_that_begin_elsewhere_than_the_format_says_are_refused() -> None:
+    """Equal to a full build is only what was cut as a full build would."""
+    store = memory()
+    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
+    with pytest.raises(InvalidGeneration, match="none that begins a segment") as caught:
+        open_files(store, replace(made, segment_bytes=2**40), None, Checks())
+    assert caught.value.file == made.segments[1].name
+    whole = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=2**40)
+    assert len(whole.segments) == 1
+    with pytest.raises(InvalidGeneration, match="begins a segment, but there are names before it"):
+        open_files(store, replace(whole, segment_bytes=EVERYWHERE), None, Checks())
 
 
 @pytest.fixture

@@ -17,9 +17,12 @@ from typing import Final
 import pyarrow as pa
 
 from broker_core.catalog import CatalogVersion
+from broker_core.listing_columns import encode_fields
+from broker_core.name_columns import column_data
 from broker_core_spark.batch.order import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.source import Snapshot
-from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.errors import InvalidGeneration, StoreFailed
+from broker_core_spark.format import layout
 from broker_core_spark.format.cuts import SEGMENT_BYTES, order_key
 from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
@@ -50,7 +53,11 @@ class Reuse:
 
 def read_previous(store: Store, generation: str) -> Previous:
     """A generation of the store by its id; raises :exc:`InvalidGeneration` where it is damaged, and
-    :exc:`NoSuchGeneration` where there is none."""
+    :exc:`NoSuchGeneration` where there is none.
+
+    Segments are not read but for the first name of each, by which names are brought to them. One that cannot be read
+    is left to whoever keeps it.
+    """
     manifest = read_manifest(store, generation)
     name, size = manifest.questions.name, manifest.questions.size
     lines = store.get(name, _MOST_QUESTIONS)
@@ -62,7 +69,30 @@ def read_previous(store: Store, generation: str) -> Previous:
         questions = tuple(Question.parse(line) for line in lines.splitlines())
     except ValueError as error:
         raise InvalidGeneration(manifest.questions.name, str(error)) from None
+    for entry in manifest.segments:
+        try:
+            begins = _begins_with(store, entry)
+        except StoreFailed:
+            continue
+        if not begins:
+            raise InvalidGeneration(entry.name, "its first name is not the one that the manifest has")
     return Previous(manifest, questions)
+
+
+def _begins_with(store: Store, entry: SegmentEntry) -> bool:
+    """Whether the first name in a segment's file is the one that the manifest says."""
+    namespace, domain, names = entry.runs[0]
+    name = pa.array([f",{domain}://{namespace}/{entry.first_local}"], pa.large_string()).cast(
+        pa.large_binary()
+    )
+    data, ends = column_data(encode_fields(name))
+    expected = bytes(data)[int(ends[0]) : int(ends[1])]
+    place = layout.RunPlace(layout.HEADER.size, names, len(expected), 0, 0)
+    if place.end > entry.size:
+        return False
+    offsets = store.get_range(entry.name, place.start, place.start + 8)
+    found = store.get_range(entry.name, place.fields_at, place.fields_at + len(expected))
+    return offsets == bytes(4) + len(expected).to_bytes(4, "little") and found == expected
 
 
 def reusable(

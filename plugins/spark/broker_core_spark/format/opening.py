@@ -18,6 +18,7 @@ import pyarrow as pa
 from broker_core.name_columns import column_data, hash_order_bytes
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.answer_index import NamespacePostings
+from broker_core_spark.format.cuts import begins_segment
 from broker_core_spark.format.manifest import FileEntry, Manifest
 from broker_core_spark.format.private_copy import PrivateFile
 from broker_core_spark.format.question import Question, Selector, required_selectors, selectors_digest
@@ -136,13 +137,37 @@ def open_files(store: Store, manifest: Manifest, directory: str | None, checks: 
         for entry in manifest.segments:
             segment = Segment.open(_fetched(store, entry, directory), entry.name)
             expected = list(entry.runs)
+            first: str | None = entry.first_local
             for run in segment.runs():
                 if not expected or expected.pop(0) != (run.namespace, run.domain, len(run.names)):
                     raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
+                _check_border(run, first, manifest.segment_bytes, first_of_all=opening.nothing_yet)
+                first = None
                 opening.add(run, checks.hashed_bytes * entry.size // max(1, opening.segment_bytes))
             if expected:
                 raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
         return opening.finish(lines)
+
+
+def _check_border(run: Run, first_local: str | None, target: int, *, first_of_all: bool) -> None:
+    """Whether a run may be where it is; ``first_local`` is what the manifest has of the first run of a segment.
+
+    Names are looked for by where segments begin, and an incremental build goes by it too.
+    """
+    name = run.names[0].as_py()
+    begins = bool(begins_segment(run.namespace, run.domain, run.names[:1], target=target)[0])
+    if first_local is None:
+        if begins:
+            raise InvalidGeneration(
+                run.file, f"{name!r:.200} begins a segment, but there are names before it"
+            )
+        return
+    if name != first_local:
+        raise InvalidGeneration(
+            run.file, f"its first name is {name!r:.200}, where the manifest has {first_local!r:.200}"
+        )
+    if not begins and not first_of_all:
+        raise InvalidGeneration(run.file, f"its first name {name!r:.200} is none that begins a segment")
 
 
 @dataclass(slots=True)
@@ -219,6 +244,11 @@ class _Opening:
         self._namespaces: dict[str, tuple[int, int, int]] = {}
         self._open: _Namespace | None = None
         self.segment_bytes = sum(segment.size for segment in manifest.segments)
+
+    @property
+    def nothing_yet(self) -> bool:
+        """Whether no run was added."""
+        return not self._names.count
 
     def add(self, run: Run, hashed_bytes: int) -> None:
         """The next run; ``hashed_bytes`` may be spent on its hashes."""
