@@ -25,6 +25,21 @@ async def test_a_session_is_read_only_and_bounded(postgres_server: PostgresServe
     await connection.close()
 
 
+@pytest.mark.parametrize(("one_plan", "mode"), [(False, "auto"), (True, "force_generic_plan")])
+async def test_one_plan_for_all_but_what_a_snapshot_is_kept_for(
+    postgres_server: PostgresServer, one_plan: bool, mode: str
+) -> None:
+    session = Session(one_plan=one_plan)
+    connection = await asyncpg.connect(postgres_server.dsn())
+    await connection.execute(session.opening)
+    assert await connection.fetchval("SHOW plan_cache_mode") == mode
+    await connection.execute(session.begin(snapshot=True))
+    assert await connection.fetchval("SHOW plan_cache_mode") == "force_custom_plan"
+    await connection.execute("COMMIT")
+    assert await connection.fetchval("SHOW plan_cache_mode") == mode
+    await connection.close()
+
+
 @pytest.mark.parametrize("snapshot", [False, True], ids=["plain", "snapshot"])
 async def test_behind_a_pooler_a_transaction_brings_everything(
     postgres_server: PostgresServer, snapshot: bool

@@ -38,12 +38,10 @@ from broker_core_postgres.rows import (
 )
 from broker_core_postgres.statements import Source, first_page, version_statement
 
-__all__ = ["CUSTOM_PLAN", "PostgresLister", "QuestionOptions"]
+__all__ = ["PostgresLister", "QuestionOptions"]
 
 #: The largest page of names that memory is reserved for before anything is known, in bytes: 32,000 usual names.
 _FIRST_PAGE: Final = 1536 * 1024
-#: A plan for rows that are found by their values must know the values: one may have ten rows, another a million.
-CUSTOM_PLAN: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 
 class QuestionOptions:
@@ -211,8 +209,6 @@ class PostgresLister:
         )
 
         async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
-            if search:
-                await connection.execute(CUSTOM_PLAN)
             row = await fetch_page(connection, statement)
             if row is None:
                 return None, None

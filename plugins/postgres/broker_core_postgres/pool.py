@@ -121,6 +121,7 @@ class Connections:
         check: Check | None = None,
         on_other_server: Callable[[], None] | None = None,
         session_settings: Mapping[str, str] | None = None,
+        one_plan: bool = False,
         version_query: str = VERSION_QUERY,
     ) -> Connections:
         """What the plugin's settings ask for, not started. Raises :exc:`~broker_core_postgres.dsn.DsnError`."""
@@ -128,6 +129,7 @@ class Connections:
             statement_timeout=settings.statement_timeout,
             prepared=settings.prepared_statements == "on",
             settings=session_settings or {},
+            one_plan=one_plan,
         )
         options = PoolOptions(
             minimum=settings.pool_min,

@@ -58,7 +58,12 @@ class PostgresService:
         self.metrics = PostgresMetrics()
         self.history = History(topics_changed, max_lag=settings.replica_max_lag)
         self.connections = Connections.from_settings(
-            settings, check=self.check, on_other_server=self.history.broke, session_settings=SESSION
+            settings,
+            check=self.check,
+            on_other_server=self.history.broke,
+            session_settings=SESSION,
+            # What plan is right for a relation of the operator's own is not known.
+            one_plan=self.relation is None,
         )
         self.lister = PostgresLister(
             self.connections,

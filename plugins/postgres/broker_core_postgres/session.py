@@ -32,6 +32,10 @@ _TRANSACTIONS: Final = {
     "default_transaction_read_only": "on",
     "default_transaction_isolation": "read committed",
 }
+#: A few rows are found in less time than their statement is planned, which has the same plan for all ranges of names.
+_ONE_PLAN: Final = {"plan_cache_mode": "force_generic_plan"}
+#: Rows that are found by their values need a plan for the values: one has ten rows, another one a million.
+_PLAN_EACH: Final = {"plan_cache_mode": "force_custom_plan"}
 #: A transaction of ours never waits for anything but the next statement.
 _IDLE_IN_TRANSACTION: Final = 60.0
 
@@ -40,6 +44,8 @@ _IDLE_IN_TRANSACTION: Final = 60.0
 class Session:
     """``statement_timeout`` in seconds; ``prepared`` is off behind a pooler; ``settings`` are any others of the server.
 
+    ``one_plan``: a statement by itself is planned once for a connection, and not for its values.
+
     Raises :exc:`ValueError` for what is no setting.
     """
 
@@ -47,6 +53,7 @@ class Session:
     prepared: bool = True
     application_name: str = APPLICATION
     settings: Mapping[str, str] = field(default_factory=dict)
+    one_plan: bool = False
 
     def __post_init__(self) -> None:
         for name, value in self.settings.items():
@@ -62,7 +69,8 @@ class Session:
         """What a new session runs, or nothing."""
         if not self.prepared:
             return ""
-        return _joined("SET", {**_TRANSACTIONS, **self._all()})
+        plans = _ONE_PLAN if self.one_plan else {}
+        return _joined("SET", {**_TRANSACTIONS, **plans, **self._all()})
 
     def begin(self, *, snapshot: bool, lock: str | None = None) -> str:
         """What begins a use of the connection, in one round trip; nothing where a statement needs no transaction.
@@ -74,6 +82,8 @@ class Session:
         parts = [f"BEGIN ISOLATION LEVEL {level} READ ONLY"] if snapshot or not self.prepared else []
         if not self.prepared:
             parts.append(_joined("SET LOCAL", self._all()))
+        if snapshot:
+            parts.append(_joined("SET LOCAL", _PLAN_EACH))
         if snapshot and lock is not None:
             parts.append(f"LOCK TABLE {lock} IN ACCESS SHARE MODE")
         return "; ".join(parts)

@@ -23,7 +23,7 @@ from broker_core.cli.question import (
 )
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.patterns import compile_pattern
-from broker_core_postgres.lister import CUSTOM_PLAN, PostgresLister
+from broker_core_postgres.lister import PostgresLister
 from broker_core_postgres.plan import Plan
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.statements import PAGE, first_page
@@ -126,8 +126,6 @@ async def _statement(lister: PostgresLister, plan: Plan) -> dict[str, Any]:
     """The first statement, its parameters, and what PostgreSQL makes of it."""
     statement = first_page(plan, lister.source, _MOST_BYTES)
     async with lister.connections.acquire(snapshot=True) as connection:
-        if plan.kind == "search":
-            await connection.execute(CUSTOM_PLAN)
         rows = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}", *statement.arguments)
         started = time.perf_counter()
         await connection.fetchrow(statement.text, *statement.arguments)
