@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,7 +36,7 @@ import sys
 from broker_core_spark.session import SessionFailed, spark_session
 try:
     with spark_session(master=sys.argv[1]):
-        pass
+        print("a session")
 except Exception as error:
     print(type(error).__name__, error)
 """
@@ -54,6 +55,16 @@ def test_without_pyspark_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(SessionFailed, match=r"broker-core-spark\[batch\]"), spark_session():
         pass
+
+
+def test_without_the_packages_of_spark_connect_it_is_said(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"  # PySpark takes a `python -c` without these packages for a test of its own
+    script.write_text("import sys\nsys.modules['grpc_status'] = None\n" + _OTHERS, encoding="utf-8")
+    said = subprocess.run(
+        [sys.executable, script, "sc://127.0.0.1:1"], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.startswith("SessionFailed Spark does not start at sc://127.0.0.1:1: ")
+    assert said.strip().endswith("pip install 'pyspark[connect]'")
 
 
 def test_serving_imports_no_pyspark() -> None:

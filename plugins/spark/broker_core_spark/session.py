@@ -38,6 +38,7 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 _LOG_LEVEL: Final = "ERROR"
+_CONNECT: Final = "sc://"
 #: Set by spark-submit: its JVM runs already, and its options say where the job runs.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
@@ -84,7 +85,7 @@ def _made(master: str | None, conf: dict[str, str], name: str) -> SparkSession:
     try:
         if master is None:
             builder = SparkSession.builder
-        elif master.startswith("sc://"):
+        elif master.startswith(_CONNECT):
             builder = SparkSession.builder.remote(master)
         else:
             if _SUBMITTED not in os.environ:
@@ -99,7 +100,11 @@ def _made(master: str | None, conf: dict[str, str], name: str) -> SparkSession:
         session = builder.getOrCreate()
     except PySparkException as error:
         said = str(error).strip().partition("\n")[0]
-        raise SessionFailed(f"Spark does not start at {master or 'its master'}: {said}") from error
+        connect = isinstance(error, ImportError) and (master or "").startswith(_CONNECT)
+        advice = ". Spark Connect needs more of PySpark: pip install 'pyspark[connect]'" if connect else ""
+        raise SessionFailed(
+            f"Spark does not start at {master or 'its master'}: {said.rstrip('.')}{advice}"
+        ) from error
     if master is not None and master.startswith("local"):
         session.sparkContext.setLogLevel(_LOG_LEVEL)
     return session
