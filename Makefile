@@ -12,7 +12,7 @@ help:
 	@echo "make test     all tests but those against a real broker"
 	@echo "make interop  tests against a real broker and its official clients (JDK, Maven)"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
-	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns"
+	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
 	@echo "make setup    .venv with everything of the lock;  make lock and make proto regenerate"

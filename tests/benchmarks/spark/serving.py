@@ -43,12 +43,12 @@ from broker_core_spark.serving.served import FollowOptions, Served
 from broker_core_spark.serving.shelf import open_generation
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
+from tests.benchmarks.spark.goals import Row, lines
 from tests.support.spark_model import CatalogueModel, publish
 
-__all__ = ["main"]
+__all__ = ["main", "measure"]
 
 NAMESPACE = "public/default"
-Row = dict[str, Any]
 
 
 def _timed(function: Callable[[], object], times: int) -> list[float]:
@@ -240,6 +240,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
             "what": "generations swapped under load",
             "value": float(swapped),
             "unit": "swaps",
+            "at_least": swaps,
             "answers": answers,
         },
         {"what": "seconds for a swap, checked wholly", "value": seconds / swaps, "unit": "s"},
@@ -247,24 +248,25 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> list[Row]:
-    """Measure, print, and give the rows: ``what``, ``value``, ``unit``, and ``at_most`` where there is a goal."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true", help="sizes that take seconds")
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    given = parser.parse_args(arguments)
-    matches, questions, swaps = (20_000, 5_000, 6) if given.small else (1_000_000, 100_000, 100)
+def measure(*, small: bool = False) -> list[Row]:
+    """The rows: ``what``, ``value``, ``unit``, and ``at_most`` or ``at_least`` where there is a goal."""
+    matches, questions, swaps = (20_000, 5_000, 6) if small else (1_000_000, 100_000, 100)
     with tempfile.TemporaryDirectory(prefix="broker-core-spark-bench-") as name:
         folder = Path(name)
         rows = asyncio.run(_latencies(folder, matches))
         rows += _memory(folder, questions)
         rows += asyncio.run(_swaps(folder, swaps))
-    if given.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        for row in rows:
-            goal = f"  (at most {row['at_most']})" if "at_most" in row else ""
-            print(f"{row['what']:60} {row['value']:12.3f} {row['unit']}{goal}")
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    """Measure, print, and give the rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", action="store_true", help="sizes that take seconds")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    given = parser.parse_args(arguments)
+    rows = measure(small=given.small)
+    print(json.dumps(rows, indent=2) if given.json else "\n".join(lines(rows)))
     return rows
 
 

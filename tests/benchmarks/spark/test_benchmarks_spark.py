@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from broker_core.names import TopicName
 from broker_core.patterns import compile_pattern
+from tests.benchmarks.spark import goals, serving
 from tests.benchmarks.spark.catalogue import NAMESPACES, pattern_rows, write_catalogue
 from tests.benchmarks.spark.resident import PeakOfTree, tree_cpu, tree_pss
 
@@ -37,3 +39,29 @@ def test_memory_and_work_of_a_tree() -> None:
         assert tree_pss(os.getpid()) > 10_000_000
     assert memory.peak >= 0
     assert tree_cpu(os.getpid()) > 0
+
+
+def test_goals_stand_beside_what_was_measured() -> None:
+    results: dict[str, Any] = {
+        "batch": {"topics": 5_000_000, "patterns": 1020, "job_seconds": 44.0, "resident_gib": 3.6},
+        "ratio": {"topics": 200_000, "patterns": 1020, "ratio": 20.0, "same_counts": True},
+        "serving": [
+            {"what": "errors", "value": 1.0, "unit": "", "at_most": 0},
+            {"what": "opened", "value": 1.0, "unit": "s"},
+        ],
+    }
+    rows = goals.of(results)
+    assert [goals.met(row) for row in rows] == [True, False, True, True, False, None]
+    table = goals.lines(rows)
+    assert len(table) == 1 + len(rows)
+    assert [line.rpartition(" ")[2] for line in table] == ["met", "yes", "NO", "yes", "yes", "NO", "s"]
+    results["batch"]["topics"] = 1000
+    assert goals.met(goals.of(results)[0]) is None
+
+
+def test_serving_is_measured() -> None:
+    rows = serving.measure(small=True)
+    goal = [row["what"] for row in rows if goals.met(row) is not None]
+    assert len(goal) >= 6
+    # What no load of the machine changes.
+    assert {row["what"]: goals.met(row) for row in rows}["wrong answers and errors meanwhile"]
