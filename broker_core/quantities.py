@@ -48,6 +48,9 @@ _BYTES: Final = {
 _SIZE_PARTS: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.ASCII | re.IGNORECASE)
 _PLAIN_NUMBER: Final = re.compile(r"\s*\d+(?:\.\d+)?\s*", re.ASCII)
 
+#: Who listens everywhere, by the address that means it, is reached from the same machine here.
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nobody listens by it
+
 
 _DURATION: Final = "duration such as '30s', '250ms', '2m' or a number of seconds"
 _SIZE: Final = "size such as '100MB', '64KiB' or a number of bytes"
@@ -178,6 +181,11 @@ class ListenAddress:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def from_here(self) -> ListenAddress:
+        """Where this machine reaches who listens there: at loopback, who listens everywhere."""
+        return ListenAddress(_LOOPBACK.get(self.host, self.host), self.port)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -161,6 +161,19 @@ def test_what_is_no_address_says_how_to_write_it(wrong: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("listen", "reached"),
+    [
+        ("0.0.0.0:1", "127.0.0.1:1"),
+        ("[::]:1", "[::1]:1"),
+        ("192.0.2.1:1", "192.0.2.1:1"),
+        ("host:1", "host:1"),
+    ],
+)
+def test_who_listens_everywhere_is_reached_here(listen: str, reached: str) -> None:
+    assert str(ListenAddress.parse(listen).from_here) == reached
+
+
 class _Model(BaseModel):
     wait: Duration = 30.0
     most: PositiveDuration = 1.0

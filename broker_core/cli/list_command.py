@@ -95,16 +95,13 @@ def _checked(url: str) -> str:
 
 def service_url(settings: Settings) -> str:
     """Where a server with these settings is reached from this machine."""
-    from broker_core.quantities import ListenAddress
-
     listen = settings.pulsar.listen
     if listen.port == 0:
         raise BrokerCoreError(
             "pulsar.listen is a free port (0), so the settings do not say which: take it from the line "
             "`ready` of the server and give it as --url"
         )
-    everywhere = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - such a server is reached here too
-    return f"pulsar://{ListenAddress(everywhere.get(listen.host, listen.host), listen.port)}"
+    return f"pulsar://{listen.from_here}"
 
 
 def _print(

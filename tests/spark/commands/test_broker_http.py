@@ -53,3 +53,11 @@ def test_without_an_address_nothing_is_asked(tmp_path: Path, cli: Cli) -> None:
     said = cli("spark", "patterns", "export", "--config", config)
     assert said.code == 1
     assert "no --broker" in said.err
+
+
+def test_a_free_port_is_not_asked(tmp_path: Path, cli: Cli) -> None:
+    config = tmp_path / "broker-core.toml"
+    config.write_text('[http]\nlisten = "127.0.0.1:0"\n')
+    said = cli("spark", "patterns", "export", "--config", config)
+    assert said.code == 1
+    assert "http.listen is a free port (0)" in said.err

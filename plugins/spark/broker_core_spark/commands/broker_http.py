@@ -44,11 +44,11 @@ def broker_url(given: str | None) -> str:
     settings = current_call().load().settings.http
     if settings is None:
         raise BrokerUnreachable("no --broker, and the settings have no [http]: the broker has no HTTP port")
-    host = settings.listen.host
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where it listens, not where we do
-    return (
-        f"http://[{host}]:{settings.listen.port}" if ":" in host else f"http://{host}:{settings.listen.port}"
-    )
+    if settings.listen.port == 0:
+        raise BrokerUnreachable(
+            "http.listen is a free port (0), so the settings do not say which: give --broker"
+        )
+    return f"http://{settings.listen.from_here}"
 
 
 def get(url: str, path: str) -> str:
