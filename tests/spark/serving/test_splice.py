@@ -100,7 +100,7 @@ def test_an_answer_after_changes_is_what_matching_anew_gives(
         return
     assert expected != wanted
     answer = spliced(base, mode, touched, edit)
-    assert len(answer) == len(base) + edit.more_topics
+    assert len(answer) == len(base) + len(edit.fresh) - len(edit.gone)
     assert answer.topics_hash == topics_hash(expected)
     assert_selection(answer.all(), expected)
     assert_listing(answer, expected)

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.name_columns import column_data, without_ends
-from broker_core_spark.format.cuts import order_key
 from broker_core_spark.format.question import DOMAIN_ORDER
 
-__all__ = ["end_of_namespace", "first_of_namespace", "groups", "head_of", "key_at", "local_names", "name_of"]
+__all__ = ["end_of_namespace", "first_of_namespace", "groups", "key_at", "local_names", "name_of"]
 
 _SEPARATOR: Final = b"\x01"
 #: Behind every key of the same head: no key has two of these bytes one after the other.
@@ -21,12 +20,6 @@ _BEHIND_ALL: Final = b"\xff\xff"
 #: What :func:`broker_core.name_columns.hash_order_key` did to bytes so that they sort as UTF-16 does, undone.
 _UTF8: Final = bytes({0xFE: 0xEE, 0xFF: 0xEF}.get(byte, byte) for byte in range(256))
 _FIRST_MOVED: Final = 0xFE
-
-
-def head_of(namespace: str, domain: str) -> bytes:
-    """What all keys of a namespace and domain begin with."""
-    key: bytes = order_key(namespace, domain, pa.array([""], pa.large_string()))[0].as_py()
-    return key
 
 
 def first_of_namespace(namespace: str) -> bytes:

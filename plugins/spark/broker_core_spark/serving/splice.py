@@ -30,11 +30,6 @@ class Edit:
     fresh: _Array
     put: _Array
 
-    @property
-    def more_topics(self) -> int:
-        """By how many topics the answer grows."""
-        return len(self.fresh) - len(self.gone)
-
 
 def edit_of(
     base: Selection, first_row: int, touched: Touched, rows: _Array, properties: Mapping[str, str]
