@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
@@ -47,6 +48,8 @@ _PLAIN: Final[Row] = ("*", None)
 # What json.loads calls for one value, without what it does around it: a third of the time of an import.
 _scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _KEYS: Final = ("name", "partitions", "properties")
+#: A line that begins with its name, in characters that stand for themselves.
+_NAME_FIRST: Final = re.compile(r'\{\s*"name"\s*:\s*"([^"\\\x00-\x1f]*)"')
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: The most bytes that a character takes in UTF-8: a name of a quarter of the characters cannot be too long.
 _CHARACTER_BYTES: Final = 4
@@ -118,6 +121,7 @@ class TopicLines:
         self._ended_by_return = 0
         self._ended = 0
         self._properties: dict[tuple[tuple[str, str], ...], str] = {}
+        self._tails: dict[str, tuple[int | None, str | None]] = {}
         self.is_json = False
         #: What was read so far.
         self.bytes = 0
@@ -198,21 +202,23 @@ class TopicLines:
     def _read_json(self, lines: list[str], rows: tuple[Rows, Rows]) -> None:
         persistent = rows[0].topics
         short = self._short
+        tails = self._tails
         for number, line in enumerate(lines):
-            value = self._object(number, line)
-            name = value.get("name")
-            partitions = value.get("partitions")
-            properties = value.get("properties")
-            if len(value) != (name is not None) + (partitions is not None) + (properties is not None):
-                self._check_keys(number, value)
-            text = None if properties is None else self._text_of(number, properties)
-            if type(name) is not str:
-                raise self._refused(number, 'it has no "name", or one that is not a string')
-            if partitions is not None:
-                self._check_partitions(number, partitions)
-            elif not (
+            begin = _NAME_FIRST.match(line)
+            known = None if begin is None else tails.get(line[begin.end() :])
+            if begin is not None and known is not None:
+                name, (partitions, text) = begin[1], known
+            else:
+                name, partitions, text = self._parsed(number, line)
+                if begin is not None:
+                    self._remember_tail(line[begin.end() :], begin[1] == name, partitions, text)
+            if partitions is None and not (
                 # An escape may hide a lone surrogate, which is checked with the rest by _add.
-                "/" in name or PARTITION_SUFFIX in name or "\\" in line or not name or len(name) > short
+                "/" in name
+                or PARTITION_SUFFIX in name
+                or (begin is None and "\\" in line)
+                or not name
+                or len(name) > short
             ):
                 if name not in persistent:
                     persistent[name] = _PLAIN if text is None else ("*", text)
@@ -220,6 +226,29 @@ class TopicLines:
                     rows[0].add(name, "*", text)
                 continue
             self._add(rows, number, name, partitions, text)
+
+    def _parsed(self, number: int, line: str) -> tuple[str, int | None, str | None]:
+        """Name, partitions and the stored text of the properties of a line."""
+        value = self._object(number, line)
+        name = value.get("name")
+        partitions = value.get("partitions")
+        properties = value.get("properties")
+        if len(value) != (name is not None) + (partitions is not None) + (properties is not None):
+            self._check_keys(number, value)
+        text = None if properties is None else self._text_of(number, properties)
+        if type(name) is not str:
+            raise self._refused(number, 'it has no "name", or one that is not a string')
+        if partitions is not None:
+            self._check_partitions(number, partitions)
+        return name, partitions, text
+
+    def _remember_tail(self, tail: str, is_name: bool, partitions: int | None, text: str | None) -> None:
+        """That a line went on so behind its name: mostly few sets of properties are given to very many names."""
+        # One that gives the name once more would be another topic with each name before it.
+        if is_name and '"name"' not in tail and "\\" not in tail:
+            if len(self._tails) >= _REMEMBERED_PROPERTIES:
+                self._tails.clear()
+            self._tails[tail] = (partitions, text)
 
     def _object(self, number: int, line: str) -> dict[str, Any]:
         try:

@@ -249,6 +249,59 @@ def test_properties_are_remembered_within_bounds() -> None:
     assert len(lines._properties) <= 20_000
 
 
+_NAMES = st.sampled_from(["x", "y", "persistent://a/b/z", "p-partition-3", "", "q/r", "a\\u0062", "\ud800"])
+_TAILS = st.sampled_from(
+    [
+        "}",
+        ', "properties": {"team": "a"}}',
+        ', "properties": {"team": "a", "team": "b"}}',
+        ', "partitions": 2}',
+        ', "partitions": 2, "properties": {"n": "1"}}',
+        ', "name": "y"}',
+        ', "n\\u0061me": "y"}',
+        ', "properties": {"name": "x"}}',
+        ', "properties": {"a\\u0062": "\\t"}} ',
+        ', "propertis": {}}',
+        ', "partitions": -1}',
+        ', "properties": {"a": 1}}',
+        "",
+    ]
+)
+
+
+@given(st.lists(st.tuples(_NAMES, _TAILS), min_size=1, max_size=12))
+def test_a_line_means_the_same_whatever_came_before_it(lines: list[tuple[str, str]]) -> None:
+    """What follows a name is remembered, and must not say more about the next one than it would by itself."""
+
+    def read(given: list[str]) -> dict[tuple[int, str], tuple[str, str | None]] | str:
+        data = "\n".join(given).encode(errors="surrogatepass")
+        try:
+            chunks = list(TopicLines(NAMESPACE, io.BytesIO(data)))
+        except ImportRefused as error:
+            return str(error)
+        return {
+            (domain, name): row
+            for chunk in chunks
+            for domain, rows in enumerate(chunk)
+            for name, row in rows.topics.items()
+        }
+
+    texts = [f'{{"name": "{name}"{tail}' for name, tail in lines]
+    together = read(texts)
+    apart = [read([text]) for text in texts]
+    if isinstance(together, str):
+        first = next(number for number, each in enumerate(apart, 1) if isinstance(each, str))
+        # Bytes that are no UTF-8 are found before any line is read.
+        assert together.startswith(f"line {first}:") or "UTF-8" in together
+        return
+    assert not any(isinstance(each, str) for each in apart)
+    named = {key for each in apart if isinstance(each, dict) for key in each}
+    assert set(together) == named
+    for key, (_, properties) in together.items():
+        given = [each[key][1] for each in apart if isinstance(each, dict) and key in each]
+        assert properties == next((text for text in reversed(given) if text is not None), None)
+
+
 def test_a_local_or_full_name_means_a_topic() -> None:
     assert str(topic_in_namespace(NAMESPACE, "x")) == "persistent://a/b/x"
     assert str(topic_in_namespace(NAMESPACE, "non-persistent://a/b/x")) == "non-persistent://a/b/x"
