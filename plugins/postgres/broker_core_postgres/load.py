@@ -81,7 +81,7 @@ async def load_topics(
         try:
             await connection.execute("SET LOCAL statement_timeout = 0")
             await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            await connection.execute("SET LOCAL work_mem = '128MB'")
+            await connection.execute("SET LOCAL work_mem = '256MB'")
             await staging.create()
             await staging.copy(given.blocks())
             if not given.names and not add and not allow_empty:
