@@ -14,6 +14,7 @@ from broker_core_postgres.dsn import (
     CannotConnect,
     DsnError,
     Target,
+    close,
     connect,
     is_what_is_asked_for,
     open_first,
@@ -294,3 +295,13 @@ async def test_what_is_missing_is_said_before_anything_is_tried() -> None:
         await connect(
             PostgresSettings(dsn="postgresql://me@127.0.0.1:1/x", password_file=Path("/nowhere/password"))
         )
+
+
+async def test_a_connection_is_closed_though_its_server_hangs(postgres_server: PostgresServer) -> None:
+    connection = await connect(postgres_server.dsn())
+    postgres_server.pause()
+    try:
+        await close(connection)
+    finally:
+        postgres_server.resume()
+    assert connection.is_closed()

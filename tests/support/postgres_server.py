@@ -36,6 +36,7 @@ __all__ = ["Database", "PostgresServer"]
 T = TypeVar("T")
 
 _PATIENCE = 120  # seconds that a server may take to start or to stop on a loaded machine
+_TRIES = 5  # ports that a new server tries
 _TEMPLATE = "broker_core_template"
 
 _SETTINGS: Mapping[str, str] = {
@@ -120,12 +121,22 @@ class PostgresServer:
 
     def start(self) -> Self:
         """Make the cluster where there is none yet, and start it; returns when it takes connections."""
-        if not self.data.exists():
+        new = not self.data.exists()
+        if new:
             self._run(
                 "initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", *self._locale()
             )
-        self._configure()
-        self._pg_ctl("start", "-l", self.folder / "log", "-w")
+        for tries_left in reversed(range(_TRIES)):
+            self._configure()
+            try:
+                self._pg_ctl("start", "-l", self.folder / "log", "-w")
+            except RuntimeError:
+                # Somebody else took the port that was free; nobody knows a new server's yet, so another one will do.
+                if not (new and tries_left and "Address already in use" in self.log):
+                    raise
+                self.port = free_port()
+            else:
+                break
         return self
 
     def stop(self, mode: str = "fast") -> None:

@@ -28,6 +28,7 @@ __all__ = [
     "DsnError",
     "Host",
     "Target",
+    "close",
     "connect",
     "is_what_is_asked_for",
     "open_first",
@@ -116,6 +117,14 @@ async def connect(
         source = target_of(source)
     connection, _ = await open_first(source, application_name=application_name, timeout=timeout)
     return connection
+
+
+async def close(connection: Any) -> None:
+    """Close a connection in order or, where its server does not answer within 5 seconds, at once."""
+    try:
+        await asyncio.wait_for(connection.close(), 5)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+        connection.terminate()
 
 
 async def open_first(

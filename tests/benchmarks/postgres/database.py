@@ -1,7 +1,7 @@
 """A PostgreSQL server with the settings of a production machine, and a database in it for each size.
 
 Unlike the server of the tests this one is durable: ``fsync``, ``full_page_writes`` and ``synchronous_commit`` are on,
-as they are by default. A quarter of the memory, 2 GiB at most, is its own cache.
+as they are by default. A quarter of the memory is its own cache.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _settings() -> dict[str, str]:
         "fsync": "on",
         "full_page_writes": "on",
         "synchronous_commit": "on",
-        "shared_buffers": f"{min(2048, memory // 4)}MB",
+        "shared_buffers": f"{memory // 4}MB",
         "effective_cache_size": f"{memory // 2}MB",
         "maintenance_work_mem": "256MB",
         "max_wal_size": "8GB",

@@ -11,7 +11,7 @@ import typer
 
 from broker_core.cli.call import plugin_settings
 from broker_core.cli.examples import examples
-from broker_core_postgres.dsn import connect, target_of
+from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
 from broker_core_postgres.migrate import Migrated, MigrationFailed, migrate
 
@@ -59,10 +59,7 @@ def run(
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise MigrationFailed(f"{failed(error).message}: {server_words(error)}") from error
         finally:
-            try:
-                await connection.close(timeout=5)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                connection.terminate()
+            await close(connection)
 
     done = asyncio.run(migrate_it())
     if dry_run:

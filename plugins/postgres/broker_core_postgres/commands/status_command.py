@@ -14,7 +14,7 @@ import typer
 from broker_core.cli.call import plugin_settings
 from broker_core.cli.examples import examples
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.dsn import connect, target_of
+from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
 from broker_core_postgres.status import Status, read_status
 
@@ -58,10 +58,7 @@ def run(
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise StatusUnknown(f"{failed(error).message}: {server_words(error)}") from error
         finally:
-            try:
-                await connection.close(timeout=5)
-            except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                connection.terminate()
+            await close(connection)
 
     status = asyncio.run(read())
     if as_json:

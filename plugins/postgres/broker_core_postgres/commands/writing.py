@@ -12,12 +12,12 @@ import typer
 
 from broker_core.cli.call import plugin_settings
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.dsn import connect, target_of
+from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.schema_version import check_schema
 
-__all__ = ["DryRunOption", "DsnOption", "filled_connection", "run_to_end", "told"]
+__all__ = ["DryRunOption", "DsnOption", "connected", "filled_connection", "run_to_end", "told"]
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
             raise
         raise FillingFailed(told(error)) from error
     finally:
-        await _close(connection)
+        await close(connection)
 
 
 def told(error: BaseException) -> str:
@@ -82,10 +82,3 @@ def run_to_end(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except BaseExceptionGroup as group:
         found = group.exceptions[0]
         raise (found if isinstance(found, BrokerCoreError) else group) from None
-
-
-async def _close(connection: Any) -> None:
-    try:
-        await asyncio.wait_for(connection.close(), 5)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-        connection.terminate()

@@ -215,6 +215,8 @@ class AdminClient:
             raise Passing(f"GET {url}: no answer within {self._timeout.total:g} s") from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise FillingFailed(f"GET {url}: the certificate is not trusted: {error}") from None
+        except aiohttp.ClientConnectorError as error:  # whose own text speaks of TLS, used or not
+            raise Passing(f"GET {url}: cannot connect: {error.os_error}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise Passing(f"GET {url}: {str(error) or type(error).__name__}") from None
 
