@@ -54,6 +54,8 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: The most bytes that a character takes in UTF-8: a name of a quarter of the characters cannot be too long.
 _CHARACTER_BYTES: Final = 4
 _REMEMBERED_PROPERTIES: Final = 20_000
+#: Longer ones (in characters) are read anew each time, so that what is remembered is some 100 MB at most.
+_LONGEST_REMEMBERED: Final = 1024
 
 
 def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
@@ -245,7 +247,7 @@ class TopicLines:
     def _remember_tail(self, tail: str, is_name: bool, partitions: int | None, text: str | None) -> None:
         """That a line went on so behind its name: mostly few sets of properties are given to very many names."""
         # One that gives the name once more would be another topic with each name before it.
-        if is_name and '"name"' not in tail and "\\" not in tail:
+        if is_name and len(tail) <= _LONGEST_REMEMBERED and '"name"' not in tail and "\\" not in tail:
             if len(self._tails) >= _REMEMBERED_PROPERTIES:
                 self._tails.clear()
             self._tails[tail] = (partitions, text)
@@ -298,7 +300,8 @@ class TopicLines:
                 raise self._refused(number, str(error)) from None
             if len(self._properties) >= _REMEMBERED_PROPERTIES:
                 self._properties.clear()
-            self._properties[key] = known
+            if len(known) <= _LONGEST_REMEMBERED:
+                self._properties[key] = known
         return known
 
     def _add(

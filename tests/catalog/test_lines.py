@@ -249,6 +249,16 @@ def test_properties_are_remembered_within_bounds() -> None:
     assert len(lines._properties) <= 20_000
 
 
+def test_long_properties_are_not_remembered() -> None:
+    given = "".join(
+        f'{{"name": "x{number}", "properties": {{"p": "{number:05000}"}}}}\n' for number in range(10)
+    )
+    lines = TopicLines(NAMESPACE, io.BytesIO(given.encode()))
+    assert sum(len(rows.topics) for chunk in lines for rows in chunk) == 10
+    assert not lines._properties
+    assert not lines._tails
+
+
 _NAMES = st.sampled_from(["x", "y", "persistent://a/b/z", "p-partition-3", "", "q/r", "a\\u0062", "\ud800"])
 _TAILS = st.sampled_from(
     [
@@ -274,7 +284,7 @@ def test_a_line_means_the_same_whatever_came_before_it(lines: list[tuple[str, st
     """What follows a name is remembered, and must not say more about the next one than it would by itself."""
 
     def read(given: list[str]) -> dict[tuple[int, str], tuple[str, str | None]] | str:
-        data = "\n".join(given).encode(errors="surrogatepass")
+        data = "".join(f"{line}\n" for line in given).encode(errors="surrogatepass")  # of one chunk
         try:
             chunks = list(TopicLines(NAMESPACE, io.BytesIO(data)))
         except ImportRefused as error:

@@ -84,7 +84,7 @@ async def test_a_later_or_a_small_load_leaves_the_index_alone(
     database: Database, connection: Any, looking: Any
 ) -> None:
     before = await looking.fetchval("SELECT to_regclass('broker_core.topics_trigrams')::oid")
-    await load_topics(connection, NAMESPACE, _file(10_000), second=database.connect)
+    await load_topics(connection, NAMESPACE, _file(1), second=database.connect)
     await load_topics(connection, NamespaceName("a", "c"), _file(), second=database.connect)
     assert await looking.fetchval("SELECT to_regclass('broker_core.topics_trigrams')::oid") == before
 
@@ -126,6 +126,45 @@ async def test_of_a_load_that_was_killed_the_next_one_makes_it(
     else:
         await migrate(looking)
     assert (await looking.fetchval(_INDEX), await looking.fetchval(_NOTED)) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "made"),
+    [
+        ("CREATE INDEX topics_trigrams ON broker_core.topics (namespace)", True),
+        ("DROP EXTENSION pg_trgm CASCADE", None),
+    ],
+    ids=["somebody made it", "its extension is gone"],
+)
+async def test_what_cannot_be_made_any_more_is_no_failure(
+    database: Database, connection: Any, looking: Any, meanwhile: str, made: bool | None
+) -> None:
+    assert await connection.fetchval("SELECT broker_core.postpone_indexes(1000000)")
+    await connection.execute(meanwhile)
+    report = await load_topics(connection, NAMESPACE, _file(), second=database.connect)
+    assert report.added == _MANY
+    await refresh_statistics(connection, report.added)
+    assert await looking.fetchval("SELECT reltuples FROM pg_class WHERE relname = 'topics'") == _MANY
+    assert (await looking.fetchval(_INDEX), await looking.fetchval(_NOTED)) == (made, 0)
+    await migrate(connection)
+    assert await looking.fetchval(_INDEX) is True
+
+
+async def test_topics_that_the_lock_has_waited_for_keep_their_index(
+    database: Database, connection: Any, looking: Any
+) -> None:
+    async def waits() -> bool:
+        waiting: int = await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return waiting == 1
+
+    async with looking.transaction():
+        await looking.execute("INSERT INTO broker_core.topics (namespace, local_name) VALUES ('x/y', 'z')")
+        other = await database.connect()
+        postponing = asyncio.create_task(other.fetchval("SELECT broker_core.postpone_indexes(1000000)"))
+        await eventually(waits)
+    assert await postponing is False
+    assert await looking.fetchval(_INDEX) is True
+    await other.close()
 
 
 async def test_a_writer_that_takes_long_is_not_waited_for(

@@ -2,7 +2,8 @@
 
 One transaction: the file goes by COPY into a temporary table, line by line checked by the core's own reader, so that
 both formats and all messages are those of ``broker-core topics import``; one merge then makes the namespace what the
-table says. Nobody waits for it but other writers of the same namespace, and only for the merge.
+table says. Nobody waits for it but other writers of the same namespace, and only for the merge; for the first large
+load of a database all writers (:mod:`.postponed`).
 """
 
 from __future__ import annotations

@@ -145,7 +145,8 @@ async def merge(connection: Any, namespace: str, *, remove: bool = True) -> Merg
                 raise
         except asyncpg.LockNotAvailableError:
             raise FillingFailed(
-                f"Somebody else has been writing {namespace} for {_LOCK_TIMEOUT}: nothing was changed, try again later"
+                f"Somebody else has been writing {namespace}, or loading an empty database, for {_LOCK_TIMEOUT}: "
+                "nothing was changed, try again later"
             ) from None
     raise AssertionError("the last try returns or raises")
 

@@ -1,13 +1,15 @@
 """The index of trigrams made after the rows of a first load, instead of filled row by row: in a third of the time.
 
-Only where the database has next to no topics yet (``broker_core.postpone_indexes`` says how few). Readers go on all
-the time: a second connection lets go of the index, in a transaction of its own that is over at once, and the load makes
-it again in the transaction of its rows. What will be made is written down in the database, so that whoever comes next
-makes it should the load not come to its end: the load itself, another one, ``sync`` or ``migrate``.
+Only where the database has no topics yet: nobody can miss the index then. A second connection lets go of it, in a
+transaction of its own that is over at once, so that readers are not kept out, and the load makes it again in the
+transaction of its rows. Other writers wait for the load, whatever their namespace. What will be made is written down in
+the database, so that whoever comes next makes it should the load not come to its end: the load itself, another one,
+``sync`` or ``migrate``.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self
 
@@ -75,9 +77,7 @@ class PostponedIndexes:
     async def _restore(self) -> None:
         """Make what the load did not make. Where not even this can be done, ``tidy_topics`` does it some time."""
         if self._postponed:
-            try:
+            self._postponed = False
+            with contextlib.suppress(*_ERRORS):
                 await self._second.execute(f"SET lock_timeout = '{_WRITERS_WAIT}'")
                 await self._second.execute(_MAKE)
-            except _ERRORS:
-                return
-            self._postponed = False

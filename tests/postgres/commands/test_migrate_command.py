@@ -25,7 +25,7 @@ def test_from_nothing_to_served(
     assert run(["postgres", "migrate", *options]) == 0
     said = capfd.readouterr()
     assert said.out.startswith("".join(f"applied {each}\n" for each in migrations()))
-    assert "index of trigrams: namespace" in said.out
+    assert "index of trigrams: yes" in said.out
     assert run(["postgres", "migrate", *options]) == 0
     assert "owned by broker_core_migrator: nothing to apply" in capfd.readouterr().out
     assert run(["postgres", "migrate", "--dry-run", *options]) == 0

@@ -17,7 +17,7 @@ def test_a_table_or_json(database: Database, capfd: pytest.CaptureFixture[str]) 
     assert run(["postgres", "status", "--dsn", database.dsn]) == 0
     said = capfd.readouterr().out
     assert f"database       {database.name}, as postgres" in said
-    assert "trigrams       namespace" in said
+    assert "trigrams       an index" in said
     assert "change log     7 days" in said
     (line,) = (line for line in said.splitlines() if line.lstrip().startswith("a/b"))
     assert line.split()[1:5] == ["1", "2,000", "1", "2,000"]

@@ -71,6 +71,6 @@ def run(
     for name in done.applied:
         print(f"applied {name}")
     print(f"schema {done.version}, owned by {done.owner}" + ("" if done.applied else ": nothing to apply"))
-    print(f"index of trigrams: {done.trigrams or 'none'}")
+    print(f"index of trigrams: {'none' if done.trigrams is None else 'yes'}")
     for name, reason in done.missing.items():
         print(f"missing: {name} ({reason.splitlines()[0]})", file=sys.stderr)

@@ -90,7 +90,7 @@ def _show(status: Status) -> None:
         bounds = f"{status.retention_versions} versions and {status.retention_rows} changes of a namespace"
         lines += [
             ("catalogue id", str(status.catalog_id)),
-            ("trigrams", status.trigrams or "no index"),
+            ("trigrams", "no index" if status.trigrams is None else "an index"),
             ("change log", f"{'all ages' if age is None else f'{age / 86400:g} days'}, at most {bounds}"),
         ]
     for name, value in lines:

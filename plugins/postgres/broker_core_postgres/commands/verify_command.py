@@ -34,6 +34,7 @@ from broker_core_postgres.commands.mirror_progress import mirror_progress
 from broker_core_postgres.commands.sync_command import say_what_was_left
 from broker_core_postgres.commands.writing import DsnOption, filled_connection, run_to_end
 from broker_core_postgres.differences import Difference, as_json, as_line
+from broker_core_postgres.sync.deletions import MassDeletion
 from broker_core_postgres.sync.mirror import Mirror
 from broker_core_postgres.upkeep import refresh_statistics
 from broker_core_postgres.verify import Verdict, verify
@@ -118,6 +119,9 @@ def run(
 
     try:
         verdict = run_to_end(compare)
+    except MassDeletion as error:  # all was read, and what differs is printed
+        say(str(error))
+        raise typer.Exit(_DIFFERENT) from error
     except (BrokerCoreError, OSError) as error:
         say(str(error))
         raise typer.Exit(_FAILED) from error

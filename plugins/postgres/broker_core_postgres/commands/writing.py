@@ -46,7 +46,10 @@ async def connected(dsn: str | None) -> Any:
     """A connection as :func:`filled_connection` has it, of which nothing is checked."""
     settings = plugin_settings("postgres")
     target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
-    return await connect(target, application_name="broker-core fill")
+    connection = await connect(target, application_name="broker-core fill")
+    # Whatever the database's own default is: who waited for another writer must see what that one wrote.
+    await connection.execute("SET default_transaction_isolation = 'read committed'")
+    return connection
 
 
 @asynccontextmanager

@@ -118,31 +118,30 @@ BEGIN ATOMIC
         WHERE i.indrelid = 'broker_core.topics'::regclass AND a.amname = 'gin' AND i.indisvalid;
 END;
 
--- Before so many names are loaded into a database that has next to none: let go of the index of trigrams. To fill it row
--- by row takes three times as long as to make it of rows that are there. Committed on its own, since the lock would keep
--- readers out: without the index they look through the few topics that there are.
--- False where nothing is to be made afterwards: there is no such index, too few names come, or too many topics are there.
+-- Before so many names are loaded into a database without topics: let go of the index of trigrams. To fill it row by row
+-- takes three times as long as to make it of rows that are there. Committed on its own, since the lock would keep readers
+-- out: while there are no topics, nobody misses the index. Whoever calls this has the isolation level READ COMMITTED.
+-- False where nothing is to be made afterwards: there is no such index, too few names come, or there are topics already.
 CREATE FUNCTION broker_core.postpone_indexes(names bigint) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    most bigint := least(names / 20, 20000);
-    definition text;
 BEGIN
-    IF most < 2000 OR (SELECT sum(v.topics) FROM broker_core.namespace_versions v) > most THEN
+    IF names < 40000 OR EXISTS (SELECT FROM broker_core.topics) THEN
         RETURN false;
     END IF;
-    LOCK TABLE broker_core.topics IN ACCESS EXCLUSIVE MODE;  -- nobody has written what is not counted yet
-    SELECT pg_get_indexdef(c.oid) INTO definition FROM pg_class c
-        WHERE c.oid = to_regclass('broker_core.topics_trigrams')
-        AND (SELECT coalesce(sum(v.topics), 0) FROM broker_core.namespace_versions v) <= most;
-    IF definition IS NOT NULL THEN
-        INSERT INTO broker_core.postponed_indexes VALUES ('topics_trigrams', definition);
-        DROP INDEX broker_core.topics_trigrams;
+    LOCK TABLE broker_core.topics IN ACCESS EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM broker_core.topics) THEN  -- of a writer that the lock has waited for
+        RETURN false;
     END IF;
+    INSERT INTO broker_core.postponed_indexes
+        SELECT c.relname, pg_get_indexdef(c.oid) FROM pg_class c
+        WHERE c.oid = to_regclass('broker_core.topics_trigrams')
+        ON CONFLICT (name) DO NOTHING;
+    DROP INDEX IF EXISTS broker_core.topics_trigrams;
     RETURN EXISTS (SELECT FROM broker_core.postponed_indexes);  -- by a load before that was killed, too
 END $$;
 
--- Make what was postponed: at the end of the transaction that loads, and wherever one did not come to its end.
+-- Make what was postponed: at the end of the transaction that loads, and wherever one did not come to its end. What
+-- cannot be made any more, its extension being gone, is no failure: `migrate` makes it when it can be.
 CREATE FUNCTION broker_core.make_postponed_indexes() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -153,7 +152,13 @@ BEGIN
     END IF;
     LOCK TABLE broker_core.topics IN SHARE MODE;  -- a load that is under way makes it itself
     FOR each IN DELETE FROM broker_core.postponed_indexes RETURNING * LOOP
-        EXECUTE each.definition;
+        IF to_regclass(format('broker_core.%I', each.name)) IS NULL THEN
+            BEGIN
+                EXECUTE each.definition;
+            EXCEPTION WHEN undefined_object OR undefined_function OR invalid_schema_name THEN
+                RAISE WARNING 'index %: %', each.name, SQLERRM;
+            END;
+        END IF;
     END LOOP;
 END $$;
 

@@ -41,7 +41,7 @@ class Deletions:
             raise MassDeletion(
                 f"{removed} of {there} listed names would be deleted, more than {most} "
                 f"(of {largest} alone {counts[largest].removed} of {counts[largest].there}): nothing was written; "
-                f"--dry-run shows them, --max-deletions {removed} or --allow-mass-deletions allows it"
+                f"`sync --dry-run` shows them, --max-deletions {removed} or --allow-mass-deletions allows it"
             )
         if self.most is None:
             emptied = [
@@ -50,6 +50,7 @@ class Deletions:
             if emptied:
                 more = f" and {len(emptied) - 1} other namespaces" if len(emptied) > 1 else ""
                 raise MassDeletion(
-                    f"{emptied[0]}{more} would lose all of {counts[emptied[0]].there} listed names: nothing was "
-                    f"written; --dry-run shows them, --max-deletions {removed} or --allow-mass-deletions allows it"
+                    f"{emptied[0]}{more} would lose all of {counts[emptied[0]].there} listed names: nothing "
+                    f"was written; `sync --dry-run` shows them, --max-deletions {removed} or "
+                    "--allow-mass-deletions allows it"
                 )
