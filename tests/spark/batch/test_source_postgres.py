@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -142,16 +143,19 @@ def test_a_build_and_an_incremental_one(spark: SparkSession, database: Database,
     def built(store: str, *, incremental: bool) -> Any:
         return build(
             spark,
-            catalogue=database.dsn,
+            catalogue=f"{database.dsn}?password=secret",
             patterns=str(patterns),
             store=str(tmp_path / store),
             property_keys=("region",),
             segment_bytes=16 * 1024,
             incremental=incremental,
+            report=tmp_path / "report.html",
         )
 
     first = built("store", incremental=True)
     assert not first.manifest.static
+    assert first.record()["catalogue"] == database.dsn.replace("postgres@", "")
+    assert "secret" not in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert {total.count for total in first.totals} == {0, 111, 2}
     database.sql("DELETE FROM broker_core.topics WHERE local_name = 'orders-1234'")
     second, full = built("store", incremental=True), built("full", incremental=False)
@@ -173,6 +177,29 @@ def test_what_cannot_be_read_is_said_without_secrets(spark: SparkSession, databa
     database.sql("DROP SCHEMA broker_core CASCADE")
     with pytest.raises(InvalidCatalogue, match="broker_core"), PostgresSource(database.dsn, spark).snapshot():
         pass
+
+
+@pytest.mark.parametrize(
+    "rest", ["u:123/secret@host/db", "u:secret@secret@host/db", "u:1?secret@host/db", "u:1#secret@host/db"]
+)
+def test_an_address_that_can_be_read_in_several_ways_goes_nowhere(rest: str) -> None:
+    source = PostgresSource(f"postgresql://{rest}", cast(Any, None))
+    with pytest.raises(InvalidCatalogue, match="several ways") as caught, source.snapshot():
+        pass
+    assert "secret" not in str(caught.value)
+
+
+def test_what_the_driver_quotes_of_an_address_is_not_even_a_cause() -> None:
+    source = PostgresSource("postgresql://u:secret/db", cast(Any, None))
+    with pytest.raises(InvalidCatalogue, match="no postgresql:// address") as caught, source.snapshot():
+        pass
+    told = "".join(traceback.format_exception(caught.value))
+    assert "secret" not in told.replace('"postgresql://u:secret/db"', "")
+
+
+def test_the_address_of_a_task_is_not_shown() -> None:
+    work = source_postgres._ReadPages("postgresql://secret", "0-1", cast(Any, None), (), 1)
+    assert "secret" not in repr(work)
 
 
 def test_csv_keeps_empty_texts_and_nulls_apart() -> None:

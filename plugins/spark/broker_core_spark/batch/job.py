@@ -28,6 +28,7 @@ from broker_core_spark.batch.pattern_source import AskedQuestions, RefusedPatter
 from broker_core_spark.batch.plan import EVERYTHING, plan_tasks
 from broker_core_spark.batch.runs import Run
 from broker_core_spark.batch.segment_task import SegmentResult, SegmentTask
+from broker_core_spark.batch.shown_source import shown_source
 from broker_core_spark.batch.source import Snapshot, Staging, open_source
 from broker_core_spark.batch.tasks import numbered, run_tasks
 from broker_core_spark.batch.totals import QuestionTotal, read_tallies, total_of_questions
@@ -190,7 +191,7 @@ def build(
         generation=manifest.id,
         number=published.number,
         store=place.uri,
-        catalogue=_shown(catalogue),
+        catalogue=shown_source(catalogue),
         manifest=manifest,
         totals=tuple(totals),
         asked=asked,
@@ -295,11 +296,3 @@ def _make_segments(
     work = SegmentTask(staging, f"{staging.folder}-plan-", path)
     results = run_tasks(numbered(spark, len(plans)), work)
     return [SegmentResult.parse(result) for result in results], len(plans)
-
-
-def _shown(catalogue: str) -> str:
-    """A source without the password that an address may have."""
-    scheme, separator, rest = catalogue.partition("://")
-    if separator and "@" in rest.partition("/")[0]:
-        rest = rest[rest.index("@") + 1 :]
-    return f"{scheme}{separator}{rest}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from broker_core.catalog import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run, RunWriter, Window
+from broker_core_spark.batch.shown_source import shown_source
 from broker_core_spark.store import Store, open_store
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def open_source(source: str, *, spark: SparkSession, namespace: str | None = Non
 
     path = path_of(source)
     if not path.exists():
-        raise InvalidCatalogue(f"There is no catalogue {source}")
+        raise InvalidCatalogue(f"There is no catalogue {shown_source(source)}")
     if is_embedded(path):
         return EmbeddedSource(path)
     if namespace is None:

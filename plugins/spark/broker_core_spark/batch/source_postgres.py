@@ -21,7 +21,7 @@ import re
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import pyarrow as pa
@@ -45,6 +45,8 @@ _BLOCK_BYTES: Final = 4 * 1024 * 1024  # of CSV parsed together
 _CONNECT_TIMEOUT: Final = 30.0
 _SNAPSHOT: Final = re.compile(r"[0-9A-Fa-f]+(?:-[0-9A-Fa-f]+)*")
 _NAME: Final = pa.large_string()
+#: A second @ of an address, or one behind its hosts (but in an option it is nothing special).
+_AT: Final = re.compile(r"[a-z]+://(?:[^/?#@]*@[^/?#]*@|[^/?#]*/[^?]*@|[^/?#]*[?#][^=]*@)")
 _T = TypeVar("_T")
 
 _BEGIN: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -107,10 +109,17 @@ def _said(error: BaseException) -> str:
 async def _connected(dsn: str) -> Any:
     import asyncpg
 
+    if _AT.search(
+        dsn
+    ):  # taken apart elsewhere than it was meant, so that errors would name a part of a password
+        raise InvalidCatalogue(
+            "the address of the catalogue can be read in several ways: an @, :, /, ?, # or % in a user name or a "
+            "password is written as %40, %3A, %2F, %3F, %23, %25"
+        )
     try:
         return await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT, statement_cache_size=0)
-    except ValueError as error:  # an address that is none; its text may have a password
-        raise InvalidCatalogue("the address of the catalogue is no postgresql:// address") from error
+    except ValueError:  # an address that is none; the error's text may have a password, with --debug too
+        raise InvalidCatalogue("the address of the catalogue is no postgresql:// address") from None
 
 
 async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _Database:
@@ -136,7 +145,7 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
 class _Database:
     connection: Any
     loop: _Loop
-    dsn: str
+    dsn: str = field(repr=False)
     spark: SparkSession
     exported: str
     catalogue_id: str
@@ -176,7 +185,7 @@ class _Database:
 class _ReadPages:
     """Stages the names on some pages of the table; pickled by reference into the executors."""
 
-    dsn: str
+    dsn: str = field(repr=False)
     exported: str
     staging: Staging
     namespaces: tuple[str, ...]

@@ -1,0 +1,60 @@
+"""What is shown of the address of a source, in results, reports and errors: nothing that could be a secret.
+
+An address is taken apart only where it can be read in one way; of one that cannot (a password with an ``@`` or a ``/``
+that is not escaped) no more than the scheme is shown. Options (``?...``) are never shown: passwords and signatures may
+stand there too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["said_of", "shown_source"]
+
+_HIDDEN: Final = "..."
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+_POSTGRES: Final = ("postgresql", "postgres")
+_HOST: Final = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?"
+_DATABASE: Final = re.compile(
+    rf"(?:[^@/?#\[\]]*@)?(?P<hosts>(?:{_HOST}(?:,{_HOST})*)?)(?P<database>(?:/[A-Za-z0-9._-]*)?)(?:\?[^@#]*)?"
+)
+_PLACE: Final = re.compile(r"(?:(?P<user>[^@/?#]*)@)?(?P<host>[^@/?#]*)(?P<path>(?:/[^@?#]*)?)(?:[?#][^@]*)?")
+#: Where what stands before the ``@`` is a container: ``abfss://CONTAINER@ACCOUNT/path``.
+_CONTAINER: Final = re.compile(r"[a-z0-9$][a-z0-9-]{2,62}")
+_WITH_CONTAINER: Final = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+#: A connection string of another form, which is no source but may be given for one.
+_PASSWORD: Final = re.compile(r"password\s*=", re.IGNORECASE)
+#: What Spark's own errors begin with: ``[PATH_NOT_FOUND] Path does not exist: ...``.
+_CONDITION: Final = re.compile(r"\[[A-Z0-9_.]+\]")
+
+
+def shown_source(source: str) -> str:
+    """A source as it may be shown: an address without user, password and options, a path or a table as it is."""
+    scheme, separator, rest = source.partition("://")
+    if not separator:
+        name, colon, _ = source.partition(":")
+        if colon and name.lower() in (*_POSTGRES, "jdbc"):
+            return f"{name}:{_HIDDEN}"
+        return _HIDDEN if _PASSWORD.search(source) else source
+    if not _SCHEME.fullmatch(scheme):
+        name = scheme.partition(":")[0]
+        return f"{name}:{_HIDDEN}" if _SCHEME.fullmatch(name) else _HIDDEN
+    if scheme.lower() in _POSTGRES:
+        database = _DATABASE.fullmatch(rest)
+        return f"{scheme}://{_HIDDEN if database is None else database['hosts'] + database['database']}"
+    if scheme.lower() == "file" and rest.startswith("/"):
+        return f"{scheme}://{re.split('[?#]', rest, maxsplit=1)[0]}"
+    place = _PLACE.fullmatch(rest)
+    if place is None:
+        return f"{scheme}://{_HIDDEN}"
+    container = scheme.lower() in _WITH_CONTAINER and _CONTAINER.fullmatch(place["user"] or "")
+    return f"{scheme}://{place['user'] + '@' if container else ''}{place['host']}{place['path']}"
+
+
+def said_of(source: str, said: str) -> str:
+    """What somebody else says of a source, who may name it: no more than the condition where that could be a secret."""
+    if shown_source(source) == source:
+        return said
+    condition = _CONDITION.match(said)
+    return condition[0] if condition else "its reader refuses it"
