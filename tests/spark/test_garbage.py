@@ -8,17 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from broker_core.names import Mode
+from broker_core_spark import garbage
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.generation import Generation, read_manifest
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.format.question import Question
 from broker_core_spark.garbage import collect
-from broker_core_spark.generations import begin_build, current, history, make_mark, marks, use
+from broker_core_spark.generations import GC_GRACE, begin_build, current, history, make_mark, marks, use
 from broker_core_spark.store import Store, open_store
 from tests.support.generations import memory
 
@@ -154,6 +157,53 @@ def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tm
     assert done.kept == (generations[0].id,)
     assert {file.path for file in store.list("pointers")} == {"pointers/000000000100.json"}
     assert collect(store, keep=1, grace=AT_ONCE).unreadable == ()
+
+
+class SlowStore:
+    """A store that takes a part of the time of a gc for each call of some methods, by a clock that it moves itself."""
+
+    def __init__(self, store: Store, patch: pytest.MonkeyPatch, **parts: float) -> None:
+        self._store, self._parts, self._now = store, parts, 0.0
+        patch.setattr(garbage, "time", SimpleNamespace(monotonic=lambda: self._now))
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        if name not in self._parts:
+            return method
+
+        def slow(*values: Any) -> Any:
+            self._now += self._parts[name] * GC_GRACE.total_seconds()
+            return method(*values)
+
+        return slow
+
+
+@pytest.mark.parametrize("slow", ["put_new", "get", "list"])
+def test_where_reading_takes_the_time_of_a_gc_nothing_is_removed(
+    slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = memory()
+    for number in range(4):
+        publish(store, number)
+    before = paths(store)
+    with monkeypatch.context() as patch, pytest.raises(StoreFailed, match=r"0:10:00.*nothing was removed"):
+        collect(cast(Store, SlowStore(store, patch, **{slow: 0.5})), keep=2, grace=AT_ONCE)
+    assert paths(store) == before
+    assert marks(store) == []
+
+
+def test_what_reading_took_is_not_there_for_deleting(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = memory()
+    for number in range(4):
+        publish(store, number)
+    unneeded = collect(store, keep=1, grace=AT_ONCE, dry_run=True).removed
+    with monkeypatch.context() as patch:
+        slow = SlowStore(store, patch, put_new=0.3, delete=0.1)
+        done = collect(cast(Store, slow), keep=1, grace=AT_ONCE)
+    assert done.removed == unneeded[:2]
+    assert done.left == len(unneeded) - 2
+    again = collect(store, keep=1, grace=AT_ONCE)
+    assert (again.removed, again.left) == (unneeded[2:], 0)
 
 
 def test_an_empty_store_stays_empty(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ class Collected:
     dry_run: bool
     #: What is wrong with pointers that cannot be read.
     unreadable: tuple[str, ...] = ()
+    #: Files that would go too and that the time of a gc was too short for: the next one goes on.
+    left: int = 0
 
     @property
     def removed_bytes(self) -> int:
@@ -53,15 +55,18 @@ class Collected:
 def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run: bool = False) -> Collected:
     """Keep the last ``keep`` generations that were published, and remove what is neither theirs nor young.
 
-    A mark or a file older than ``grace`` is that of a build that died. Raises :exc:`StoreFailed` while a build is under
-    way, and whatever reading a manifest raises: where it is not known what is needed, nothing is removed. A pointer
-    that cannot be read may name any generation: as long as it would count among the last ``keep``, all generations of
-    the store stay.
+    A mark or a file older than ``grace`` is that of a build that died. All of it, reading too, ends when half of the
+    time is over for which builds wait for a ``gc``. Raises :exc:`StoreFailed` while a build is under way or where
+    reading alone takes longer than that, and whatever reading a manifest raises: where it is not known what is needed,
+    nothing is removed. A pointer that cannot be read may name any generation: as long as it would count among the last
+    ``keep``, all generations of the store stay.
     """
     if keep < 1:
         raise ValueError("at least one generation is kept")
     if not any(True for folder in _FOLDERS for _ in store.list(folder)):
         return Collected((), (), dry_run)  # nothing is there, and nothing shall be made
+    # From before the mark is there: builds count its age, and may begin when it is old, whatever is still done here.
+    time_left = _TimeLeft(store)
     own = make_mark(store, "gc")
     try:
         found = marks(store)
@@ -74,34 +79,54 @@ def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run
         now = next((mark.file.modified for mark in found if mark.file.path == own), None)
         if now is None:
             raise StoreFailed(f"{store.uri}: what was just written is not listed: nothing was removed")
-        needed, kept, unreadable = _needed(store, keep)
-        removed = _unneeded(store, needed | {own}, now - grace)
-        if not dry_run:
-            removed = _delete(store, removed)
-        return Collected(tuple(removed), kept, dry_run, unreadable)
+        needed, kept, unreadable = _needed(store, keep, time_left)
+        unneeded = _unneeded(store, needed | {own}, now - grace, time_left)
+        removed = unneeded if dry_run else _delete(store, unneeded, time_left)
+        return Collected(tuple(removed), kept, dry_run, unreadable, len(unneeded) - len(removed))
     finally:
         store.delete(own)
 
 
-def _delete(store: Store, files: list[Stored]) -> list[Stored]:
+class _TimeLeft:
+    """Half of the time for which a gc keeps builds off; the other half is for the step that is under way at its end."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._ends = time.monotonic() + GC_GRACE.total_seconds() / 2
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._ends
+
+    def check(self) -> None:
+        """Raise :exc:`StoreFailed` where nothing was deleted yet and nothing may be any more."""
+        if self.is_over():
+            raise StoreFailed(
+                f"{self._store.uri}: to find what is needed took longer than {GC_GRACE / 2}, and builds begin again "
+                "soon: nothing was removed. With a smaller --keep less is read; else run gc nearer to the store"
+            )
+
+
+def _delete(store: Store, files: list[Stored], time_left: _TimeLeft) -> list[Stored]:
     """Delete as many as the time of a gc allows; those that were deleted."""
-    ends = time.monotonic() + GC_GRACE.total_seconds() / 2
     done: list[Stored] = []
     for file in files:
-        if time.monotonic() >= ends:
+        if time_left.is_over():
             break  # builds may begin again soon: the next gc goes on
         store.delete(file.path)
         done.append(file)
     return done
 
 
-def _needed(store: Store, keep: int) -> tuple[set[str], tuple[str, ...], tuple[str, ...]]:
+def _needed(
+    store: Store, keep: int, time_left: _TimeLeft
+) -> tuple[set[str], tuple[str, ...], tuple[str, ...]]:
     """(the files that are needed, the generations that are kept, what is wrong with unreadable pointers)."""
     needed: set[str] = set()
     kept: list[str] = []
     unreadable: list[str] = []
     doubt = False
     for pointer in pointers(store):
+        time_left.check()
         if isinstance(pointer, InvalidGeneration):
             unreadable.append(str(pointer))
             if len(kept) < keep:
@@ -120,13 +145,14 @@ def _needed(store: Store, keep: int) -> tuple[set[str], tuple[str, ...], tuple[s
             needed.update(file.name for file in manifest.files)
         needed.add(pointer.path)
     if doubt:
-        _keep_every(store, needed, kept)
+        _keep_every(store, needed, kept, time_left)
     return needed, tuple(kept), tuple(unreadable)
 
 
-def _keep_every(store: Store, needed: set[str], kept: list[str]) -> None:
+def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _TimeLeft) -> None:
     """Add all generations that the store has. A manifest that is damaged stays, and names nothing."""
     for stored in store.list("manifests"):
+        time_left.check()
         generation = stored.path.partition("/")[2].removesuffix(".json")
         if generation in kept or not GENERATION.fullmatch(generation):
             continue
@@ -139,11 +165,11 @@ def _keep_every(store: Store, needed: set[str], kept: list[str]) -> None:
         needed.update(file.name for file in manifest.files)
 
 
-def _unneeded(store: Store, needed: set[str], before: datetime) -> list[Stored]:
+def _unneeded(store: Store, needed: set[str], before: datetime, time_left: _TimeLeft) -> list[Stored]:
     """The files that nothing needs and that are old enough, in the order in which they may go."""
-    return [
-        file
-        for folder in _FOLDERS
-        for file in sorted(store.list(folder), key=lambda file: file.path)
-        if file.path not in needed and file.modified <= before
-    ]
+    found: list[Stored] = []
+    for folder in _FOLDERS:
+        there = sorted(store.list(folder), key=lambda file: file.path)
+        found += (file for file in there if file.path not in needed and file.modified <= before)
+    time_left.check()
+    return found

@@ -50,7 +50,8 @@ __all__ = [
 
 #: How long a build may take: its mark and its files are kept from ``gc`` for so long.
 GRACE: Final = timedelta(hours=24)
-#: The same for a ``gc``, which stops by itself in half of it: one that was killed must not keep builds off for long.
+#: The same for a ``gc``: one that was killed must not keep builds off for long. It counts from before its mark is
+#: there, and begins to delete nothing more when half of this is over, however long its reading took.
 GC_GRACE: Final = timedelta(minutes=20)
 POINTERS: Final = "pointers"
 MARKS: Final = "marks"

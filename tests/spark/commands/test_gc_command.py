@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from broker_core.names import Mode
+from broker_core_spark import garbage
 from broker_core_spark.commands.gc_command import gc
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.build import build_generation
@@ -68,3 +69,12 @@ def test_a_pointer_that_cannot_be_read_is_told(folder: str) -> None:
     ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder])
     assert ran.exit_code == 0, ran.output
     assert "a pointer cannot be read: pointers/000000000099.json: it is no pointer" in ran.stderr
+    assert "broker-core spark use GENERATION" in ran.stderr
+
+
+def test_what_there_was_no_time_for_is_told(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage._TimeLeft, "is_over", lambda _: True)
+    monkeypatch.setattr(garbage._TimeLeft, "check", lambda _: None)
+    ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder])
+    assert ran.stdout.startswith("0 files")
+    assert "more files are to be removed: the time of a gc was over, run it again" in ran.stderr

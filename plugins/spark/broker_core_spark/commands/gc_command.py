@@ -48,7 +48,16 @@ def gc(
     for file in done.removed:
         typer.echo(f"{file.size:>14,}  {file.path}")
     for fault in done.unreadable:
-        typer.echo(f"a pointer cannot be read: {fault}", err=True)
+        typer.echo(
+            f"a pointer cannot be read: {fault}. What it names is not known: while it counts among the last {keep} "
+            "generations, all stay. Publish anew (broker-core spark use GENERATION, or a build), or remove this file: "
+            "then the pointer before it counts",
+            err=True,
+        )
     what = "would be removed" if dry_run else "removed"
     kept = ", ".join(generation[:12] for generation in done.kept) or "none"
     typer.echo(f"{len(done.removed)} files of {done.removed_bytes:,} bytes {what}; generations kept: {kept}")
+    if done.left:
+        typer.echo(
+            f"{done.left} more files are to be removed: the time of a gc was over, run it again", err=True
+        )
