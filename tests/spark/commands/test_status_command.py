@@ -12,6 +12,7 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core.testing import serve
+from broker_core_spark.commands import status_command
 from broker_core_spark.commands.broker_http import BrokerUnreachable
 from broker_core_spark.commands.status_command import of_metrics, of_plugins
 from broker_core_spark.format.build import build_generation
@@ -151,3 +152,10 @@ def test_a_pointer_that_cannot_be_read_is_shown_with_the_last_that_can(tmp_path:
     table = cli("spark", "status", "--store", tmp_path, "--broker", "127.0.0.1:1")
     assert table.code == 0
     assert "pointers/000000000099.json: it is no pointer to a generation" in table.out
+
+
+def test_what_is_empty_is_shown_as_nothing() -> None:
+    report: dict[str, Any] = {"problems": [], "passed": {}, "number": None, "refused": True}
+    rows = [("problems", "-"), ("passed", "-"), ("number", "-"), ("refused", "yes")]
+    assert status_command._rows(report) == rows
+    assert status_command._rows({"problems": ["a", "b"]}) == [("problems", "a; b")]

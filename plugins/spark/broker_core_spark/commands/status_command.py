@@ -162,9 +162,7 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, object]]:
         elif isinstance(value, dict):
             shown = ", ".join(f"{name} {count}" for name, count in value.items()) or "-"
         elif isinstance(value, list):
-            shown = "; ".join(str(one) for one in value)
-        elif isinstance(value, list):
-            shown = "; ".join(value) or "-"
+            shown = "; ".join(str(one) for one in value) or "-"
         elif isinstance(value, bool):
             shown = "yes" if value else "no"
         elif value is None:
