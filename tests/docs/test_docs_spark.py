@@ -17,7 +17,8 @@ from prometheus_client.registry import CollectorRegistry
 from broker_core.names import Mode
 from broker_core_spark.batch.export import _SCHEMA
 from broker_core_spark.batch.job import BuildResult, build
-from broker_core_spark.batch.pattern_source import _COUNTED, _KEYS, MAX_QUESTIONS, load_questions
+from broker_core_spark.batch.pattern_row import COUNTED, KEYS
+from broker_core_spark.batch.pattern_source import MAX_QUESTIONS, load_questions
 from broker_core_spark.commands import add_commands
 from broker_core_spark.jre import VERSIONS
 from broker_core_spark.serving.measures import PREFIX
@@ -123,9 +124,9 @@ def test_the_options_and_arguments_of_a_command_are_all_there(command: str) -> N
 
 
 def test_the_keys_of_a_pattern_are_all_there() -> None:
-    assert set(named("Pattern sources", "key")) == set(_KEYS)
+    assert set(named("Pattern sources", "key")) == set(KEYS)
     text = read(PAGE)
-    assert all(f"`{key}`" in text for key in _COUNTED)
+    assert all(f"`{key}`" in text for key in COUNTED)
     assert f"At most {MAX_QUESTIONS:,} rows." in text
 
 

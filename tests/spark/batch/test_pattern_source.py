@@ -81,6 +81,7 @@ def test_what_no_broker_evaluates_is_refused_and_fails_nothing(pattern: str) -> 
         ('{"namespace": "nowhere"}', "expected tenant/namespace"),
         ('{"namespace": "a/b", "mode": "SOME"}', "Invalid mode"),
         ('{"namespace": "a/b", "mode": 1}', "mode must be"),
+        ('{"namespace": "a/b", "mode": ""}', "Invalid mode"),
         ('{"namespace": "a/b", "pattern": 1}', "pattern must be"),
         ('{"namespace": "a/b", "patern": "x"}', "unknown key 'patern'"),
         ('{"namespace": "a/b", "properties": {"k": 1}}', "properties must be"),
@@ -88,7 +89,7 @@ def test_what_no_broker_evaluates_is_refused_and_fails_nothing(pattern: str) -> 
         ("[" * 100_000, "not an object of JSON"),
         ('"' + "x" * 1024 * 1024 + '"', "longer than"),
     ],
-    ids=range(13),
+    ids=range(14),
 )
 def test_a_line_that_cannot_be_understood_is_named(tmp_path: Path, line: str, message: str) -> None:
     source = jsonl(tmp_path / "p.jsonl", {"namespace": "a/b"}, line)
@@ -115,9 +116,25 @@ def test_toml(tmp_path: Path) -> None:
     path.write_text("nonsense", encoding="utf-8")
     with pytest.raises(InvalidPatterns, match="not TOML"):
         load_questions(str(path))
+    path.write_text("patterns = " + "[" * 20_000 + "]" * 20_000, encoding="utf-8")
+    with pytest.raises(InvalidPatterns, match="not TOML"):
+        load_questions(str(path))
     path.write_text("other = 1", encoding="utf-8")
     with pytest.raises(InvalidPatterns, match="'other'"):
         load_questions(str(path))
+
+
+@pytest.mark.parametrize("name", ["some patterns.jsonl", "some patterns.toml"])
+def test_a_file_by_its_address(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    row = '{"namespace": "a/b"}' if name.endswith(".jsonl") else '[[patterns]]\nnamespace = "a/b"\n'
+    path.write_text(row, encoding="utf-8")
+    assert load_questions(path.as_uri()).questions == load_questions(str(path)).questions != ()
+
+
+def test_an_address_of_another_kind_is_refused() -> None:
+    with pytest.raises(InvalidPatterns, match="No patterns of the kind 's3'"):
+        load_questions("s3://key:secret/patterns.jsonl")
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
@@ -150,3 +167,34 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert set(load_questions("table:known_patterns", spark=spark, property_keys=("k",)).questions) == wanted
     with pytest.raises(InvalidPatterns, match="Cannot read the patterns table:missing"):
         load_questions("table:missing", spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "message"),
+    [
+        (pa.list_(pa.string()), ["ab"], "properties must be"),
+        (pa.list_(pa.string()), ["abc"], "properties must be"),
+        (pa.string(), "[" * 100_000, "not an object of JSON"),
+        (pa.string(), "nonsense", "not an object of JSON"),
+        (pa.binary(), b"{}", "properties must be"),
+    ],
+    ids=range(5),
+)
+def test_properties_of_a_table_that_are_none_are_refused_by_the_row(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType, properties: object, message: str
+) -> None:
+    path = tmp_path / "patterns.parquet"
+    columns = {"namespace": pa.array(["a/b", "a/b"]), "properties": pa.array([None, properties], kind)}
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(InvalidPatterns, match=message) as caught:
+        load_questions(str(path), spark=spark)
+    assert "patterns.parquet, row 2" in str(caught.value)
+
+
+def test_a_text_of_a_table_that_is_no_utf8_is_refused_by_the_row(spark: SparkSession, tmp_path: Path) -> None:
+    spoilt = pa.array([b"x", b"\xff\xfe"])
+    texts = pa.StringArray.from_buffers(2, spoilt.buffers()[1], spoilt.buffers()[2])
+    path = tmp_path / "patterns.parquet"
+    pq.write_table(pa.table({"namespace": pa.array(["a/b", "a/b"]), "pattern": texts}), path)
+    with pytest.raises(InvalidPatterns, match="row 2: pattern is no text in UTF-8"):
+        load_questions(str(path), spark=spark)

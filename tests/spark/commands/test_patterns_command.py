@@ -11,6 +11,8 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core.testing import serve
+from broker_core_spark.batch.pattern_source import from_rows
+from broker_core_spark.commands import patterns_command
 from broker_core_spark.commands.broker_http import BrokerUnreachable
 from broker_core_spark.commands.patterns_command import learned
 from broker_core_spark.format.question import Question
@@ -28,30 +30,90 @@ def patterns(found: list[dict[str, Any]]) -> list[str | None]:
 
 def test_the_most_expensive_ones_come_first() -> None:
     body = "\n".join([line("a", 100, 1.0), line("b", 2, 9.0), line(None, 5, 3.0, team="red"), ""])
-    found, refused = learned(body, "http://b", limit=10, min_count=1)
+    found, refused = learned(body, "http://b", limit=10, min_count=1, max_length=1024)
     assert patterns(found) == ["b", None, "a"]
     assert found[1] == {"namespace": "t/n", "mode": "ALL", "pattern": None, "properties": {"team": "red"}}
     assert refused == 0
-    assert patterns(learned(body, "http://b", limit=2, min_count=1)[0]) == ["b", None]
+    assert patterns(learned(body, "http://b", limit=2, min_count=1, max_length=1024)[0]) == ["b", None]
 
 
 def test_what_was_asked_too_rarely_or_not_surely_stays_out() -> None:
     body = "\n".join([line("once", 1, 9.0), line("twice", 2, 1.0), line("perhaps", 50, 8.0, error=49)])
-    assert patterns(learned(body, "http://b", limit=10, min_count=2)[0]) == ["twice"]
+    assert patterns(learned(body, "http://b", limit=10, min_count=2, max_length=1024)[0]) == ["twice"]
 
 
 def test_what_no_broker_runs_stays_out() -> None:
     body = "\n".join(
         [line("(?!a)b", 9, 9.0), line("a(", 9, 9.0), line("ftp://t/n/x", 9, 9.0), line("a|b", 9, 1.0)]
     )
-    found, refused = learned(body, "http://b", limit=10, min_count=1)
+    found, refused = learned(body, "http://b", limit=10, min_count=1, max_length=1024)
     assert (patterns(found), refused) == (["a|b"], 3)
 
 
-@pytest.mark.parametrize("body", ["<html>", "{}", "[]", '{"namespace": 1}', line("a", 1, 1.0)[:-5]])
-def test_what_is_no_registry_is_an_error(body: str) -> None:
-    with pytest.raises(BrokerUnreachable, match="http://b/questions: a line is no question"):
-        learned(body, "http://b", limit=10, min_count=1)
+def raw(**values: str) -> str:
+    """A line with values as they are written in JSON, which Python would not write."""
+    good = {"namespace": '"t/n"', "mode": '"ALL"', "pattern": '"x"', "properties": "{}"}
+    counted = {"count": "9", "error": "0", "seconds": "1.5"}
+    return "{" + ",".join(f'"{key}":{value}' for key, value in (good | counted | values).items()) + "}"
+
+
+NO_QUESTIONS = {
+    "page": ("<html>", "not an object of JSON"),
+    "object": ("{}", "no namespace"),
+    "list": ("[]", "no namespace"),
+    "cut": (line("a", 1, 1.0)[:-5], "not an object of JSON"),
+    "deep": ("[" * 100_000, "not an object of JSON"),
+    "no pattern": (raw().replace('"pattern":"x",', ""), "no pattern"),
+    "no count": (raw().replace('"count":9,', ""), "count must be"),
+    "namespace": (raw(namespace='{"a":1}'), "namespace must be"),
+    "namespace of one part": (raw(namespace='"t"'), "expected tenant/namespace"),
+    "surrogate in a namespace": (raw(namespace='"t/\\ud800"'), "the namespace"),
+    "mode": (raw(mode="5"), "mode must be"),
+    "empty mode": (raw(mode='""'), "Invalid mode"),
+    "pattern": (raw(pattern="[1]"), "pattern must be"),
+    "surrogate in a pattern": (raw(pattern='"\\ud800"'), "not valid Unicode"),
+    "long": (raw(pattern='"' + "a" * 2_000_000 + '"'), "longer than"),
+    "properties": (raw(properties="[1]"), "properties must be"),
+    "surrogate in a key": (raw(properties='{"\\ud800":"x"}'), "not valid Unicode"),
+    "endless count": (raw(count="1e999"), "count must be"),
+    "large count": (raw(count="1" + "0" * 400), "count must be"),
+    "larger count": (raw(count="9" * 5000), "not an object of JSON"),
+    "yes": (raw(count="true"), "count must be"),
+    "negative error": (raw(error="-1"), "error must be"),
+    "text": (raw(seconds='"1"'), "seconds must be"),
+    "no number": (raw(seconds="NaN"), "seconds must be"),
+    "large seconds": (raw(seconds="1" + "0" * 400), "seconds must be"),
+    "endless seconds": (raw(seconds="Infinity"), "seconds must be"),
+}
+
+
+@pytest.mark.parametrize("name", NO_QUESTIONS)
+def test_what_is_no_registry_is_an_error(name: str) -> None:
+    body, message = NO_QUESTIONS[name]
+    with pytest.raises(BrokerUnreachable, match="http://b/questions: line 2 is no question") as caught:
+        learned(f"{raw()}\n{body}\n", "http://b", limit=10, min_count=1, max_length=1024)
+    assert message in str(caught.value)
+    assert len(str(caught.value)) <= 1000
+
+
+def test_what_is_too_long_for_a_broker_stays_out() -> None:
+    body = "\n".join([line("a" * 1025, 9, 9.0), line("a", 9, 1.0)])
+    found, refused = learned(body, "http://b", limit=10, min_count=1, max_length=1024)
+    assert (patterns(found), refused) == (["a"], 1)
+    assert len(learned(body, "http://b", limit=10, min_count=1, max_length=2000)[0]) == 2
+
+
+def test_what_a_newer_broker_says_besides_does_not_matter() -> None:
+    found, _ = learned(raw(later="[1]"), "http://b", limit=10, min_count=1, max_length=1024)
+    assert found == [{"namespace": "t/n", "mode": "ALL", "pattern": "x", "properties": {}}]
+    assert not from_rows([("here", found[0])]).refused  # the batch reads what is written
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_beside(tmp_path: Path) -> None:
+    (tmp_path / "patterns.jsonl" / "full").mkdir(parents=True)
+    with pytest.raises(OSError, match="directory"):
+        patterns_command._write(tmp_path / "patterns.jsonl", "x")
+    assert [path.name for path in tmp_path.iterdir()] == ["patterns.jsonl"]
 
 
 async def test_a_running_broker_is_asked(cli: Cli, tmp_path: Path) -> None:

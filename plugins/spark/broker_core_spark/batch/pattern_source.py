@@ -9,32 +9,30 @@ A row that cannot be understood stops the batch, since what it meant would be mi
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_core.errors import InvalidName, InvalidPattern
-from broker_core.names import Mode, NamespaceName
-from broker_core.patterns import MAX_LENGTH, compile_pattern
-from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core.patterns import MAX_LENGTH
+from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
+from broker_core_spark.batch.pattern_row import KEYS, MAX_LINE, json_row, refusal, understood
+from broker_core_spark.batch.shown_source import said_of, shown_source
+from broker_core_spark.batch.source_file import path_of
 from broker_core_spark.batch.tasks import is_spark_error, spark_said
 from broker_core_spark.format.question import Question
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 __all__ = ["AskedQuestions", "RefusedPattern", "from_rows", "load_questions"]
 
 #: More rows than this are no list of known patterns; the driver holds them all.
 MAX_QUESTIONS: Final = 1_000_000
-#: Bytes of one line, and of a whole file of TOML.
-_MAX_LINE: Final = 1024 * 1024
+#: Bytes of a whole file of TOML.
 _MAX_TOML: Final = 64 * 1024 * 1024
-_KEYS: Final = ("namespace", "mode", "pattern", "properties")
-_COUNTED: Final = frozenset({"count", "error", "seconds"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +74,29 @@ def load_questions(
     property_keys: Sequence[str] = (),
     max_length: int = MAX_LENGTH,
 ) -> AskedQuestions:
-    """The questions of ``source``: a file of JSON lines, a ``.toml`` file, a Parquet file or ``table:NAME``.
+    """The questions of ``source``: a file of JSON lines or ``.toml`` (its path or ``file://``), Parquet or ``table:N``.
 
     The two last are read through ``spark``. Raises :exc:`InvalidPatterns` where a row cannot be understood.
     """
     if source.startswith("table:") or source.partition("?")[0].rstrip("/").endswith(".parquet"):
         if spark is None:
-            raise InvalidPatterns(f"{source}: a table of patterns is read by Spark, and there is no session")
+            raise InvalidPatterns(
+                f"{shown_source(source)}: a table of patterns is read by Spark, and there is no session"
+            )
         rows = _table_rows(spark, source)
-    elif source.endswith(".toml"):
-        rows = _toml_rows(Path(source))
     else:
-        rows = _json_rows(Path(source))
+        path = _path_of(source)
+        rows = _toml_rows(path) if path.suffix == ".toml" else _json_rows(path)
     return from_rows(rows, property_keys=property_keys, max_length=max_length)
+
+
+def _path_of(source: str) -> Path:
+    try:
+        return path_of(source)
+    except InvalidCatalogue:
+        raise InvalidPatterns(
+            f"No patterns of the kind {source.partition('://')[0]!r}: use a path, table:NAME, or a .parquet file"
+        ) from None
 
 
 def from_rows(
@@ -102,9 +110,9 @@ def from_rows(
         number += 1
         if number > MAX_QUESTIONS:
             raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
-        namespace, mode, pattern, properties = _understood(place, row)
+        namespace, mode, pattern, properties = understood(place, row)
         pairs = {key: properties[key] for key in property_keys if key in properties}
-        reason = _refusal(pattern, max_length)
+        reason = refusal(pattern, max_length)
         times = _times(row)
         asked += times
         if reason is None:
@@ -128,70 +136,15 @@ def _by_line(question: Question) -> bytes:
     return question.line
 
 
-def _refusal(pattern: str | None, max_length: int) -> str | None:
-    if pattern is None:
-        return None
-    try:
-        return compile_pattern(pattern, max_length=max_length).reason
-    except InvalidPattern as error:
-        return str(error)
-
-
-def _understood(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:
-    if not isinstance(row, Mapping):
-        raise InvalidPatterns(f"{place}: expected an object with {', '.join(_KEYS)}")
-    unknown = sorted(str(key) for key in row if key not in _KEYS and key not in _COUNTED)
-    if unknown:
-        raise InvalidPatterns(f"{place}: unknown key {unknown[0][:100]!r}: known are {', '.join(_KEYS)}")
-    namespace, mode, pattern = row.get("namespace"), row.get("mode"), row.get("pattern")
-    properties = row.get("properties")
-    if not isinstance(namespace, str):
-        raise InvalidPatterns(f"{place}: namespace must be a text such as 'public/default'")
-    if not isinstance(mode, str | None):
-        raise InvalidPatterns(f"{place}: mode must be PERSISTENT, NON_PERSISTENT or ALL")
-    if not isinstance(pattern, str | None):
-        raise InvalidPatterns(f"{place}: pattern must be a text or null")
-    if properties is None:
-        properties = {}
-    if not isinstance(properties, Mapping) or not all(
-        isinstance(key, str) and isinstance(value, str) for key, value in properties.items()
-    ):
-        raise InvalidPatterns(f"{place}: properties must be an object of texts")
-    for what, text in (
-        ("pattern", pattern or ""),
-        *((f"property {key!r}", properties[key]) for key in properties),
-    ):
-        if not _is_unicode(text):
-            raise InvalidPatterns(f"{place}: {what} is not valid Unicode (a lone surrogate)")
-    try:
-        return str(NamespaceName.parse(namespace)), Mode.parse(mode or "PERSISTENT"), pattern, properties
-    except InvalidName as error:
-        raise InvalidPatterns(f"{place}: {error}") from None
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _json_rows(path: Path) -> Iterator[tuple[str, object]]:
     try:
         with path.open("rb") as lines:
             number = 0
-            while line := lines.readline(_MAX_LINE + 1):
+            while line := lines.readline(MAX_LINE + 1):
                 number += 1
                 place = f"{path}, line {number}"
-                if len(line) > _MAX_LINE:
-                    raise InvalidPatterns(f"{place}: longer than {_MAX_LINE} bytes")
-                if not line.strip():
-                    continue
-                try:
-                    yield place, json.loads(line.decode())
-                except (ValueError, RecursionError) as error:  # of invalid UTF-8 too
-                    raise InvalidPatterns(f"{place}: not an object of JSON: {error}") from None
+                if line.strip():
+                    yield place, json_row(place, line)
     except OSError as error:
         raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
 
@@ -204,7 +157,7 @@ def _toml_rows(path: Path) -> Iterator[tuple[str, object]]:
         loaded = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
-    except ValueError as error:  # the message of tomllib names the line
+    except (ValueError, RecursionError) as error:  # the message of tomllib names the line
         raise InvalidPatterns(f"{path}: not TOML: {error}") from None
     rows = loaded.pop("patterns", [])
     if loaded or not isinstance(rows, list):
@@ -215,35 +168,54 @@ def _toml_rows(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]]:
-
+    shown = shown_source(source)
     try:
         if source.startswith("table:"):
             frame = spark.table(source.removeprefix("table:"))
         else:
             frame = spark.read.parquet(source)
-        wanted = [column for column in frame.columns if column in _KEYS]
+        wanted = [column for column in frame.columns if column in KEYS]
         if "namespace" not in wanted:
-            raise InvalidPatterns(f"{source}: the table has no column 'namespace'")
+            raise InvalidPatterns(f"{shown}: the table has no column 'namespace'")
         table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
     except Exception as error:
         if not is_spark_error(error):
             raise
-        said = spark_said(error)
-        raise InvalidPatterns(f"Cannot read the patterns {source}: {said}") from error
-    for number, row in enumerate(table.to_pylist(), 1):
-        yield f"{source}, row {number}", _from_table(row)
+        said = said_of(source, spark_said(error))
+        hidden = None if shown != source else error
+        raise InvalidPatterns(f"Cannot read the patterns {shown}: {said}") from hidden
+    number = 0
+    for batch in table.to_batches():
+        for row in _python_rows(batch, shown, number):
+            number += 1
+            place = f"{shown}, row {number}"
+            yield place, _from_table(place, row)
 
 
-def _from_table(row: dict[str, Any]) -> dict[str, Any]:
+def _python_rows(batch: pa.RecordBatch, shown: str, before: int) -> list[dict[str, Any]]:
+    """The rows of a batch. What is no UTF-8 in a column of texts passes through Spark, and is refused here."""
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+        return rows
+    except UnicodeDecodeError:
+        for column, values in zip(batch.schema.names, batch.columns, strict=True):
+            for number, value in enumerate(values, before + 1):
+                try:
+                    value.as_py()
+                except UnicodeDecodeError:
+                    raise InvalidPatterns(f"{shown}, row {number}: {column} is no text in UTF-8") from None
+        raise
+
+
+def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:
     """Properties of a table are a map, a struct or a text of JSON."""
     properties = row.get("properties")
-    if isinstance(properties, list):
+    if isinstance(properties, list) and all(
+        isinstance(pair, tuple) for pair in properties
+    ):  # a map of Arrow's
         row["properties"] = dict(properties)
     elif isinstance(properties, str):
-        try:
-            row["properties"] = json.loads(properties)
-        except ValueError:
-            row["properties"] = properties  # refused with the row's place
+        row["properties"] = json_row(f"{place}, properties", properties.encode())
     elif isinstance(properties, dict):
         row["properties"] = {key: value for key, value in properties.items() if value is not None}
-    return row
+    return row  # a list of something else is refused with the row's place

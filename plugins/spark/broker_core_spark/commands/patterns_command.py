@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from broker_core.cli.call import current_call
 from broker_core.cli.examples import examples
 from broker_core_spark.commands.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
 
@@ -17,6 +18,9 @@ EXAMPLES: Final = examples(
     "broker-core spark patterns export --config broker-core.toml --output patterns.jsonl",
     "broker-core spark patterns export --broker http://127.0.0.1:8080 --limit 1000 --min-count 10",
 )
+
+#: No broker counts or measures so much, and a float has it exactly.
+_ENDLESS: Final = 2**53
 
 app = typer.Typer(help="The patterns that are worth precomputing.", no_args_is_help=True)
 
@@ -49,47 +53,73 @@ def export(
 ) -> None:
     """Write the questions that a running broker was asked as JSON lines, the most expensive ones first.
 
-    What a question costs is the time that its answers took, all together. Patterns that RE2 refuses are left out.
+    What a question costs is the time that its answers took, all together. Patterns that RE2 refuses
+    are left out, and those that are longer than patterns.max_length.
     """
     from broker_core.cli.failures import say
     from broker_core.cli.output import print_lines
 
+    longest = current_call().load().settings.patterns.max_length
     url = broker_url(broker)
-    questions, refused = learned(get(url, "/questions"), url, limit=limit, min_count=min_count)
+    questions, refused = learned(
+        get(url, "/questions"), url, limit=limit, min_count=min_count, max_length=longest
+    )
     lines = [json.dumps(question, ensure_ascii=False, sort_keys=True) for question in questions]
     if output is None:
         print_lines(lines)
     else:
-        text = "".join(line + "\n" for line in lines)
-        # Whole or not at all: a batch may read it at any time.
-        beside = output.with_name(output.name + ".new")
+        _write(output, "".join(line + "\n" for line in lines))
+    if refused:
+        say(
+            f"left out {refused} patterns that RE2 refuses or that are too long: brokers pass them on to the client"
+        )
+
+
+def _write(output: Path, text: str) -> None:
+    """Whole or not at all: a batch may read it at any time."""
+    beside = output.with_name(output.name + ".new")
+    try:
         beside.write_text(text, encoding="utf-8")
         beside.replace(output)
-    if refused:
-        say(f"left out {refused} patterns that RE2 refuses: brokers pass them on to the client")
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
-def learned(body: str, url: str, *, limit: int, min_count: int) -> tuple[list[dict[str, Any]], int]:
+def learned(
+    body: str, url: str, *, limit: int, min_count: int, max_length: int
+) -> tuple[list[dict[str, Any]], int]:
     """The questions of ``GET /questions`` that are worth a place, and how many were left out for their pattern.
 
-    Raises :exc:`BrokerUnreachable` where the body is something else.
+    Each is checked as a batch will check it. Raises :exc:`BrokerUnreachable` where a line is something else.
     """
+    from broker_core_spark.batch.errors import InvalidPatterns
+    from broker_core_spark.batch.pattern_row import KEYS, json_row, refusal, understood
+
     found: list[tuple[float, dict[str, Any]]] = []
     refused = 0
-    for line in body.split("\n"):  # not splitlines(): JSON may have its other separators within a text
+    for number, line in enumerate(
+        body.split("\n"), 1
+    ):  # not splitlines(): JSON may have its separators within a text
         if not line:
             continue
+        place = f"{url}/questions: line {number} is no question"
         try:
-            record = json.loads(line)
-            question = {key: record[key] for key in ("namespace", "mode", "pattern", "properties")}
+            row = json_row(place, line.encode())
+            record = row if isinstance(row, dict) else {}
+            missing = [key for key in KEYS if key not in record]
+            if missing:
+                raise InvalidPatterns(f"{place}: it has no {missing[0]}")
+            question = {key: record[key] for key in KEYS}
+            _, _, pattern, _ = understood(place, question)
             # An upper bound of the sketch less its error was certainly asked.
-            count, cost = int(record["count"]) - int(record["error"]), float(record["seconds"])
-            known = _is_known(question)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BrokerUnreachable(f"{url}/questions: a line is no question: {error}") from error
+            count = _number(place, record, "count") - _number(place, record, "error")
+            cost = _number(place, record, "seconds")
+        except InvalidPatterns as error:
+            raise BrokerUnreachable(str(error)[:1000]) from None
         if count < min_count:
             continue
-        if not known:
+        if refusal(pattern, max_length) is not None:
             refused += 1
             continue
         found.append((cost, question))
@@ -97,15 +127,11 @@ def learned(body: str, url: str, *, limit: int, min_count: int) -> tuple[list[di
     return [question for _, question in found[:limit]], refused
 
 
-def _is_known(question: dict[str, Any]) -> bool:
-    """Whether RE2 runs the pattern."""
-    from broker_core.errors import InvalidPattern
-    from broker_core.patterns import MAX_LENGTH, compile_pattern
+def _number(place: str, record: dict[str, Any], key: str) -> float:
+    """A number that was counted or measured: finite, and none below zero."""
+    from broker_core_spark.batch.errors import InvalidPatterns
 
-    pattern = question["pattern"]
-    if pattern is None:
-        return True
-    try:
-        return compile_pattern(pattern, max_length=max(MAX_LENGTH, 2 * len(pattern))).supported
-    except InvalidPattern:
-        return False
+    value: Any = record.get(key)
+    if type(value) not in (int, float) or not 0 <= value < _ENDLESS:  # false of what is no number (NaN) too
+        raise InvalidPatterns(f"{place}: {key} must be a number from 0 to {_ENDLESS:g}")
+    return float(value)

@@ -1,0 +1,89 @@
+"""One row of a source of questions: what it must be, wherever it was read.
+
+The same rules hold for the files and tables of a batch and for what a broker says it was asked: what is exported is
+what a batch will read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from broker_core.errors import InvalidName, InvalidPattern
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+from broker_core_spark.batch.errors import InvalidPatterns
+
+__all__ = ["COUNTED", "KEYS", "MAX_LINE", "json_row", "refusal", "understood"]
+
+KEYS: Final = ("namespace", "mode", "pattern", "properties")
+#: What a broker knows of a question besides.
+COUNTED: Final = frozenset({"count", "error", "seconds"})
+#: Bytes of one line.
+MAX_LINE: Final = 1024 * 1024
+
+
+def json_row(place: str, line: bytes) -> object:
+    """What a line of JSON has. Raises :exc:`InvalidPatterns` with its ``place``."""
+    if len(line) > MAX_LINE:
+        raise InvalidPatterns(f"{place}: longer than {MAX_LINE} bytes")
+    try:
+        return json.loads(line.decode())
+    except (ValueError, RecursionError) as error:  # of invalid UTF-8 too
+        raise InvalidPatterns(f"{place}: not an object of JSON: {error}") from None
+
+
+def understood(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:
+    """The namespace, the mode, the raw pattern and all properties of a row.
+
+    Raises :exc:`InvalidPatterns`, which names the ``place``, for a row that is no question.
+    """
+    if not isinstance(row, Mapping):
+        raise InvalidPatterns(f"{place}: expected an object with {', '.join(KEYS)}")
+    unknown = sorted(str(key) for key in row if key not in KEYS and key not in COUNTED)
+    if unknown:
+        raise InvalidPatterns(f"{place}: unknown key {unknown[0][:100]!r}: known are {', '.join(KEYS)}")
+    namespace, mode, pattern = row.get("namespace"), row.get("mode"), row.get("pattern")
+    properties = row.get("properties")
+    if not isinstance(namespace, str):
+        raise InvalidPatterns(f"{place}: namespace must be a text such as 'public/default'")
+    if not isinstance(mode, str | None):
+        raise InvalidPatterns(f"{place}: mode must be PERSISTENT, NON_PERSISTENT or ALL")
+    if not isinstance(pattern, str | None):
+        raise InvalidPatterns(f"{place}: pattern must be a text or null")
+    if properties is None:
+        properties = {}
+    if not isinstance(properties, Mapping) or not all(
+        isinstance(key, str) and isinstance(value, str) for key, value in properties.items()
+    ):
+        raise InvalidPatterns(f"{place}: properties must be an object of texts")
+    for what, text in (
+        ("pattern", pattern or ""),
+        *((f"property {key!r:.100}", key + properties[key]) for key in properties),
+    ):
+        if not _is_unicode(text):
+            raise InvalidPatterns(f"{place}: {what} is not valid Unicode (a lone surrogate)")
+    try:
+        kind = Mode.PERSISTENT if mode is None else Mode.parse(mode[:100])
+        return str(NamespaceName.parse(namespace)), kind, pattern, properties
+    except InvalidName as error:
+        raise InvalidPatterns(f"{place}: {error}") from None
+
+
+def refusal(pattern: str | None, max_length: int) -> str | None:
+    """Why no broker evaluates a pattern; ``None`` for one that brokers do."""
+    if pattern is None:
+        return None
+    try:
+        return compile_pattern(pattern, max_length=max_length).reason
+    except InvalidPattern as error:
+        return str(error)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
