@@ -14,7 +14,7 @@ from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.order import name_of
 from broker_core_spark.batch.runs import joined_rows, read_rows
 from broker_core_spark.batch.source import Staging
-from broker_core_spark.batch.source_table import TableSource, is_table, stage_names
+from broker_core_spark.batch.source_table import TableSource, is_table, stage_names, texts_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -150,3 +150,35 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         snapshot.read(place, None)
     assert is_table("x.parquet?versionId=1")
     assert not is_table("x.sqlite")
+
+
+@pytest.mark.parametrize("column", ["topic", "namespace", "properties"])
+@pytest.mark.parametrize("kind", ["binary", "text"])
+def test_what_is_no_utf8_is_refused_by_column_and_row(
+    spark: SparkSession, tmp_path: Path, column: str, kind: str
+) -> None:
+    spoilt = pa.array([b"", b"\xff\xfe"])
+    if kind == "text":
+        spoilt = pa.StringArray.from_buffers(2, spoilt.buffers()[1], spoilt.buffers()[2])
+    columns = {
+        "topic": pa.array(["x", "y"]),
+        "namespace": pa.array(["a/b", "a/b"]),
+        "properties": pa.array([None, "{}"]),
+    }
+    if column == "topic":
+        columns["namespace"] = pa.array([None, None], pa.string())
+    pq.write_table(pa.table({**columns, column: spoilt}), tmp_path / "topics.parquet")
+    place = Staging(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    with (
+        TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot,
+        pytest.raises(InvalidCatalogue, match=f"column '{column}' has no text in UTF-8 in row 2"),
+    ):
+        snapshot.read(place, None)
+
+
+def test_texts_of_bytes_are_read_and_other_types_named() -> None:
+    assert texts_of(pa.array([b"a", None]), "name").to_pylist() == ["a", None]
+    with pytest.raises(InvalidCatalogue, match="row 9 of a part"):
+        texts_of(pa.array([None, b"\xff"]), "name", 7)
+    with pytest.raises(InvalidCatalogue, match=r"column 'name' is of the type list<item: string>"):
+        texts_of(pa.array([["a"]]), "name")

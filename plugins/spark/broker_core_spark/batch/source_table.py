@@ -32,6 +32,7 @@ from broker_core.name_columns import column_data, with_ends
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run, RunWriter
+from broker_core_spark.batch.shown_source import said_of, shown_source
 from broker_core_spark.batch.source import STATIC_ID, Snapshot, Staging
 from broker_core_spark.batch.tasks import is_spark_error, run_tasks, spark_said
 
@@ -76,9 +77,11 @@ class TableSource:
         except Exception as error:
             if not is_spark_error(error):
                 raise
-            said = spark_said(error)
-            raise InvalidCatalogue(f"Cannot read the catalogue {self._source}: {said}") from error
-        yield _Table(self._source, frame, columns, self._namespace)
+            shown = shown_source(self._source)
+            said = said_of(self._source, spark_said(error))
+            hidden = None if shown != self._source else error
+            raise InvalidCatalogue(f"Cannot read the catalogue {shown}: {said}") from hidden
+        yield _Table(shown_source(self._source), frame, columns, self._namespace)
 
 
 class _Table:
@@ -94,27 +97,31 @@ class _Table:
         self._namespace = namespace
 
     def read(self, staging: Staging, _namespaces: Sequence[str] | None) -> list[Run]:
-        work = _Ingest(staging, self._namespace)
+        work = _Ingest(staging, self._namespace, self._name_column)
         return [Run.parse(result) for result in run_tasks(self._selected(staging.property_keys), work)]
 
     def changed(self, _namespace: str, _since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         return None
+
+    @property
+    def _name_column(self) -> str:
+        named = [column for column in _NAME_COLUMNS if column in self._columns]
+        if not named:
+            raise InvalidCatalogue(f"{self._source}: no column 'name' among {', '.join(self._columns)[:500]}")
+        return named[0]
 
     def _selected(self, property_keys: Sequence[str]) -> DataFrame:
         """``name``, ``namespace``, ``domain`` and a column for each selecting property."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
         from pyspark.sql.types import MapType, StringType, StructType
 
-        named = [column for column in _NAME_COLUMNS if column in self._columns]
-        if not named:
-            raise InvalidCatalogue(f"{self._source}: no column 'name' among {', '.join(self._columns)[:500]}")
         text = StringType()
 
         def optional(column: str) -> Column:
             return F.col(column).cast(text) if column in self._columns else F.lit(None).cast(text)
 
         wanted = [
-            F.col(named[0]).alias("name"),
+            F.col(self._name_column).alias("name"),
             optional("namespace").alias("namespace"),
             optional("domain").alias("domain"),
         ]
@@ -144,18 +151,55 @@ class _Ingest:
 
     staging: Staging
     namespace: str | None
+    name_column: str = "name"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         writer = self.staging.writer()
         keys = self.staging.property_keys
+        before = 0
         for batch in batches:
-            name, namespace, domain, *values = (column.cast(_TEXT) for column in batch.columns)
+            columns = (self.name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
+            name, namespace, domain, *values = (
+                texts_of(column, title, before) for column, title in zip(batch.columns, columns, strict=True)
+            )
+            before += len(batch)
             if batch.schema.names[-1] == _JSON:
                 values = values_of_texts(values[0], keys)
             for run in stage_names(writer, name, namespace, domain, values, self.namespace):
                 yield run.to_bytes()
         for run in writer.finish():
             yield run.to_bytes()
+
+
+def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArray:
+    """A column as texts. Spark hands on what is no UTF-8, as bytes and as a text alike.
+
+    ``before`` rows of the same part of the table were there before. Raises :exc:`InvalidCatalogue`, which names the
+    column, the row and what is there.
+    """
+    try:
+        texts = column.cast(_TEXT)
+        texts.validate(full=True)  # of a text the cast looks at nothing
+    except pa.ArrowNotImplementedError:
+        raise InvalidCatalogue(
+            f"the column {title!r} is of the type {column.type!s:.100}: a text is expected"
+        ) from None
+    except pa.ArrowInvalid:
+        for number, value in enumerate(column.cast(pa.large_binary()).to_pylist(), before + 1):
+            if value is not None and not _is_utf8(value):
+                raise InvalidCatalogue(
+                    f"the column {title!r} has no text in UTF-8 in row {number} of a part of the table: {value[:100]!r}"
+                ) from None
+        raise
+    return texts
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def stage_names(
