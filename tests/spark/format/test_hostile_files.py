@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from random import Random
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,11 +24,13 @@ from hypothesis import strategies as st
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import layout
-from broker_core_spark.format.build import build_generation
+from broker_core_spark.format.build import build_generation, matches_of
+from broker_core_spark.format.cuts import begins_segment
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
 from broker_core_spark.format.opening import Checks
-from broker_core_spark.format.question import Question
+from broker_core_spark.format.question import DOMAIN_ORDER, Question, required_selectors
+from broker_core_spark.format.segment_writer import SegmentWriter, visible_names
 from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory
 from tests.support.topics import assert_selection
 
@@ -83,7 +88,9 @@ def fitting(name: str, content: bytes) -> tuple[Files, Manifest]:
     return files, replace(MADE, segments=segments)
 
 
-def refused_or_right(files: Files, manifest: bytes) -> str | None:
+def refused_or_right(
+    files: Files, manifest: bytes, catalogue: Mapping[str, Mapping[str, Any]] = CATALOGUE
+) -> str | None:
     """The file that was refused; ``None`` where there was nothing wrong, and no answer is."""
     text = manifest.decode("latin-1")
     names = {
@@ -99,7 +106,7 @@ def refused_or_right(files: Files, manifest: bytes) -> str | None:
     for question in generation.all_questions():
         answer = generation.lookup(question)
         assert answer is not None
-        assert_selection(answer.selection, expected(CATALOGUE, question, PROPERTIES))
+        assert_selection(answer.selection, expected(catalogue, question, PROPERTIES))
     return None
 
 
@@ -222,6 +229,79 @@ def test_parts_of_a_manifest_that_contradict_the_files_are_refused() -> None:
     for count in (0, MADE.question_count - 1, MADE.question_count + 1):
         assert refused_or_right(FILES, replace(MADE, question_count=count).data) == MADE.questions.name
     assert refused_or_right(FILES, replace(MADE, property_keys=()).data) == MADE.questions.name
+
+
+SPREAD = {
+    namespace: {domain: [f"orders-{number:02}" for number in range(30)] for domain in DOMAIN_ORDER}
+    for namespace in ("t/m", "t/n", "t/o")
+}
+SPREAD_BYTES = 512
+
+
+def spread(random: Random) -> list[list[tuple[tuple[str, int], pa.LargeStringArray]]] | None:
+    """All names in segments, each of which is as it must be and begins where it must, with runs of one in another.
+
+    A run is ((namespace, number of its domain), names). ``None`` where a run fits into no segment.
+    """
+    segments: list[list[tuple[tuple[str, int], pa.LargeStringArray]]] = []
+    others: list[tuple[tuple[str, int], pa.LargeStringArray]] = []
+    for namespace in sorted(SPREAD):
+        for number, domain in enumerate(DOMAIN_ORDER):
+            names = visible_names(namespace, domain, SPREAD[namespace][domain])
+            begins = set(
+                np.flatnonzero(begins_segment(namespace, domain, names, target=SPREAD_BYTES)).tolist()
+            )
+            for start, stop in pairwise(sorted({0, *begins, random.randrange(30), len(names)})):
+                run = ((namespace, number), names[start:stop])
+                if start in begins or not segments:
+                    segments.append([run])
+                else:
+                    others.append(run)
+    for run in others:
+        fits = [runs for runs in segments if runs[-1][0] < run[0]]
+        if not fits:
+            return None
+        random.choice(fits).append(run)
+    return segments
+
+
+def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None:
+    """Each segment by itself is right: only all of them together have no order."""
+    questions = [Question.of(namespace, mode, None) for namespace in SPREAD for mode in Mode]
+    required = required_selectors(questions)
+    store = memory()
+    made = build_generation(
+        store,
+        SPREAD,
+        questions,
+        catalogue_id="c",
+        versions=dict.fromkeys(SPREAD, 1),
+        segment_bytes=SPREAD_BYTES,
+    )
+    lines = store.get(made.questions.name, made.questions.size)
+    assert lines is not None
+    found: list[str | None] = []
+    for seed in range(200):
+        segments = spread(Random(seed))
+        if segments is None:
+            continue
+        files = {made.questions.name: lines}
+        entries = []
+        for runs in segments:
+            writer = SegmentWriter()
+            for (namespace, number), names in runs:
+                domain = DOMAIN_ORDER[number]
+                asked = required.get((namespace, domain), ())
+                picked = matches_of(namespace, domain, names, asked, PROPERTIES)
+                writer.add_run(namespace, domain, names, asked, picked)
+            written = writer.finish()
+            with written.file as file:
+                files[written.name] = file.read()
+            entries.append(written.entry)
+        manifest = replace(made, segments=tuple(sorted(entries, key=lambda entry: entry.order)))
+        assert manifest.topics == made.topics
+        found.append(refused_or_right(files, manifest.data, SPREAD))
+    assert sum(file is not None for file in found) > 5
 
 
 @settings(max_examples=80, deadline=None)

@@ -72,6 +72,19 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
         (lambda record: record.update(segments=None), "a part"),
         (lambda record: record["segments"].reverse(), "not in order"),
         (lambda record: record["segments"].append(record["segments"][0]), "not in order"),
+        (lambda record: record["segments"][0]["runs"].reverse(), "not in order"),
+        (
+            lambda record: record["segments"][0]["runs"].append(["t/n", "non-persistent", 1]),
+            "runs of the segm",
+        ),
+        (
+            lambda record: record["segments"][0]["runs"].append(["t/n", "persistent", 1]),
+            "runs of the segments",
+        ),
+        (
+            lambda record: record["segments"][0]["runs"].append(["t/o", "persistent", 1]),
+            "runs of the segments",
+        ),
         (lambda record: record["segments"][0].update(name="../../etc/passwd"), "no file of a generation"),
         (lambda record: record["segments"][0].update(size=-1), "a part"),
         (lambda record: record["segments"][0].update(size=1e3), "a part"),

@@ -187,6 +187,16 @@ class Manifest:
         orders = [segment.order for segment in self.segments]
         if any(later <= earlier for earlier, later in pairwise(orders)):
             raise ValueError("the segments are not in order")
+        # Names of one run may go on in the next segment; a run that is done with never comes back.
+        last = ("", 0)
+        for segment in self.segments:
+            for number, (namespace, domain, _) in enumerate(segment.runs):
+                place = (namespace, DOMAIN_ORDER.index(domain))
+                if place < last or (number and place == last):
+                    raise ValueError(
+                        f"the runs of the segments are not in order: {domain} names of {namespace}"
+                    )
+                last = place
         for namespace, _ in self.counts():
             if namespace not in self.namespaces:
                 raise ValueError(f"{namespace} has names but is none of its namespaces")

@@ -7,6 +7,7 @@ namespaces. A file is looked at in bounded memory, one segment at a time, and wh
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
@@ -15,18 +16,18 @@ from typing import Any, BinaryIO, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from broker_core.name_columns import column_data, hash_order_bytes
+from broker_core.name_columns import column_data
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.answer_index import NamespacePostings
-from broker_core_spark.format.cuts import begins_segment
 from broker_core_spark.format.manifest import FileEntry, Manifest
 from broker_core_spark.format.private_copy import PrivateFile
-from broker_core_spark.format.question import Question, Selector, required_selectors, selectors_digest
+from broker_core_spark.format.question import Question, Selector
 from broker_core_spark.format.rematch import rematch
+from broker_core_spark.format.run_checks import RunChecks, last_place
 from broker_core_spark.format.segment_reader import Run, Segment
 from broker_core_spark.store import Store
 
-__all__ = ["Checks", "Opened", "open_files", "read_questions"]
+__all__ = ["Checks", "Opened", "fetched", "open_files", "read_questions"]
 
 _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
@@ -86,8 +87,12 @@ class _Digesting:
         return self._file.write(data)
 
 
-def _fetched(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
-    """A file of the generation in a private file, mapped; its size and its checksum are right."""
+def fetched(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
+    """A file of the generation in a private file, mapped; its size and its checksum are right.
+
+    Raises :exc:`InvalidGeneration` and :exc:`~broker_core_spark.errors.DamagedFile` where they are not, and
+    :exc:`StoreFailed` where the store or the directory fails.
+    """
     with PrivateFile(directory) as file:
         digesting = _Digesting(file)
         if not store.fetch(entry.name, cast(BinaryIO, digesting), entry.size):
@@ -130,44 +135,19 @@ def read_questions(data: Any, manifest: Manifest) -> list[tuple[Question, int, i
 
 def open_files(store: Store, manifest: Manifest, directory: str | None, checks: Checks) -> Opened:
     """Fetch and check all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
-    lines = _fetched(store, manifest.questions, directory)
+    lines = fetched(store, manifest.questions, directory)
     questions = read_questions(lines, manifest)
+    runs = RunChecks(manifest, (question for question, _, _ in questions))
     with ExitStack() as stack:
-        opening = _Opening(stack, manifest, directory, checks, questions)
-        for entry in manifest.segments:
-            segment = Segment.open(_fetched(store, entry, directory), entry.name)
-            expected = list(entry.runs)
-            first: str | None = entry.first_local
-            for run in segment.runs():
-                if not expected or expected.pop(0) != (run.namespace, run.domain, len(run.names)):
-                    raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
-                _check_border(run, first, manifest.segment_bytes, first_of_all=opening.nothing_yet)
-                first = None
-                opening.add(run, checks.hashed_bytes * entry.size // max(1, opening.segment_bytes))
-            if expected:
-                raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
+        opening = _Opening(stack, runs.selectors, directory, checks, questions)
+        total = max(1, sum(segment.size for segment in manifest.segments))
+        behind = None
+        for number, entry in enumerate(manifest.segments):
+            segment = Segment.open(fetched(store, entry, directory), entry.name)
+            for run in runs.runs(number, segment, behind=behind):
+                opening.add(run, checks.hashed_bytes * entry.size // total)
+                behind = last_place(run)
         return opening.finish(lines)
-
-
-def _check_border(run: Run, first_local: str | None, target: int, *, first_of_all: bool) -> None:
-    """Whether a run may be where it is; ``first_local`` is what the manifest has of the first run of a segment.
-
-    Names are looked for by where segments begin, and an incremental build goes by it too.
-    """
-    name = run.names[0].as_py()
-    begins = bool(begins_segment(run.namespace, run.domain, run.names[:1], target=target)[0])
-    if first_local is None:
-        if begins:
-            raise InvalidGeneration(
-                run.file, f"{name!r:.200} begins a segment, but there are names before it"
-            )
-        return
-    if name != first_local:
-        raise InvalidGeneration(
-            run.file, f"its first name is {name!r:.200}, where the manifest has {first_local!r:.200}"
-        )
-    if not begins and not first_of_all:
-        raise InvalidGeneration(run.file, f"its first name {name!r:.200} is none that begins a segment")
 
 
 @dataclass(slots=True)
@@ -197,7 +177,6 @@ class _Namespace:
     name: str
     first: int
     postings: NamespacePostings
-    last: tuple[str, bytes] = ("", b"")
 
 
 @dataclass(slots=True)
@@ -215,7 +194,7 @@ class _Opening:
     def __init__(
         self,
         stack: ExitStack,
-        manifest: Manifest,
+        selectors: Mapping[tuple[str, str], tuple[Selector, ...]],
         directory: str | None,
         checks: Checks,
         questions: list[tuple[Question, int, int]],
@@ -224,15 +203,9 @@ class _Opening:
             return stack.enter_context(PrivateFile(directory))
 
         self._file = file
-        self._manifest = manifest
         self._checks = checks
         self._random = checks.random()
-        self._required = required_selectors(question for question, _, _ in questions)
-        self._asked = {
-            place: selectors_digest(selector.key for selector in selectors)
-            for place, selectors in self._required.items()
-        }
-        self._nothing_asked = selectors_digest(())
+        self._selectors = selectors
         self._names = _Names(file(), file(), file(), file())
         for offsets in (self._names.field_offsets, self._names.joined_offsets):
             offsets.write(np.zeros(1, "<i8"))
@@ -243,41 +216,22 @@ class _Opening:
         self._index = _Index(by_namespace)
         self._namespaces: dict[str, tuple[int, int, int]] = {}
         self._open: _Namespace | None = None
-        self.segment_bytes = sum(segment.size for segment in manifest.segments)
-
-    @property
-    def nothing_yet(self) -> bool:
-        """Whether no run was added."""
-        return not self._names.count
 
     def add(self, run: Run, hashed_bytes: int) -> None:
-        """The next run; ``hashed_bytes`` may be spent on its hashes."""
-        place = (run.namespace, run.domain)
-        selectors: tuple[Selector, ...] = self._required.get(place, ())
-        if run.asked != self._asked.get(place, self._nothing_asked):
-            raise InvalidGeneration(
-                run.file, f"{run.namespace} was asked other patterns than the questions have"
-            )
+        """The next run, in order; ``hashed_bytes`` may be spent on its hashes."""
         if self._open is None or self._open.name != run.namespace:
             self._close_namespace()
             self._open = _Namespace(run.namespace, self._names.count, NamespacePostings(self._scratch))
-        first, last = (hash_order_bytes(run.names[row].as_py().encode()) for row in (0, len(run.names) - 1))
-        if self._open.last[0] == run.domain and first <= self._open.last[1]:
-            raise InvalidGeneration(run.file, f"its names of {run.namespace} are not behind those before it")
-        self._open.last = (run.domain, last)
         self._check_hashes(run, hashed_bytes)
-        rematch(run, selectors, self._random, self._checks.rematched)
+        rematch(
+            run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
+        )
         self._names.add(run)
         self._open.postings.add(run)
         if self._open.postings.names > _MOST_NAMES:
             raise InvalidGeneration(run.file, f"{run.namespace} has more than {_MOST_NAMES} names")
 
     def _check_hashes(self, run: Run, left: int) -> None:
-        known = {selector.key for selector in self._required.get((run.namespace, run.domain), ())}
-        if not known.issuperset(run.keys()):
-            raise InvalidGeneration(
-                run.file, f"{run.namespace} has postings of a selector that no question has"
-            )
         order = list(range(len(run.entries)))
         self._random.shuffle(order)
         for index in order:
