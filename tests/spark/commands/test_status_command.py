@@ -99,10 +99,16 @@ async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) ->
         assert (shown["state"], shown["problems"]) == ("enabled", [])
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"plugins": [1]}'], ids=["nothing", "none", "foreign"])
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"plugins": [1]}', "[" * 100_000], ids=["nothing", "none", "foreign", "deep"]
+)
 def test_plugins_that_cannot_be_read_are_said(text: str) -> None:
     with pytest.raises(BrokerUnreachable, match="/plugins"):
         of_plugins(text)
+
+
+def test_a_problem_that_could_not_be_printed_is_shown() -> None:
+    assert of_plugins('{"plugins": [{"name": "spark", "problems": ["a\\ud800"]}]}') == ["a?"]
 
 
 def test_an_empty_store_is_no_error(tmp_path: Path, cli: Cli) -> None:
@@ -129,8 +135,17 @@ def test_a_manifest_that_was_changed_is_told(tmp_path: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("", "does not run this plugin"), ("broker_core_spark_refused one\n", "cannot be read")],
-    ids=["other", "broken"],
+    [
+        ("", "does not run this plugin"),
+        ("broker_core_spark_refused one\n", "cannot be read"),
+        ("broker_core_spark_refused 0\nbroker_core_spark_topics +Inf\n", "cannot be read"),
+        (
+            'broker_core_spark_refused 0\nbroker_core_spark_last_hour_questions{outcome="passed"} NaN\n',
+            "cannot",
+        ),
+        ('broker_core_spark_refused 0\nbroker_core_spark_generation_info{number="x"} 1\n', "cannot be read"),
+    ],
+    ids=["other", "broken", "endless", "none", "number"],
 )
 def test_metrics_that_say_nothing_are_an_error(text: str, problem: str) -> None:
     with pytest.raises(BrokerUnreachable, match=problem):

@@ -95,25 +95,29 @@ def _published(store: str | None) -> dict[str, Any]:
 
 def of_metrics(text: str) -> dict[str, Any]:
     """What the broker's metrics say of the plugin. Raises :exc:`BrokerUnreachable` where they say nothing of it."""
+    try:
+        return _of_metrics(text)
+    except (ValueError, OverflowError) as error:  # no number at all, or one that counts nothing
+        raise BrokerUnreachable(f"the broker's metrics cannot be read: {error!s:.300}") from error
+
+
+def _of_metrics(text: str) -> dict[str, Any]:
     from prometheus_client.parser import text_string_to_metric_families
 
     values: dict[str, float] = {}
     labelled: dict[str, dict[str, float]] = {}
     served: dict[str, str] = {}
-    try:
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                name = sample.name.removeprefix(_PREFIX)
-                if name == sample.name or name.endswith("_created"):
-                    continue
-                if name == "generation_info":
-                    served = dict(sample.labels)
-                elif sample.labels:
-                    labelled.setdefault(name, {})[next(iter(sample.labels.values()))] = sample.value
-                else:
-                    values[name] = sample.value
-    except ValueError as error:
-        raise BrokerUnreachable(f"the broker's metrics cannot be read: {error}") from error
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            name = sample.name.removeprefix(_PREFIX)
+            if name == sample.name or name.endswith("_created"):
+                continue
+            if name == "generation_info":
+                served = dict(sample.labels)
+            elif sample.labels:
+                labelled.setdefault(name, {})[next(iter(sample.labels.values()))] = sample.value
+            else:
+                values[name] = sample.value
     if "refused" not in values:
         raise BrokerUnreachable("the broker does not run this plugin: its metrics have nothing of it")
     hour = labelled.get("last_hour_questions", {})
@@ -141,9 +145,13 @@ def of_plugins(text: str) -> list[str]:
     try:
         plugins = json.loads(text)["plugins"]
         return [
-            str(problem) for entry in plugins if entry["name"] == "spark" for problem in entry["problems"]
+            # A lone surrogate could not be printed.
+            str(problem).encode(errors="replace").decode()
+            for entry in plugins
+            if entry["name"] == "spark"
+            for problem in entry["problems"]
         ]
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BrokerUnreachable("the broker's /plugins cannot be read") from error
 
 
