@@ -11,8 +11,9 @@ from typing import Any
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.job import BuildResult
+from broker_core_spark.batch.kept import read_kept
 from broker_core_spark.batch.pattern_source import from_rows, load_questions
-from broker_core_spark.batch.totals import read_tallies, total_of_questions
+from broker_core_spark.batch.totals import total_of_questions
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import open_store
@@ -117,7 +118,7 @@ def result_of(
         versions=dict.fromkeys(topics, 3),
         property_keys=("k",),
     )
-    segments = [read_tallies(store, entry) for entry in manifest.segments]
+    segments, _ = read_kept(store, manifest, known, manifest.segments)
     return BuildResult(
         generation=manifest.id,
         number=1,

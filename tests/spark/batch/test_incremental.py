@@ -19,7 +19,7 @@ from broker_core_spark.batch.source_file import EmbeddedSource
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.cuts import begins_segment
 from broker_core_spark.format.manifest import manifest_name
-from broker_core_spark.generations import current
+from broker_core_spark.generations import begin_build, current
 from broker_core_spark.store import open_store
 from tests.support.spark_catalogues import (
     expected_generation,
@@ -235,3 +235,36 @@ def test_a_manifest_that_lies_about_where_segments_begin_is_not_built_upon(tmp_p
         store.put_new(manifest_name(lie.id), lie.data)
         with pytest.raises(InvalidGeneration, match="its first name"):
             read_previous(store, lie.id)
+    lie = replace(made, segment_bytes=8 * SEGMENT_BYTES)
+    store.put_new(manifest_name(lie.id), lie.data)
+    with pytest.raises(InvalidGeneration, match="none that begins a segment"):
+        read_previous(store, lie.id)
+
+
+@pytest.mark.parametrize("lie", ["fewer names", "smaller segments"])
+def test_a_published_manifest_that_lies_is_made_anew(spark: SparkSession, tmp_path: Path, lie: str) -> None:
+    """All of its checksums fit, so that only a look into the segments tells."""
+    catalogue, patterns = tmp_path / "catalogue.sqlite", tmp_path / "patterns.jsonl"
+    fill(catalogue, {"public/large": [f"orders-{number}" for number in range(3000)]})
+    write_patterns(patterns, [{"namespace": "public/large", "pattern": ".*7"}])
+    store = open_store(str(tmp_path / "store"))
+    cut_by = 2 * SEGMENT_BYTES if lie == "smaller segments" else SEGMENT_BYTES
+    made = expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=cut_by
+    )
+    assert len(made.segments) > 3
+    # An odd number of names: the offsets of one fewer take as many bytes with their padding.
+    number = next(at for at, entry in enumerate(made.segments) if at and entry.runs[-1][2] % 2)
+    segments = list(made.segments)
+    if lie == "fewer names":
+        *runs, (namespace, domain, names) = segments[number].runs
+        segments[number] = replace(segments[number], runs=(*runs, (namespace, domain, names - 1)))
+    published = replace(made, segments=tuple(segments), segment_bytes=SEGMENT_BYTES)
+    store.put_new(manifest_name(published.id), published.data)
+    with begin_build(store) as building:
+        assert building.publish(published).number == 1
+    fill(catalogue, {"public/large": ["added"]})
+    first = equal_to_full(spark, catalogue, patterns, tmp_path, 0)
+    assert first.segments_kept == 0
+    again = equal_to_full(spark, catalogue, patterns, tmp_path, 1)
+    assert again.segments_kept == len(first.manifest.segments)

@@ -1,17 +1,14 @@
-"""Counts and hashes of questions from the tallies of segments, and reading tallies back from files."""
+"""Counts and hashes of questions from the tallies of segments."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from broker_core.names import Mode
 from broker_core.topics_hash import topics_hash
+from broker_core_spark.batch.kept import read_kept
 from broker_core_spark.batch.segment_task import SegmentResult
-from broker_core_spark.batch.totals import read_tallies, total_of_questions
-from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.batch.totals import total_of_questions
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.question import Question
 from broker_core_spark.store import open_store
@@ -33,7 +30,9 @@ def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     manifest = build_generation(store, NAMES, questions, catalogue_id="static", segment_bytes=2048)
     assert len(manifest.segments) > 3
-    results = [SegmentResult.parse(read_tallies(store, entry).to_bytes()) for entry in manifest.segments]
+    kept, damaged = read_kept(store, manifest, questions, manifest.segments)
+    assert not damaged
+    results = [SegmentResult.parse(segment.to_bytes()) for segment in kept]
     for total in total_of_questions(questions, results):
         question = total.question
         matching = [
@@ -47,15 +46,3 @@ def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
         assert (total.count, total.topics_hash) == (len(matching), topics_hash(matching)), question
     assert total_of_questions([], results) == []
     assert [total.count for total in total_of_questions(questions[:1], [])] == [0]
-
-
-def test_a_file_that_is_another_one_is_refused(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path))
-    manifest = build_generation(store, NAMES, [], catalogue_id="static", segment_bytes=2048)
-    entry = manifest.segments[0]
-    with pytest.raises(InvalidGeneration, match="its runs are not"):
-        read_tallies(store, replace(entry, runs=tuple((name, domain, 1) for name, domain, _ in entry.runs)))
-    path = tmp_path / entry.name
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(InvalidGeneration, match="its end"):
-        read_tallies(store, entry)

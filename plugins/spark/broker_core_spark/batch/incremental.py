@@ -26,7 +26,9 @@ from broker_core_spark.format import layout
 from broker_core_spark.format.cuts import SEGMENT_BYTES, order_key
 from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.opening import read_questions
 from broker_core_spark.format.question import Question, required_selectors
+from broker_core_spark.format.run_checks import check_first_names
 from broker_core_spark.store import Store
 
 __all__ = ["Previous", "Reuse", "read_previous", "reusable"]
@@ -55,8 +57,8 @@ def read_previous(store: Store, generation: str) -> Previous:
     """A generation of the store by its id; raises :exc:`InvalidGeneration` where it is damaged, and
     :exc:`NoSuchGeneration` where there is none.
 
-    Segments are not read but for the first name of each, by which names are brought to them. One that cannot be read
-    is left to whoever keeps it.
+    Segments are not read but for the first name of each, by which names are brought to them, and which must be one that
+    begins a segment. One that cannot be read is left to whoever keeps it.
     """
     manifest = read_manifest(store, generation)
     name, size = manifest.questions.name, manifest.questions.size
@@ -65,10 +67,8 @@ def read_previous(store: Store, generation: str) -> Previous:
         raise InvalidGeneration(name, "it is not in the store")
     if len(lines) != size or hashlib.sha256(lines).hexdigest() != manifest.questions.sha256:
         raise InvalidGeneration(name, "its checksum is not the one that its name has: it was changed")
-    try:
-        questions = tuple(Question.parse(line) for line in lines.splitlines())
-    except ValueError as error:
-        raise InvalidGeneration(manifest.questions.name, str(error)) from None
+    questions = tuple(question for question, _, _ in read_questions(lines, manifest))
+    check_first_names(manifest)
     for entry in manifest.segments:
         try:
             begins = _begins_with(store, entry)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_core.patterns import MAX_LENGTH
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.incremental import Reuse, read_previous, reusable
+from broker_core_spark.batch.kept import read_kept
 from broker_core_spark.batch.pattern_source import AskedQuestions, RefusedPattern, load_questions
 from broker_core_spark.batch.plan import EVERYTHING, plan_tasks
 from broker_core_spark.batch.runs import Run
@@ -31,8 +32,7 @@ from broker_core_spark.batch.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.shown_source import shown_source
 from broker_core_spark.batch.source import Snapshot, Staging, open_source
 from broker_core_spark.batch.tasks import numbered, run_tasks
-from broker_core_spark.batch.totals import QuestionTotal, read_tallies, total_of_questions
-from broker_core_spark.contents import faults_of, named
+from broker_core_spark.batch.totals import QuestionTotal, total_of_questions
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.cuts import SEGMENT_BYTES
 from broker_core_spark.format.manifest import Manifest
@@ -161,7 +161,7 @@ def build(
         with begin_build(place) as building, _staging_of(place) as folder:
             staging = Staging(place.uri, folder, keys, segment_bytes, dict(store_options or {}))
             with clock.of("catalogue"), source.snapshot() as snapshot:
-                reuse = _reuse(place, snapshot, asked, staging) if incremental else None
+                reuse, kept = _reuse(place, snapshot, asked, staging) if incremental else (None, [])
                 runs = _stage(snapshot, staging, reuse)
                 versions = _versions(snapshot, runs, namespace if source.static else None)
                 catalogue_id, stamps, repeats = snapshot.catalogue_id, snapshot.stamps, snapshot.repeats
@@ -170,7 +170,6 @@ def build(
             with clock.of("segments"):
                 made, tasks = _make_segments(spark, place, staging, runs, questions, partitions, reuse)
             with clock.of("publish"):
-                kept = [read_tallies(place, entry) for entry in reuse.kept] if reuse else []
                 segments = sorted([*made, *kept], key=lambda segment: segment.entry.order)
                 manifest = seal(
                     place,
@@ -230,25 +229,40 @@ def _staging_of(store: Store) -> Iterator[str]:
             pass  # it must not hide why a job failed; what is left goes with `gc`
 
 
-def _reuse(place: Store, snapshot: Snapshot, asked: AskedQuestions, staging: Staging) -> Reuse | None:
+def _reuse(
+    place: Store, snapshot: Snapshot, asked: AskedQuestions, staging: Staging
+) -> tuple[Reuse | None, list[SegmentResult]]:
+    """What is kept of the published generation, and what the segments that are kept say; nothing where it is damaged.
+
+    Whatever is wrong with what is published is made anew, as all of it would be in a build that is not incremental.
+    """
     # Also where a newer pointer cannot be read: any generation does to begin with.
     published = next(history(place), None)
     if published is None or snapshot.versions is None:
-        return None
+        return None, []
+    questions = [question for question in asked.questions if question.namespace in snapshot.versions]
     try:
         previous = read_previous(place, published.generation)
+        find = partial(
+            reusable,
+            previous,
+            snapshot,
+            questions,
+            property_keys=staging.property_keys,
+            target=staging.target,
+        )
+        reuse = find()
+        if reuse is None:
+            return None, []
+        # It is read back whole: little beside a build, and else a damaged segment would be kept for ever.
+        kept, damaged = read_kept(place, previous.manifest, previous.questions, reuse.kept)
     except (InvalidGeneration, NoSuchGeneration, DamagedFile):
-        return None  # what is damaged or gone is made anew, as all of it would be in a build that is not incremental
-    questions = [question for question in asked.questions if question.namespace in snapshot.versions]
-    find = partial(
-        reusable, previous, snapshot, questions, property_keys=staging.property_keys, target=staging.target
-    )
-    reuse = find()
-    if reuse is None:
-        return None
-    # What is published is read back whole: little beside a build, and else a damaged segment would be kept for ever.
-    damaged = {name for name, _ in faults_of(place, named(reuse.kept))}
-    return find(damaged=damaged) if damaged else reuse
+        return None, []
+    if damaged:
+        reuse = find(damaged=damaged)
+        names = {entry.name for entry in reuse.kept} if reuse else set()
+        kept = [segment for segment in kept if segment.entry.name in names]
+    return reuse, kept
 
 
 def _stage(snapshot: Snapshot, staging: Staging, reuse: Reuse | None) -> list[Run]:

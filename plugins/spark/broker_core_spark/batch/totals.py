@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +10,10 @@ import numpy as np
 
 from broker_core.topics_hash import EMPTY_HASH, crc_text
 from broker_core_spark.batch.segment_task import SegmentResult
-from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format import layout
 from broker_core_spark.format.crc_combine import joined_groups
-from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.question import Question
-from broker_core_spark.store import Store
 
-__all__ = ["QuestionTotal", "read_tallies", "total_of_questions"]
+__all__ = ["QuestionTotal", "total_of_questions"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -81,29 +75,3 @@ def _by_key(tallies: _Array) -> dict[bytes, _Array]:
         keys[order[low]].tobytes(): tallies[order[low:high]]
         for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     }
-
-
-def read_tallies(store: Store, entry: SegmentEntry) -> SegmentResult:
-    """What a segment that is kept says of its selectors, by a few short reads of its file.
-
-    The build has read the file and found it whole, and whoever serves it verifies it again. Raises
-    :exc:`~broker_core_spark.errors.InvalidGeneration` where it is not what the manifest says.
-    """
-    try:
-        end = entry.size - layout.TRAILER.size
-        at, size, magic = layout.TRAILER.unpack(store.get_range(entry.name, end, entry.size))
-        if magic != layout.TRAILER_MAGIC or at + size != end or size > layout.DIRECTORY_LIMIT:
-            raise ValueError("its end is not that of a segment")
-        tallies: list[_Array] = []
-        start = layout.HEADER.size
-        runs = json.loads(store.get_range(entry.name, at, end))["runs"]
-        for run, (namespace, domain, names) in zip(runs, entry.runs, strict=True):
-            if (run["namespace"], run["domain"], run["names"]) != (namespace, domain, names):
-                raise ValueError("its runs are not those of the manifest")
-            place = layout.RunPlace(start, names, run["fields_size"], run["entries"], run["rows"])
-            data = store.get_range(entry.name, place.entries_at, place.entries_at + place.entries_size)
-            tallies.append(np.frombuffer(data, layout.ENTRY))
-            start = place.end
-    except (ValueError, KeyError, TypeError, struct.error) as error:
-        raise InvalidGeneration(entry.name, str(error)) from None
-    return SegmentResult(entry, tuple(tallies), new=False, duplicates=0)
