@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,27 +133,35 @@ def _peer(server: PostgresServer, work: Path, size: int) -> dict[str, Any]:
             load_names(server, namespace_of(size), local_names(size), work) as served,
         ):
             addresses = {"broker-core": served.address, "broker": ("127.0.0.1", broker.binary_port)}
-            clients = {name: RawClient(address, capacity(size)) for name, address in addresses.items()}
-            about, digits = Questions(size), len(str(size // 1000)) - 1
+            about = Questions(size)
 
             def frame(turn: int) -> bytes:
                 prefix = f"device-{turn * 7 % (size // 1000):0{7 - 3}d}"
                 return get_topics_frame(turn, about.namespace, f"persistent://{about.namespace}/{prefix}.*")
 
-            assert digits >= 0
-            seen: dict[str, Any] = {name: [] for name in clients}
-            answers = {
-                name: [read_answer(client.ask(frame(turn))) for turn in (0, 1)]
-                for name, client in clients.items()
-            }
+            @contextlib.contextmanager
+            def client(name: str) -> Iterator[RawClient]:
+                # One for each turn: meanwhile the other one's pings would go unanswered.
+                opened = RawClient(addresses[name], capacity(size))
+                try:
+                    yield opened
+                finally:
+                    opened.close()
+
+            answers = {}
+            for name in addresses:
+                with client(name) as asking:
+                    answers[name] = [read_answer(asking.ask(frame(turn))) for turn in (0, 1)]
             if any(answer.topics != 1000 for each in answers.values() for answer in each) or [
                 answer.topics_hash for answer in answers["broker"]
             ] != [answer.topics_hash for answer in answers["broker-core"]]:
                 raise RuntimeError(f"the answers differ: {answers}")
+            seen: dict[str, Any] = {name: [] for name in addresses}
             for each in range(3):
-                for name, client in clients.items():
-                    turns = range(2 + each * 300, 2 + (each + 1) * 300)
-                    seen[name].append(latency(client, frame, turns=turns, budget=2.0, at_least=3).p50)
+                turns = range(2 + each * 300, 2 + (each + 1) * 300)
+                for name in addresses:
+                    with client(name) as asking:
+                        seen[name].append(latency(asking, frame, turns=turns, budget=2.0, at_least=3).p50)
     except PeerUnavailable as error:
         sys.exit(f"BENCH_PEER=1, but: {error}")
     return {
