@@ -74,7 +74,7 @@ def load_questions(
     property_keys: Sequence[str] = (),
     max_length: int = MAX_LENGTH,
 ) -> AskedQuestions:
-    """The questions of ``source``: a file of JSON lines or ``.toml`` (its path or ``file://``), Parquet or ``table:N``.
+    """The questions of ``source``: a file of JSON lines or ``.toml`` (its path or ``file://``), Parquet, ``table:``.
 
     The two last are read through ``spark``. Raises :exc:`InvalidPatterns` where a row cannot be understood.
     """
