@@ -82,12 +82,13 @@ def whole_count(n: SupportsIndex) -> int:
 class Permit:
     """A number of permits held by one request. Made by a :class:`PermitBudget` only; releasing twice is harmless."""
 
-    __slots__ = ("budget", "count", "updates")
+    __slots__ = ("budget", "count", "released", "updates")
 
     def __init__(self, budget: PermitBudget, count: int) -> None:
         self.budget = budget
         self.count = count  # 0 once this was released, or replaced by an update; only the budget sets it
         self.updates = 0  # updates of this permit that wait in the queue
+        self.released = False  # its owner wants nothing back, not even from an update that fails
 
     def release(self) -> None:
         self.budget.release(self)
@@ -232,6 +233,7 @@ class PermitBudget:
     def release(self, permit: Permit) -> None:
         """Give the permits back; once is enough, more is harmless. :exc:`ValueError` for a permit of another budget."""
         self._check_owner(permit)
+        permit.released = True
         count = self._zero(permit)
         if count and self.maximum:
             self._acquired -= count
@@ -307,12 +309,14 @@ class PermitBudget:
         if future.cancelled() or future.exception() is not None:
             self._remove(waiter)
         else:
-            granted = future.result()
-            self._acquired -= granted.count - waiter.held
+            granted, permit = future.result(), waiter.permit
+            self._acquired -= granted.count
             granted.count = 0
-            if waiter.permit is not None:
-                waiter.permit.count = waiter.held  # a failed update leaves the old permit
-                if waiter.permit.updates:
+            # A failed update leaves the old permit, unless its owner has let go of it since the grant.
+            if permit is not None and not permit.released:
+                self._acquired += waiter.held
+                permit.count = waiter.held
+                if permit.updates:
                     self._held_by_waiting += waiter.held
         self._drain()
 

@@ -516,3 +516,16 @@ async def test_the_budgets_know_nothing_of_each_other() -> None:
     permits.close()
     with pytest.raises(PermitsClosed):
         permits.snapshots.try_acquire(1)
+
+
+async def test_a_permit_that_is_released_between_grant_and_cancellation_leaves_nothing() -> None:
+    budget = PermitBudget(100)
+    permit, other = await budget.acquire(10), await budget.acquire(90)
+    update = asyncio.create_task(budget.update(permit, 50))
+    await asyncio.sleep(0)
+    other.release()  # grants the update, whose task has not run since
+    update.cancel()
+    permit.release()
+    with pytest.raises(asyncio.CancelledError):
+        await update
+    assert (budget.acquired, permit.count) == (0, 0)

@@ -49,13 +49,13 @@ _PLAIN: Final[Row] = ("*", None)
 _scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _KEYS: Final = ("name", "partitions", "properties")
 #: A line that begins with its name, in characters that stand for themselves.
-_NAME_FIRST: Final = re.compile(r'\{\s*"name"\s*:\s*"([^"\\\x00-\x1f]*)"')
+_NAME_FIRST: Final = re.compile(r'\{[ \t\r]*"name"[ \t\r]*:[ \t\r]*"([^"\\\x00-\x1f]*)"')
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 #: The most bytes that a character takes in UTF-8: a name of a quarter of the characters cannot be too long.
 _CHARACTER_BYTES: Final = 4
 _REMEMBERED_PROPERTIES: Final = 20_000
-#: Longer ones (in characters) are read anew each time, so that what is remembered is some 100 MB at most.
-_LONGEST_REMEMBERED: Final = 1024
+#: Longer ones (in characters) are read anew each time, so that what is remembered is some 60 MB at most.
+_LONGEST_REMEMBERED: Final = 256
 
 
 def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:

@@ -279,8 +279,12 @@ _TAILS = st.sampled_from(
 )
 
 
-@given(st.lists(st.tuples(_NAMES, _TAILS), min_size=1, max_size=12))
-def test_a_line_means_the_same_whatever_came_before_it(lines: list[tuple[str, str]]) -> None:
+# White space of Unicode is none of JSON's.
+_SPACES = st.sampled_from(["", " ", "\t ", "\u00a0", "\u2003", "\x0b", "\x85"])
+
+
+@given(st.lists(st.tuples(_SPACES, _NAMES, _TAILS), min_size=1, max_size=12))
+def test_a_line_means_the_same_whatever_came_before_it(lines: list[tuple[str, str, str]]) -> None:
     """What follows a name is remembered, and must not say more about the next one than it would by itself."""
 
     def read(given: list[str]) -> dict[tuple[int, str], tuple[str, str | None]] | str:
@@ -296,7 +300,7 @@ def test_a_line_means_the_same_whatever_came_before_it(lines: list[tuple[str, st
             for name, row in rows.topics.items()
         }
 
-    texts = [f'{{"name": "{name}"{tail}' for name, tail in lines]
+    texts = [f'{{{space}"name": "{name}"{tail}' for space, name, tail in lines]
     together = read(texts)
     apart = [read([text]) for text in texts]
     if isinstance(together, str):

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from broker_core.names import NamespaceName
+from broker_core_postgres.dsn import connect
 from broker_core_postgres.load import load_topics
 from broker_core_postgres.migrate import migrate
 from broker_core_postgres.postponed import PostponedIndexes
@@ -203,11 +204,26 @@ async def test_other_writers_wait_and_then_go_on(
         await other.close()
 
 
+async def test_upkeep_waits_for_no_writer(database: Database, connection: Any, looking: Any) -> None:
+    assert await connection.fetchval("SELECT broker_core.postpone_indexes(1000000)")
+    async with looking.transaction():
+        await looking.execute("INSERT INTO broker_core.topics (namespace, local_name) VALUES ('x/y', 'z')")
+        report = await load_topics(connection, NAMESPACE, _file(2), second=database.connect)
+        await refresh_statistics(connection, report.added)
+        assert await connection.fetchval("SELECT reltuples FROM pg_class WHERE relname = 'topics'") == 2
+        assert await connection.fetchval(_NOTED) == 1
+    await refresh_statistics(connection, 1)
+    assert (await looking.fetchval(_INDEX), await looking.fetchval(_NOTED)) == (True, 0)
+
+
 async def test_without_a_second_connection_nothing_is_postponed(
-    connection: Any, looking: Any, monkeypatch: pytest.MonkeyPatch
+    database: Database, connection: Any, looking: Any
 ) -> None:
+    await looking.execute("DROP ROLE IF EXISTS only_one")
+    await looking.execute("CREATE ROLE only_one LOGIN CONNECTION LIMIT 0")
+
     async def refused() -> Any:
-        raise OSError("no more connections")
+        return await connect(database.dsn_of("only_one"))
 
     before = await looking.fetchval("SELECT to_regclass('broker_core.topics_trigrams')::oid")
     assert (await load_topics(connection, NAMESPACE, _file(), second=refused)).added == _MANY

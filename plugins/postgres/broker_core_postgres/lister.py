@@ -142,18 +142,22 @@ class PostgresLister:
                     version, reading = await self._one_page(request, plan, pattern, memory)
                 else:
                     version, reading = await self._many_pages(request, plan, pattern, memory, moved)
-            except PageTooLarge as large:
-                await memory.need(Memory.for_page(large.size))
-            except MustWait as waiting:
-                await memory.wait_for(waiting)
             except _Moved as more:
-                moved = more
+                moved = more.with_traceback(None)
+                continue
+            except (PageTooLarge, MustWait) as more_memory:
+                wanted = more_memory.with_traceback(None)
             else:
                 if reading is None:
                     return TopicListingResult.pass_through(), 0
                 listing = await reading.finish()
                 name = self._remember(question, request, version, listing, reading, asked, epoch)
                 return self._result(listing, pattern, name), reading.rows
+            # Here, without a traceback, whose frames hold what was read so far: who waits holds nothing.
+            if isinstance(wanted, MustWait):
+                await memory.wait_for(wanted)
+            else:
+                await memory.need(Memory.for_page(wanted.size))
 
     def _result(
         self, listing: Listing, pattern: TopicsPattern | None, version: str | None

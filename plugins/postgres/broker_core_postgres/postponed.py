@@ -1,7 +1,7 @@
 """The index of trigrams made after the rows of a first load, instead of filled row by row: in a third of the time.
 
 Only where the database has no topics yet: nobody can miss the index then. A second connection lets go of it, in a
-transaction of its own that is over at once, so that readers are not kept out, and the load makes it again in the
+transaction of its own that is over at once (readers wait for half a second at most), and the load makes it again in the
 transaction of its rows. Other writers wait for the load, whatever their namespace. What will be made is written down in
 the database, so that whoever comes next makes it should the load not come to its end: the load itself, another one,
 ``sync`` or ``migrate``.
@@ -15,6 +15,8 @@ from typing import Any, Final, Self
 
 import asyncpg
 
+from broker_core.errors import BrokerCoreError
+
 __all__ = ["PostponedIndexes"]
 
 #: Readers wait no longer, and then nothing is postponed.
@@ -24,7 +26,15 @@ _WRITERS_WAIT: Final = "2s"
 #: An index of a million names is made in this much memory, instead of in several parts that are joined.
 _MEMORY: Final = "256MB"
 _LOCK: Final = "LOCK TABLE broker_core.topics IN SHARE ROW EXCLUSIVE MODE"
-_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    BrokerCoreError,  # it cannot connect
+)
+#: Fewer names are written row by row: ``broker_core.postpone_indexes`` says the same.
+_MANY: Final = 40_000
 _MAKE: Final = "SELECT broker_core.make_postponed_indexes()"
 
 
@@ -52,7 +62,7 @@ class PostponedIndexes:
 
     async def postpone(self, connection: Any, names: int) -> None:
         """Before so many names are written by the transaction of ``connection``, which has not touched topics yet."""
-        if self._connect is None:
+        if self._connect is None or names < _MANY:
             return
         try:
             self._second = await self._connect()

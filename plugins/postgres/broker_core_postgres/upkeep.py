@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Final
 
 import asyncpg
@@ -10,6 +11,7 @@ __all__ = ["refresh_statistics"]
 
 #: From so many changed rows on, VACUUM is worth its time: scans of an index alone need it.
 _MANY: Final = 10_000
+_LOCK_WAIT: Final = "2s"
 
 
 async def refresh_statistics(connection: Any, changed: int) -> None:
@@ -24,10 +26,14 @@ async def refresh_statistics(connection: Any, changed: int) -> None:
         return
     try:
         await connection.execute("SET statement_timeout = 0")
+        # Who waits for its lock has other writers wait behind: it is tried again the next time.
+        await connection.execute(f"SET lock_timeout = '{_LOCK_WAIT}'")
+        with contextlib.suppress(asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            await connection.execute("SELECT broker_core.make_postponed_indexes()")
         await connection.execute("SELECT broker_core.tidy_topics()")
         await connection.execute("SELECT broker_core.prune_changes()")
         if changed >= _MANY:
             await connection.execute("VACUUM (SKIP_LOCKED) broker_core.topics")
-        await connection.execute("RESET statement_timeout")
+        await connection.execute("RESET statement_timeout; RESET lock_timeout")
     except asyncpg.PostgresError:  # the topics are written: that this failed is no failure of theirs
         return

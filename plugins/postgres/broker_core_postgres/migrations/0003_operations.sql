@@ -162,11 +162,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- After a bulk load: all indexes, with everything in them, and statistics for the planner.
+-- After a bulk load: indexes with everything in them, and statistics for the planner.
 CREATE FUNCTION broker_core.tidy_topics() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM broker_core.make_postponed_indexes();
     PERFORM broker_core.sort_pending();
     ANALYZE broker_core.topics;
 END $$;
