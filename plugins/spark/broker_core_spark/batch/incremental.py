@@ -8,11 +8,9 @@ before.
 
 from __future__ import annotations
 
-import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
@@ -26,14 +24,12 @@ from broker_core_spark.format import layout
 from broker_core_spark.format.cuts import SEGMENT_BYTES, order_key
 from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.opening import read_questions
+from broker_core_spark.format.opening import fetched, read_questions
 from broker_core_spark.format.question import Question, required_selectors
 from broker_core_spark.format.run_checks import check_first_names
 from broker_core_spark.store import Store
 
 __all__ = ["Previous", "Reuse", "read_previous", "reusable"]
-
-_MOST_QUESTIONS: Final = 2 * 1024**3  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +50,14 @@ class Reuse:
 
 
 def read_previous(store: Store, generation: str) -> Previous:
-    """A generation of the store by its id; raises :exc:`InvalidGeneration` where it is damaged, and
-    :exc:`NoSuchGeneration` where there is none.
+    """A generation of the store by its id; raises :exc:`InvalidGeneration` and :exc:`DamagedFile` where it
+    is damaged, and :exc:`NoSuchGeneration` where there is none.
 
     Segments are not read but for the first name of each, by which names are brought to them, and which must be one that
     begins a segment. One that cannot be read is left to whoever keeps it.
     """
     manifest = read_manifest(store, generation)
-    name, size = manifest.questions.name, manifest.questions.size
-    lines = store.get(name, _MOST_QUESTIONS)
-    if lines is None:
-        raise InvalidGeneration(name, "it is not in the store")
-    if len(lines) != size or hashlib.sha256(lines).hexdigest() != manifest.questions.sha256:
-        raise InvalidGeneration(name, "its checksum is not the one that its name has: it was changed")
+    lines = fetched(store, manifest.questions, None)
     questions = tuple(question for question, _, _ in read_questions(lines, manifest))
     check_first_names(manifest)
     for entry in manifest.segments:
