@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import asyncpg
 
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.failures import DatabaseFailed, failed, server_words
+from broker_core_postgres.failures import DRIVER_ERRORS, DatabaseFailed, failed, server_words
 from broker_core_postgres.passwords import DsnError
 from broker_core_postgres.target import Host, Target
 
@@ -123,7 +123,7 @@ async def close(connection: Any) -> None:
     """Close a connection in order or, where its server does not answer within 5 seconds, at once."""
     try:
         await asyncio.wait_for(connection.close(), 5)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError):
+    except DRIVER_ERRORS:
         connection.terminate()
 
 
@@ -155,12 +155,7 @@ async def open_first(
             try:
                 async with asyncio.timeout(min(share, ends - asyncio.get_running_loop().time())):
                     connection = await _open(target, host, application_name, statement_cache_size)
-            except (
-                OSError,
-                asyncpg.PostgresError,
-                asyncpg.InterfaceError,
-                asyncpg.InternalClientError,
-            ) as error:
+            except DRIVER_ERRORS as error:
                 tried.append((host, error))
                 continue
             try:

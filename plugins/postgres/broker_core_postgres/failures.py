@@ -17,7 +17,24 @@ import asyncpg
 from broker_core.errors import ListingFailed, ServerError
 from broker_core_postgres.passwords import DsnError
 
-__all__ = ["REASONS", "ConnectionBroke", "DatabaseFailed", "failed", "is_lost", "server_words", "worth_retry"]
+__all__ = [
+    "DRIVER_ERRORS",
+    "REASONS",
+    "ConnectionBroke",
+    "DatabaseFailed",
+    "failed",
+    "is_lost",
+    "server_words",
+    "worth_retry",
+]
+
+#: What the driver raises of the server, of itself and of the network. The third is of a connection that broke just now.
+DRIVER_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
 
 
 @dataclass(frozen=True, slots=True)

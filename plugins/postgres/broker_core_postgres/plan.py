@@ -84,12 +84,12 @@ def make_plan(
         return Plan(name, domains, properties=pairs, impossible=True)
     exact = (pattern.literal is not None or pattern.exact_range) and "\0" not in pattern.text
     # How a match begins the bounds say already, where there are some.
-    useful = (like for like in likes if trigrams and _trigrams_in(like) and not (bounds and like[0] != "%"))
+    useful = (like for like in likes if trigrams and not (bounds and like[0] != "%"))
     return Plan(
         name,
         domains,
         bounds,
-        () if exact else tuple(map(_searched, useful))[:_MOST_SUBSTRINGS],
+        () if exact else tuple(filter(None, map(_searched, useful)))[:_MOST_SUBSTRINGS],
         pairs,
         finish=not exact,
     )
@@ -206,18 +206,17 @@ def _escaped(literal: str) -> str:
     return literal.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _searched(like: str) -> str:
-    """The runs of letters and digits alone, where these have trigrams enough.
+def _searched(like: str) -> str | None:
+    """What the index is asked for: the runs of letters and digits alone, where these have trigrams enough.
+
+    ``None`` where none of them has one: then the index finds nothing.
 
     Where a run ends or begins at another character, its trigrams have spaces ("  x", " x0", "23 "). Those are in a good
     part of all names, and to find its place in such a long list takes longer than to compare the names that are found.
     """
     runs = [run for run in _RUN.findall(like) if len(run) >= _TRIGRAM]
+    if not runs:
+        return None
     if sum(len(run) - _TRIGRAM + 1 for run in runs) < _ENOUGH_TRIGRAMS:
         return like
     return f"%{'%'.join(runs)}%"
-
-
-def _trigrams_in(like: str) -> bool:
-    """Whether the index can find anything: letters and digits in a row, of which trigrams are made."""
-    return any(len(run) >= _TRIGRAM for run in _RUN.findall(like))

@@ -20,13 +20,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-import asyncpg
 import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.bounded_pool import BoundedPool, Check, Held, PoolOptions
 from broker_core_postgres.dsn import ConnectionSettings, Target, target_of
-from broker_core_postgres.failures import DatabaseFailed, failed, worth_retry
+from broker_core_postgres.failures import DRIVER_ERRORS, DatabaseFailed, failed, worth_retry
 from broker_core_postgres.server_identity import ServerIdentity
 from broker_core_postgres.session import Session
 
@@ -40,8 +39,6 @@ T = TypeVar("T")
 TOPICS: Final = "broker_core.topics"
 #: The state of a namespace; no row where it was never loaded.
 VERSION_QUERY: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
-
-_ERRORS: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 
 class PoolSettings(ConnectionSettings, Protocol):
@@ -189,7 +186,7 @@ class Connections:
             yield connection
             if begin:
                 await connection.execute("COMMIT")
-        except _ERRORS as error:
+        except DRIVER_ERRORS as error:
             raised = error
             raise failed(error) from error
         except BaseException as error:
@@ -264,7 +261,7 @@ class Connections:
         try:
             value = await held.connection.fetchval(self._version_query, namespace)
             return None if value is None else int(value)
-        except _ERRORS as error:
+        except DRIVER_ERRORS as error:
             raised = error
             raise failed(error) from error
         except BaseException as error:

@@ -13,9 +13,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Self
 
-import asyncpg
-
 from broker_core.errors import BrokerCoreError
+from broker_core_postgres.failures import DRIVER_ERRORS
 
 __all__ = ["PostponedIndexes"]
 
@@ -26,13 +25,7 @@ _WRITERS_WAIT: Final = "2s"
 #: An index of a million names is made in this much memory, instead of in several parts that are joined.
 _MEMORY: Final = "256MB"
 _LOCK: Final = "LOCK TABLE broker_core.topics IN SHARE ROW EXCLUSIVE MODE"
-_ERRORS: Final = (
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-    OSError,
-    BrokerCoreError,  # it cannot connect
-)
+_ERRORS: Final = (*DRIVER_ERRORS, BrokerCoreError)  # the latter: it cannot connect
 #: Fewer names are written row by row: ``broker_core.postpone_indexes`` says the same.
 _MANY: Final = 40_000
 _MAKE: Final = "SELECT broker_core.make_postponed_indexes()"
