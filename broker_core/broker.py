@@ -196,7 +196,7 @@ async def _opened(
             stack.push_async_callback(asyncio.to_thread, catalog.close)
             lister = CatalogLister(
                 catalog,
-                permits.snapshots,
+                permits,
                 property_keys=settings.catalog.property_keys,
                 on_ignored=metrics.ignored_properties,
             )
@@ -245,6 +245,7 @@ def _pulsar_options(settings: Settings) -> PulsarOptions:
         max_message_size=pulsar.max_message_size,
         keep_alive=pulsar.keep_alive,
         write_timeout=pulsar.write_timeout,
+        min_write_rate=pulsar.min_write_rate,
         concurrent_lookups=limits.concurrent_lookups,
         bounds=RequestBounds(limits.properties, limits.property_bytes),
         server_version=f"broker-core {__version__}",

@@ -24,7 +24,15 @@ from broker_core.name_columns import (
 from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
 from broker_core.partition_columns import partitioned_local_names
 
-__all__ = ["Columns", "build_columns", "checked_local_names", "decode_fields", "encode_fields", "row_type"]
+__all__ = [
+    "Columns",
+    "build_columns",
+    "checked_local_names",
+    "decode_fields",
+    "encode_fields",
+    "gathered",
+    "row_type",
+]
 
 _TAG: Final = 0x12  # field 2, length-delimited: `repeated string topics = 2`
 _Array = np.ndarray[Any, Any]
@@ -43,6 +51,14 @@ class Columns:
 def row_type(rows: int) -> Any:
     """The numpy type for positions in a listing of so many rows: as small as is safe."""
     return np.int32 if rows < 2**31 else np.int64
+
+
+def gathered(data: pa.Buffer, offsets: _Array, rows: _Array) -> tuple[pa.Buffer, _Array]:
+    """The bytes of ``rows`` of a column of bytes, and their offsets."""
+    column = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
+    )
+    return column_data(column.take(pa.array(rows)))
 
 
 def checked_local_names(names: Any) -> pa.LargeStringArray:

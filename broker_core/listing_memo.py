@@ -14,7 +14,7 @@ _ENTRY = 512  # bytes of an entry beside its key and its value
 
 
 class Memo(Generic[T]):
-    """Values by key, of at most ``limit`` bytes together and a quarter of that each; for any number of threads."""
+    """Values by key, of at most ``limit`` bytes together; for any number of threads."""
 
     __slots__ = ("_entries", "_lock", "_size", "limit")
 
@@ -44,7 +44,7 @@ class Memo(Generic[T]):
     def put(self, key: str, value: T, size: int) -> None:
         """Keep ``value`` of ``size`` bytes under ``key``; one that is there stays, one too large is not kept."""
         size += 4 * len(key) + _ENTRY
-        if size > self.limit // 4:
+        if size > self.limit:
             return
         with self._lock:
             if key in self._entries:

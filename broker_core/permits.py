@@ -3,7 +3,8 @@
 Theory of operation. A budget has a number of permits (bytes). Whoever needs memory acquires as many first, and
 releases them when the memory is free again. Who cannot have them at once waits in a queue:
 
-- First in, first out, and strictly: a large demand at the head makes small ones behind it wait, or it would starve.
+- First in, first out. A small demand passes a larger one that does not fit, since it would wait for nothing; but only
+  until that one has waited half of its time, or it would starve.
 - A demand above the maximum is clamped to the maximum: it runs alone, it is never refused.
 - The queue has a limit (``PermitQueueFull``) and a time (``PermitTimeout``), below the 30 s that clients wait.
 - Who gives up, because its client went or its task is cancelled, leaves its place at once, and the followers move up.
@@ -23,9 +24,11 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, SupportsIndex, TypeAlias
 
 from broker_core.errors import BrokerCoreError
+from broker_core.leases import Leases
 
 __all__ = [
     "Permit",
@@ -41,6 +44,11 @@ __all__ = [
 ]
 
 MB: Final = 1024 * 1024
+
+#: A demand of at most this share of the budget is small: it may pass a larger one that has to wait.
+_SMALL_SHARE: Final = 16
+#: How far behind the head of a queue small demands are looked for, so that a release never scans a thousand waiters.
+_PASSING_LOOKS_AT: Final = 64
 
 #: Done or set means: whoever waits for permits does not want them any more.
 Cancelled: TypeAlias = "asyncio.Future[Any] | asyncio.Event"
@@ -98,15 +106,21 @@ class Permit:
 
 
 class _Waiter:
-    __slots__ = ("cancelled", "demand", "future", "held", "permit")
+    __slots__ = ("cancelled", "demand", "future", "held", "passed_until", "permit")
 
     def __init__(
-        self, future: asyncio.Future[Permit], demand: int, permit: Permit | None, cancelled: Cancelled | None
+        self,
+        future: asyncio.Future[Permit],
+        demand: int,
+        permit: Permit | None,
+        cancelled: Cancelled | None,
+        passed_until: float,
     ) -> None:
         self.future = future
         self.demand = demand
         self.permit = permit  # what an update replaces
         self.cancelled = cancelled
+        self.passed_until = passed_until  # loop time up to which small demands may be granted before this one
         self.held = 0  # what that permit had when the update was granted
 
     def need(self) -> int:
@@ -168,7 +182,7 @@ class PermitBudget:
         """``n`` permits at once, or ``None`` where that would mean to wait. Raises as :meth:`acquire` does."""
         count, demand = self._checked(n)
         if demand:
-            if self._queue or demand > self.maximum - self._acquired:
+            if demand > self.maximum - self._acquired or not self._may_go_first(demand):
                 return None
             self._acquired += demand
         self.granted_at_once += 1
@@ -202,7 +216,7 @@ class PermitBudget:
             permit.count = 0
             return Permit(self, count)
         more = demand - permit.count
-        if more > 0 and (self._queue or more > self.maximum - self._acquired):
+        if more > 0 and (more > self.maximum - self._acquired or not self._may_go_first(more)):
             return None
         self._zero(permit)
         self._acquired += more
@@ -270,7 +284,7 @@ class PermitBudget:
         loop = asyncio.get_running_loop()
         started = loop.time()
         limit = self.timeout if timeout is None else timeout
-        waiter = _Waiter(loop.create_future(), demand, permit, cancelled)
+        waiter = _Waiter(loop.create_future(), demand, permit, cancelled, started + max(limit, 0.0) / 2)
         self._queue[waiter] = None
         if permit is not None:
             if not permit.updates:
@@ -320,8 +334,29 @@ class PermitBudget:
                     self._held_by_waiting += waiter.held
         self._drain()
 
+    def _may_go_first(self, need: int) -> bool:
+        """Whether a demand that fits may be granted before those that wait: nobody waits, or it is small and the first
+        of them can be passed still."""
+        if not self._queue:
+            return True
+        head = next(iter(self._queue))
+        if head.future.done() or need > self.maximum // _SMALL_SHARE or need >= head.need():
+            return False
+        return head.future.get_loop().time() < head.passed_until
+
+    def _small_behind(self) -> _Waiter | None:
+        """The first who waits behind the head of the queue, fits, and may be granted before it."""
+        free = self.maximum - self._acquired
+        for waiter in islice(self._queue, 1, _PASSING_LOOKS_AT):
+            if waiter.future.done() or _is_over(waiter.cancelled):
+                continue
+            need = waiter.need()
+            if need <= free and self._may_go_first(need):
+                return waiter
+        return None
+
     def _drain(self) -> None:
-        """Grant from the head of the queue as long as it fits."""
+        """Grant from the head of the queue as long as it fits, then what may pass it."""
         while self._queue:
             head = next(iter(self._queue))
             if head.future.done():  # cancelled a moment ago, its task has not run since
@@ -341,7 +376,10 @@ class PermitBudget:
                     return
                 self._grant(first)
             else:
-                return
+                small = self._small_behind()
+                if small is None:
+                    return
+                self._grant(small)
 
     def _grant(self, waiter: _Waiter) -> None:
         take = min(waiter.need(), self.maximum - self._acquired)
@@ -386,12 +424,14 @@ class Permits:
     """All budgets of a broker.
 
     ``heap`` is for what requests allocate, ``direct`` for what waits in write buffers, ``snapshots`` for shared
-    listings. ``reserve`` is a part of what the limits call direct, for answers of up to ``limits.small_answer`` bytes,
-    which so never queue behind large ones; it is never more than half of it. ``direct`` has the rest.
+    listings, each held as long as anybody has the listing (``leases``). ``reserve`` is a part of what the limits call
+    direct, for answers of up to ``limits.small_answer`` bytes, which so never queue behind large ones; it is never more
+    than half of it. ``direct`` has the rest.
     """
 
     def __init__(self, limits: PermitLimits | None = None) -> None:
         self.limits = limits = limits or PermitLimits()
+        self.leases = Leases()
         reserve = max(min(limits.direct_reserve, limits.direct // 2), 1) if limits.direct > 0 else 0
         direct = max(limits.direct - reserve, 1) if limits.direct > 0 else 0  # 0 would be unlimited
         self.heap = PermitBudget(limits.heap, queue_limit=limits.queue, timeout=limits.timeout, name="heap")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from broker_core.fields_reader import GATHERED, FieldsReader
 from broker_core.listing import Listing
-from broker_core.listing_columns import row_type
-from broker_core.name_columns import column_data, without_ends
+from broker_core.listing_columns import gathered, row_type
+from broker_core.name_columns import without_ends
 from broker_core.pattern_scan import matching_rows, quick_to_match
 from broker_core.patterns import TopicsPattern
 from broker_core.topics_hash import crc_text, extend_crc
@@ -18,6 +19,9 @@ from broker_core.topics_hash import crc_text, extend_crc
 __all__ = ["Part", "Selection"]
 
 _Rows = np.ndarray[Any, Any]
+
+#: Rows whose names are gathered at a time for the hash.
+_HASHED_ROWS: Final = 16 * 1024
 
 
 class Part:
@@ -88,6 +92,11 @@ class Selection:
         return np.arange(part.low, part.high, dtype=row_type(part.high))
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """The first of these rows, and the one behind the last."""
+        return self.part.low, self.part.high
+
+    @property
     def fields_size(self) -> int:
         """Bytes of the encoded ``topics`` fields: the body of the response."""
         part, offsets = self.part, self.listing.field_offsets
@@ -99,8 +108,11 @@ class Selection:
 
     @property
     def heap_bytes(self) -> int:
-        """What answering with this allocates beyond the shared listing (PIP-442's heap permits)."""
-        return 0 if self.part.rows is None else 2 * self.fields_size + int(self.part.rows.nbytes)
+        """What answering with this holds beyond the shared listing (PIP-442's heap permits): positions, and the bytes
+        that are gathered for the next piece of the answer."""
+        if self.part.rows is None:
+            return 0
+        return 2 * min(self.fields_size, GATHERED) + int(self.part.rows.nbytes)
 
     @property
     def remembered_bytes(self) -> int:
@@ -115,8 +127,12 @@ class Selection:
             if part.rows is None:
                 part.hash = listing.range_hash(part.low, part.high)
             else:
-                joined = memoryview(_gathered(listing.joined, listing.joined_offsets, part.rows)[0])
-                part.hash = crc_text(extend_crc(0, joined[1:]))
+                crc = 0
+                for first in range(0, len(part.rows), _HASHED_ROWS):
+                    rows = part.rows[first : first + _HASHED_ROWS]
+                    joined = memoryview(gathered(listing.joined, listing.joined_offsets, rows)[0])
+                    crc = extend_crc(crc, joined if first else joined[1:])
+                part.hash = crc_text(crc)
         return part.hash
 
     @property
@@ -134,7 +150,7 @@ class Selection:
         if part.rows is None:
             offsets = offsets[part.low : part.high + 1]
         else:
-            data, offsets = _gathered(data, offsets, part.rows)
+            data, offsets = gathered(data, offsets, part.rows)
         joined = pa.LargeBinaryArray.from_buffers(
             pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
         )
@@ -145,13 +161,30 @@ class Selection:
         part, offsets = self.part, self.listing.field_offsets
         if part.rows is None:
             return memoryview(self.listing.fields)[int(offsets[part.low]) : int(offsets[part.high])]
-        return memoryview(_gathered(self.listing.fields, offsets, part.rows)[0])
+        return memoryview(gathered(self.listing.fields, offsets, part.rows)[0])
 
-    def chunks(self, max_bytes: int) -> Iterator[memoryview]:
-        """The encoded fields in pieces of at most ``max_bytes``; of a slice, views into the shared listing."""
-        body = self.body()
-        for start in range(0, len(body), max_bytes):
-            yield body[start : start + max_bytes]
+    def reader(self) -> FieldsReader:
+        """The encoded fields a piece at a time, which takes no more memory than a piece."""
+        return FieldsReader(self.listing.fields, self.listing.field_offsets, *self.bounds, self.part.rows)
+
+    def on_its_own(self) -> Selection:
+        """The same topics in columns of their own, so that those of the listing can go.
+
+        For a listing that was built for one answer: the names that are sent are all that is needed any more.
+        """
+        part, listing = self.part, self.listing
+        offsets = listing.field_offsets
+        fields: Any = listing.fields
+        if part.rows is not None:
+            fields, offsets = gathered(fields, offsets, part.rows)
+        elif not self.is_whole:
+            offsets = offsets[part.low : part.high + 1]
+            fields = pa.py_buffer(bytes(fields.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))))
+            offsets = offsets - offsets[0]
+        own = Listing.from_fields(listing.namespace, listing.mode, fields, offsets, part.hash)
+        whole = Part(0, len(self), text=part.text)
+        whole.hash = part.hash
+        return Selection(own, whole)
 
     def matching(self, pattern: TopicsPattern, check: Callable[[], None] | None = None) -> Selection:
         """The topics of this selection that match ``pattern``, which RE2 supports.
@@ -196,11 +229,3 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)} of {self.listing!r}>"
-
-
-def _gathered(data: pa.Buffer, offsets: _Rows, rows: _Rows) -> tuple[pa.Buffer, _Rows]:
-    """The bytes of ``rows``, and their offsets."""
-    column = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
-    )
-    return column_data(column.take(pa.array(rows)))

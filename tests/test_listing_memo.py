@@ -30,12 +30,14 @@ def test_the_first_value_under_a_key_stays() -> None:
     assert memo.get("a") == "first"
 
 
-def test_what_would_take_a_quarter_is_not_kept() -> None:
+def test_what_would_take_more_than_all_is_not_kept() -> None:
     memo: Memo[int] = Memo(8 * 1024)
-    memo.put("a", 1, 2048)
+    memo.put("a", 1, 8 * 1024)
     assert (memo.get("a"), memo.size) == (None, 0)
     memo.put("x" * 2048, 1, 0)
     assert memo.size == 0
+    memo.put("half", 1, 4 * 1024)  # as a property has that half of the topics have
+    assert memo.get("half") == 1
 
 
 def test_a_closed_memo_keeps_nothing() -> None:

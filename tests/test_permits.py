@@ -196,6 +196,37 @@ async def test_who_waits_is_served_in_order() -> None:
     assert order == [0, 1, 2]
 
 
+async def test_small_demands_pass_a_large_one_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    permits = budget(160, timeout=AGES)
+    held = await permits.acquire(100)
+    large = await started(permits.acquire(120))
+    middle = await started(permits.acquire(11))  # a sixteenth of the budget is 10
+    small = permits.try_acquire(10)
+    assert small is not None
+    grown = permits.try_update(small, 20)
+    assert grown is not None
+    filling = [permits.try_acquire(10) for _ in range(4)]
+    assert permits.available == 0
+    waits = await started(permits.acquire(10))
+    assert not waits.done()
+    grown.release()  # room for it comes, and neither for the large one nor for the middle one behind it
+    assert (await waits).count == 10
+    assert not large.done()
+    assert not middle.done()
+    time_passes(monkeypatch, AGES / 2)
+    assert (
+        permits.try_acquire(1) is None
+    )  # the large one has waited half of its time: nobody passes it any more
+    behind = await started(permits.acquire(1))
+    for permit in (held, *filling):
+        assert permit is not None
+        permit.release()
+    assert (await large).count == 120
+    assert (await middle).count == 11
+    assert (await behind).count == 1
+    (await waits).release()
+
+
 async def test_the_head_of_the_line_blocks() -> None:
     permits = budget(10)
     held = [await permits.acquire(2) for _ in range(5)]

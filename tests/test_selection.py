@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker_core.fields_reader import GATHERED
 from broker_core.listing import Listing
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
@@ -100,7 +103,7 @@ def test_neighbours_are_a_slice_that_copies_nothing() -> None:
     assert (middle.heap_bytes, middle.remembered_bytes) == (0, 0)
     body = middle.body()
     assert body.obj is listing.fields
-    assert all(chunk.obj is listing.fields for chunk in middle.chunks(5))
+    assert middle.reader().read(5).obj is listing.fields
     assert listing.all().is_whole
 
 
@@ -115,13 +118,40 @@ def test_gathered_rows_say_what_they_cost() -> None:
     assert ends.hash_known
 
 
-@pytest.mark.parametrize("size", [1, 7, 20, 1000])
-def test_chunks_are_as_large_as_they_may_be(size: int) -> None:
-    listing = listing_of(persistent("a", "b", "c"))
-    for selection in (listing.all(), listing.rows(np.array([0, 2]))):
-        chunks = [bytes(chunk) for chunk in selection.chunks(size)]
-        assert all(len(chunk) == size for chunk in chunks[:-1])
-        assert b"".join(chunks) == bytes(selection.body())
+def test_many_gathered_rows_cost_no_more_than_a_piece_and_their_positions() -> None:
+    names = persistent(*(f"orders-{number:06d}" for number in range(80_000)))
+    selection = listing_of(names).rows(np.arange(0, 80_000, 2))
+    assert selection.fields_size > 6 * GATHERED
+    assert selection.heap_bytes == 2 * GATHERED + 4 * 40_000
+    assert_selection(selection, names[::2])  # hashed and read in several pieces
+
+
+def test_on_its_own_a_selection_lets_the_columns_of_its_listing_go() -> None:
+    names = persistent("a", "b", "c", "d")
+    listing = listing_of(names)
+    gone = weakref.ref(listing)
+    pattern = compile_pattern("t/n/[^x]")
+    parts = {
+        "whole": listing.all(),
+        "matched": listing.matching(pattern),
+        "slice": listing.rows(np.array([1, 2])),
+        "rows": listing.rows(np.array([0, 3])),
+    }
+    hashes = {name: part.topics_hash for name, part in parts.items()}
+    own = {name: part.on_its_own() for name, part in parts.items()}
+    del listing, parts
+    gc.collect()
+    assert gone() is None
+    assert [own[name].topics_hash for name in own] == [hashes[name] for name in own]
+    assert own["matched"].pattern == pattern.text
+    for name, wanted in (
+        ("whole", names),
+        ("matched", names),
+        ("slice", names[1:3]),
+        ("rows", [names[0], names[3]]),
+    ):
+        assert_selection(own[name], wanted)
+        assert own[name].is_slice
 
 
 def test_the_hash_of_a_part_is_shared_by_all_who_ask_for_it() -> None:

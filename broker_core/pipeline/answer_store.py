@@ -1,9 +1,9 @@
 """Answers of plugins that are held in memory, for whatever reason: one bound for all of them.
 
 Memory comes from the ``snapshots`` budget, of which the catalogue's snapshots keep at least a half, since many
-different questions could take it all. A listing that several answers are made of is charged once; each answer is
-charged for its key, since clients choose patterns and properties. The least used answer makes room, and what does not
-fit is not held.
+different questions could take it all. A listing that several answers are made of is charged once, for as long as
+anybody has it (:mod:`~broker_core.leases`); each answer is charged for its key, since clients choose patterns and
+properties. The least used answer makes room, and what does not fit is not held.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from broker_core.leases import Leases
 from broker_core.listing import Listing
 from broker_core.names import NamespaceName
 from broker_core.permits import Permit, PermitBudget
@@ -25,11 +26,11 @@ OVERHEAD: Final = 512
 
 @dataclass(slots=True)
 class _Shared:
-    """A listing with how many entries hold it; the permit is its bytes."""
+    """A listing of ``size`` bytes, with how many entries hold it."""
 
     listing: Listing
-    holders: int
-    permit: Permit | None
+    size: int
+    holders: int = 0
 
 
 @dataclass(slots=True)
@@ -38,13 +39,15 @@ class _Entry:
     value: Any
     shared: _Shared | None
     permit: Permit
+    own: int  # bytes besides the listing
 
 
 class AnswerStore:
     """Values by key, the least used first to go."""
 
-    def __init__(self, budget: PermitBudget) -> None:
+    def __init__(self, budget: PermitBudget, leases: Leases) -> None:
         self._budget = budget
+        self._leases = leases
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._shared: dict[int, _Shared] = {}
         self._by_namespace: dict[NamespaceName, dict[Hashable, None]] = {}
@@ -72,17 +75,28 @@ class AnswerStore:
         own = OVERHEAD + text
         if self._budget.maximum and own + (listing.nbytes if listing else 0) > self._budget.maximum // 2:
             return False
-        shared = None if listing is None else self._retained(listing)
-        permit = None
-        if shared is not None and shared.permit is None:
-            shared.permit = self._charged(shared.listing.nbytes)
-        if shared is None or shared.permit is not None:
-            permit = self._charged(own)
-        if permit is None:
-            self._released(shared)
+        shared = None if listing is None else self._shared.get(id(listing))
+        more = 0 if listing is None or shared is not None else listing.nbytes
+        if not self._has_room(own + more):
             return False
-        self._entries[key] = _Entry(namespace, value, shared, permit)
+        # Who holds a listing has its lease: an entry that is dropped while its answer is sent gives nothing back yet.
+        leased = listing is None or listing in self._leases
+        permit = self._budget.try_acquire(own)
+        whole = (
+            None if leased or permit is None or listing is None else self._budget.try_acquire(listing.nbytes)
+        )
+        if permit is None or (whole is None and not leased):
+            if permit is not None:
+                permit.release()
+            return False
+        if listing is not None:
+            if whole is not None:
+                self._leases.hold(listing, whole)
+            shared = self._shared.setdefault(id(listing), _Shared(listing, listing.nbytes))
+            shared.holders += 1
+        self._entries[key] = _Entry(namespace, value, shared, permit, own)
         self._by_namespace.setdefault(namespace, {})[key] = None
+        self._bytes += own + more
         return True
 
     def drop(self, key: Hashable) -> None:
@@ -94,42 +108,35 @@ class AnswerStore:
         del keys[key]
         if not keys:
             del self._by_namespace[entry.namespace]
-        self._bytes -= entry.permit.count
+        self._bytes -= entry.own
         entry.permit.release()
-        self._released(entry.shared)
+        shared = entry.shared
+        if shared is not None:
+            shared.holders -= 1
+            if not shared.holders:
+                del self._shared[id(shared.listing)]
+                self._bytes -= shared.size
+        del entry, shared
+        self._leases.settle()
 
     def keys(self, namespace: NamespaceName) -> list[Hashable]:
         """The keys of all answers about a namespace."""
         return list(self._by_namespace.get(namespace, ()))
 
-    def _retained(self, listing: Listing) -> _Shared:
-        shared = self._shared.get(id(listing))
-        if shared is None:
-            shared = self._shared[id(listing)] = _Shared(listing, 0, None)
-        shared.holders += 1
-        return shared
+    def _has_room(self, size: int) -> bool:
+        """Whether so many bytes more may be held; the least used entries make room.
 
-    def _released(self, shared: _Shared | None) -> None:
-        if shared is None:
-            return
-        shared.holders -= 1
-        if shared.holders == 0:
-            del self._shared[id(shared.listing)]
-            if shared.permit is not None:
-                self._bytes -= shared.permit.count
-                shared.permit.release()
-
-    def _charged(self, size: int) -> Permit | None:
-        """Permits for so many bytes, for which the least used entries make room."""
+        Of these no more are dropped than could make room: an answer that a client still reads does not, and who merely
+        waits for permits is no reason to drop any.
+        """
         maximum = self._budget.maximum
-        while maximum and self._bytes + size > maximum // 2 and self._entries:
+        if not maximum:
+            return True
+        self._leases.settle()
+        missing = max(self._bytes + size - maximum // 2, size - self._budget.available)
+        while missing > 0 and self._entries:
+            before = self._bytes
             self.drop(next(iter(self._entries)))
-        if maximum and self._bytes + size > maximum // 2:
-            return None
-        permit = self._budget.try_acquire(size)
-        while permit is None and self._entries:
-            self.drop(next(iter(self._entries)))
-            permit = self._budget.try_acquire(size)
-        if permit is not None:
-            self._bytes += permit.count
-        return permit
+            missing -= before - self._bytes
+        self._leases.settle()
+        return self._bytes + size <= maximum // 2 and size <= self._budget.available

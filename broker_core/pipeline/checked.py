@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +17,15 @@ from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.selection import Selection
 
-__all__ = ["VerifyFiltered", "built", "claim_holds", "known_selection", "own_hash"]
+__all__ = ["VerifyFiltered", "built", "claim_holds", "given_bytes", "known_selection", "own_hash"]
 
 #: Up to so many names a sample is all of them; of more, so many evenly spaced ones.
 SAMPLE_ALL = 10_000
 SAMPLE_OF_MORE = 1_000
 
 _HASH_LENGTH = 8
+#: Names of a list that are looked at to know about how much memory all of it takes.
+_SIZED = 64
 
 
 class VerifyFiltered(Enum):
@@ -52,6 +56,19 @@ def known_selection(result: TopicListingResult, request: ListingRequest) -> Sele
             f"{request.namespace} {request.mode.name}",
         )
     return topics
+
+
+def given_bytes(topics: Any) -> int:
+    """About how many bytes the names take as a lister returned them: a sequence of strings or an Arrow column."""
+    if isinstance(topics, pa.Array | pa.ChunkedArray):
+        return int(topics.nbytes)
+    if not len(topics):
+        return 0
+    step = max(1, len(topics) // _SIZED)
+    sample = topics[::step]
+    # What is no string is refused later; its own idea of its size is not asked for.
+    total = sum(sys.getsizeof(name) for name in sample if type(name) is str)
+    return len(topics) * (8 + total // len(sample))
 
 
 def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:

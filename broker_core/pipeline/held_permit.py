@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.estimates import Estimate
 from broker_core.permits import Permit, PermitError, PermitQueueFull, Permits, PermitTimeout, whole_count
-from broker_core.size_cache import SizeHolder
 
 __all__ = ["HeldPermit"]
 
@@ -18,13 +18,13 @@ class HeldPermit:
     request is over, and nothing of it may be left behind.
     """
 
-    __slots__ = ("_first", "_growing", "_holder", "_is_over", "_permit", "_permits", "_waiting")
+    __slots__ = ("_estimate", "_growing", "_is_over", "_peak", "_permit", "_permits", "_waiting")
 
-    def __init__(self, permits: Permits, holder: SizeHolder) -> None:
+    def __init__(self, permits: Permits, estimate: Estimate) -> None:
         self._permits = permits
-        self._holder = holder
+        self._estimate = estimate
         self._permit: Permit | None = None
-        self._first = False  # whether others wait for the size that this request finds out
+        self._peak = 0  # the most that was reserved, whatever was granted
         self._is_over = False
         self._growing = asyncio.Lock()  # one update at a time: each replaces the permit
         self._waiting: asyncio.Future[None] | None = None  # done when nobody wants more any longer
@@ -34,13 +34,11 @@ class HeldPermit:
         return 0 if self._permit is None else self._permit.count
 
     async def acquire_estimate(self) -> None:
-        """Permits for the size that the last answer to this question had (PIP-442)."""
+        """Permits for the peak that the last request like this had (PIP-442)."""
         try:
-            waiting_for_another = self._holder.in_flight
-            size = self._holder.try_size()
-            self._first = self._holder.in_flight and not waiting_for_another
+            size = self._estimate.try_take()
             if size is None:
-                size = await self._holder.size(self._permits.limits.timeout)
+                size = await self._estimate.take(self._permits.limits.timeout)
             self._permit = self._permits.heap.try_acquire(size) or await self._permits.heap.acquire(size)
         except PermitError as error:
             raise _no_heap(error) from None
@@ -52,6 +50,8 @@ class HeldPermit:
         request is over, :exc:`TooManyRequests` where the permits cannot be had.
         """
         size = whole_count(size)
+        if not self._is_over:
+            self._peak = max(self._peak, size)
         if self._permit is not None and size <= self._permit.count:
             return
         async with self._growing:
@@ -77,15 +77,16 @@ class HeldPermit:
         finally:
             self._waiting = None
 
-    def settle(self, size: int, estimate: int | None) -> None:
+    def settle(self, size: int, *, made: bool = True) -> None:
         """The answer holds ``size`` bytes, and the surplus goes back.
 
-        ``estimate`` is what making it took, which the next request like this asks for; ``None`` where this one had
-        nothing to learn from.
+        What the request took at the most is what the next one like it asks for; ``made`` false: no listing was made for
+        it, so there is nothing to learn.
         """
-        if estimate is not None or self._first:
-            self._holder.update(estimate or 0)
-        self._first = False
+        if made:
+            self._estimate.learned(max(self._peak, size))
+        else:
+            self._estimate.nothing_made()
         if self._permit is not None and size < self._permit.count:
             self._permit = self._permits.heap.try_update(self._permit, size)
 
@@ -98,9 +99,7 @@ class HeldPermit:
     def give_up(self) -> None:
         """The request failed: let go of everything, and let the next one find out the size."""
         self._end()
-        if self._first:
-            self._holder.reset_if_initializing()
-            self._first = False
+        self._estimate.failed()
         if self._permit is not None:
             self._permit.release()
             self._permit = None

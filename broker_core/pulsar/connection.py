@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
             transport,
             server.permits,
             self._options.write_timeout,
+            min_rate=self._options.min_write_rate,
             on_stalled=self._stalled,
             on_room=self._room,
         )
@@ -132,8 +133,8 @@ class Connection(asyncio.Protocol):
             log(event, peer=self._address, client=self._client, reason=reason, **values)
         self._transport.abort()
 
-    def _stalled(self) -> None:
-        self._close_for("stalled", "peer stopped reading", seconds=self._options.write_timeout)
+    def _stalled(self, seconds: float) -> None:
+        self._close_for("stalled", "peer stopped reading or reads too slowly", seconds=round(seconds, 1))
 
     @property
     def _client(self) -> str:
@@ -311,7 +312,7 @@ class Connection(asyncio.Protocol):
     async def _send_answer(self, request_id: int, answer: Answer, request: ListingRequest) -> None:
         try:
             head, tail = self._ends(request_id, answer)
-            body = await self._server.pipeline.body(answer)
+            body = b"" if answer.selection is None else answer.selection.reader()
             await self._outbox.send_answer(head, body, tail, request.deadline)
         except ListingFailed as failure:
             self._fail(request_id, failure)

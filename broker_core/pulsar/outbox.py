@@ -1,34 +1,36 @@
 """What a connection sends: frames in order, bounded by permits and by the time that a peer may take to read them.
 
 An asyncio transport takes all that it is given and copies what the socket does not take at once. So it is given little:
-a large answer goes out in pieces of 128 KiB, each only when the one before has left. What may wait in a transport
-is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
+a large answer goes out in pieces (:mod:`~broker_core.pulsar.pace`), each only when the one before has left. What may
+wait in a transport is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
 
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
   them. A peer for which more than :data:`CROWDED` bytes wait gets no more of them: it cannot take the whole reserve.
-- A *large* answer takes permits for one window, for the whole time of its writing; one at a time on a connection.
+- A *large* answer waits for permits for the least piece only, and keeps these to its end; one at a time on a
+  connection. Larger pieces are for peers that read quickly, while half of the permits are free: so the slow ones leave
+  room for the answers of others, however many they are.
 - Other frames (PONG, errors) are tiny; a peer that does not read them has its own requests handled no more.
 
-A piece that does not leave within ``write_timeout`` closes the connection: the peer has stopped reading.
+Two times close a connection whose peer does not read: ``write_timeout`` for one piece, and for a large answer as a
+whole the time that it takes at ``min_rate`` besides.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from broker_core.errors import TooManyRequests
+from broker_core.fields_reader import FieldsReader
 from broker_core.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
+from broker_core.pulsar.pace import LEAST_PIECE, Pace
 
-__all__ = ["CROWDED", "PIECE", "WINDOW", "Outbox"]
+__all__ = ["CROWDED", "WINDOW", "Outbox"]
 
-#: Bytes of an answer that permits are held for while it is written.
+#: Bytes of an answer that are written in one turn of the event loop where nobody else writes.
 WINDOW: Final = 1024 * 1024
-#: Bytes of it that are given to a transport at once. A hundred peers may be writable in one turn of the event loop, and
-#: the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred of these copies.
-PIECE: Final = 128 * 1024
 #: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
 CROWDED: Final = 128 * 1024
 
@@ -36,7 +38,8 @@ CROWDED: Final = 128 * 1024
 class Outbox:
     """The sending side of one connection; made when it is open, told of its transport's flow control.
 
-    ``on_stalled`` is called when the peer has stopped reading, ``on_room`` when it is crowded no more. Both, and all
+    ``min_rate`` is in bytes a second (0: any). ``on_stalled`` is called when the peer has stopped reading, or reads too
+    slowly, with the seconds that it had; ``on_room`` when it is crowded no more. Both, and all
     writing that follows from flow control, come from the event loop, never from within a call of the transport: that
     would end the connection twice if a write failed there.
     """
@@ -48,8 +51,10 @@ class Outbox:
         "_in_frame",
         "_large",
         "_loop",
+        "_min_rate",
         "_on_room",
         "_on_stalled",
+        "_pace",
         "_paused",
         "_permits",
         "_small",
@@ -67,7 +72,8 @@ class Outbox:
         permits: Permits,
         write_timeout: float,
         *,
-        on_stalled: Callable[[], None],
+        min_rate: int = 0,
+        on_stalled: Callable[[float], None],
         on_room: Callable[[], None],
     ) -> None:
         # With both limits at 0 the transport says when anything waits in it, and when all of it has left.
@@ -75,11 +81,13 @@ class Outbox:
         self._transport = transport
         self._permits = permits
         self._write_timeout = write_timeout
+        self._min_rate = min_rate
         self._on_stalled = on_stalled
         self._on_room = on_room
         self._loop = asyncio.get_running_loop()
         self._paused = False  # bytes wait in the transport
         self._in_frame = False  # a large answer is being written
+        self._pace: Pace | None = None  # of that answer
         self._large = asyncio.Lock()
         self._small = asyncio.Lock()
         self._backlog: deque[tuple[bytes, Permit | None]] = deque()
@@ -120,15 +128,16 @@ class Outbox:
         self.send(b"".join((head, body, tail)), permit)
         return True
 
-    async def send_answer(self, head: bytes, body: bytes | memoryview, tail: bytes, deadline: float) -> None:
+    async def send_answer(
+        self, head: bytes, body: FieldsReader | bytes | memoryview, tail: bytes, deadline: float
+    ) -> None:
         """Send an answer, small or large; returns when its last bytes are with the transport or the peer is gone.
 
         ``deadline`` (loop time) bounds the waiting for the turn to write and for permits. Raises
         :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
         """
-        if self.send_answer_now(head, body, tail):
-            return
-        size = len(head) + len(body) + len(tail)
+        reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
+        size = len(head) + reader.left + len(tail)
         is_small = size <= self._permits.limits.small_answer
         turn = self._small if is_small else self._large  # those that wait for it hold no permits
         try:
@@ -138,40 +147,44 @@ class Outbox:
             raise _too_late() from None
         try:
             if is_small:
-                await self._send_small(head, body, tail, deadline)
+                frame = b"".join((head, *_pieces(reader), tail))
+                await self._send_small(frame, deadline)
             else:
-                await self._send_large(head, body, tail, deadline)
+                await self._send_large(head, reader, tail, deadline)
         finally:
             turn.release()
 
-    async def _send_small(self, head: bytes, body: bytes | memoryview, tail: bytes, deadline: float) -> None:
+    async def _send_small(self, frame: bytes, deadline: float) -> None:
         try:
             async with asyncio.timeout_at(deadline):
                 while self.is_crowded and not self._transport.is_closing():
                     await self._change()
         except TimeoutError:
             raise _too_late() from None
-        frame = b"".join((head, body, tail))
         self.send(frame, await self._permit(self._permits.reserve, len(frame), deadline))
 
-    async def _send_large(self, head: bytes, body: bytes | memoryview, tail: bytes, deadline: float) -> None:
-        size = len(head) + len(body) + len(tail)
+    async def _send_large(self, head: bytes, body: FieldsReader, tail: bytes, deadline: float) -> None:
         try:
             async with asyncio.timeout_at(deadline):
                 await self._nothing_before()
         except TimeoutError:
             raise _too_late() from None
-        permit = await self._permit(self._permits.direct, min(size, WINDOW), deadline)
+        permit = await self._permit(self._permits.direct, LEAST_PIECE, deadline)
         try:
             await self._nothing_before()
             self._in_frame = True  # from here on other frames wait, and what is begun must be ended
+            size = len(head) + body.left + len(tail)
+            pace = self._pace = Pace(
+                size, self._loop.time(), write_timeout=self._write_timeout, min_rate=self._min_rate
+            )
             try:
-                await self._write_windows(head, memoryview(body), tail)
+                await self._write_pieces(head, body, tail, pace)
             except BaseException:
                 self._transport.abort()  # half a frame is sent: nothing that follows could be understood
                 raise
             finally:
                 self._in_frame = False
+                self._pace = None
                 self._flush()
         finally:
             permit.release()
@@ -181,27 +194,44 @@ class Outbox:
         while (self._paused or self._backlog) and not self._transport.is_closing():
             await self._change()
 
-    async def _write_windows(self, head: bytes, body: memoryview, tail: bytes) -> None:
+    async def _write_pieces(self, head: bytes, body: FieldsReader, tail: bytes, pace: Pace) -> None:
         transport = self._transport
-        pieces: deque[bytes | memoryview] = deque((head,))
-        pieces.extend(body[start : start + PIECE] for start in range(0, len(body), PIECE))
-        pieces.append(tail)
-        written = 0
-        while pieces and not transport.is_closing():
-            piece = pieces.popleft()
-            transport.write(piece)
-            written += len(piece)
+        self._transport.write(head)
+        since_others = 0
+        while body.left and not transport.is_closing():
+            size = min(pace.piece(self._loop.time()), body.left)
+            larger = self._permit_for_larger(size)
+            if larger is None:
+                size = min(size, LEAST_PIECE)
+            try:
+                piece = body.read(size)
+                transport.write(piece)
+                pace.wrote(len(piece))
+                since_others += len(piece)
+                while self._paused and not transport.is_closing():
+                    since_others = 0
+                    await self._change()
+            finally:
+                if larger is not None:
+                    larger.release()
             # A peer that reads as fast as we write must not keep the others waiting: each piece is a turn of its own
             # where others write too, each window where nobody else does.
-            if not self._paused and (written >= WINDOW or not self._is_alone()):
-                written = 0
+            if since_others >= WINDOW or (since_others and not self._is_alone()):
+                since_others = 0
                 await asyncio.sleep(0)
-            while self._paused and not transport.is_closing():
-                await self._change()
+        if not transport.is_closing():
+            transport.write(tail)
+
+    def _permit_for_larger(self, size: int) -> Permit | None:
+        """Permits for what a piece has more than the least, while half of the budget is free; ``None``: not now."""
+        more, direct = size - LEAST_PIECE, self._permits.direct
+        if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
+            return None
+        return direct.try_acquire(more)
 
     def _is_alone(self) -> bool:
         """Whether no other large answer is being written on any connection."""
-        return 0 < self._permits.direct.acquired <= WINDOW
+        return 0 < self._permits.direct.acquired <= LEAST_PIECE
 
     async def _permit(self, budget: PermitBudget, size: int, deadline: float) -> Permit:
         left = max(0.0, min(self._permits.limits.timeout, deadline - self._loop.time()))
@@ -224,12 +254,18 @@ class Outbox:
     def paused(self) -> None:
         """The transport holds bytes that the peer has not taken."""
         self._paused = True
+        seconds = self._write_timeout
+        if self._pace is not None:
+            self._pace.waits(self._loop.time())
+            seconds = min(seconds, self._pace.patience)
         if self._timer is None:
-            self._timer = self._loop.call_later(self._write_timeout, self._on_stalled)
+            self._timer = self._loop.call_later(seconds, self._on_stalled, seconds)
 
     def resumed(self) -> None:
         """All bytes have left the transport."""
         self._paused = False
+        if self._pace is not None:
+            self._pace.goes_on(self._loop.time())
         self._stop_timer()
         self._release_unsent()
         self._wake()
@@ -287,6 +323,11 @@ class Outbox:
         for _, permit in backlog:
             if permit is not None:
                 permit.release()
+
+
+def _pieces(body: FieldsReader) -> Iterator[memoryview]:
+    while body.left:
+        yield body.read(body.left)
 
 
 def _too_late() -> TooManyRequests:

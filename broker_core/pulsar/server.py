@@ -25,11 +25,16 @@ _LAST_TASKS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class PulsarOptions:
-    """Times are in seconds, sizes in bytes. ``max_message_size`` is told to clients and bounds frames both ways."""
+    """Times are in seconds, sizes in bytes. ``max_message_size`` is told to clients and bounds frames both ways.
+
+    A peer has ``write_timeout`` for each piece of an answer, and for a large answer as a whole the time besides that it
+    takes at ``min_write_rate`` (bytes a second, 0: any).
+    """
 
     max_message_size: int = 5 * 1024 * 1024
     keep_alive: float = 30.0
-    write_timeout: float = 30.0
+    write_timeout: float = 15.0
+    min_write_rate: int = 256 * 1024
     concurrent_lookups: int = 50_000
     bounds: RequestBounds = field(default_factory=RequestBounds)
     server_version: str = "broker-core"

@@ -51,7 +51,12 @@ class PulsarSettings(_Table):
         default=30.0, description="A PING after so long; a peer silent for twice as long is closed."
     )
     write_timeout: PositiveDuration = Field(
-        default=30.0, description="A peer that takes nothing of an answer for so long is closed."
+        default=15.0, description="A peer that takes nothing of an answer for so long is closed."
+    )
+    min_write_rate: Size = Field(
+        default=256 * 1024,
+        description="Bytes a second: a peer may keep a whole answer waiting for `write_timeout` and the time that its "
+        "size takes at this rate, then it is closed; 0: for any time.",
     )
     drain_timeout: Duration = Field(
         default=10.0, description="How long SIGTERM waits for the answers that are under way."

@@ -23,7 +23,7 @@ from broker_core.listing import Listing
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import DefaultLister, TopicListingResult
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.permits import PermitBudget
+from broker_core.permits import PermitBudget, PermitLimits, Permits
 from broker_core.selection import Selection
 from tests.support.eventually import eventually
 
@@ -38,14 +38,23 @@ def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
         yield opened
 
 
-@pytest.fixture
-def budget() -> PermitBudget:
-    return PermitBudget(100 * MB, timeout=60)
+def permits_of(snapshots: int, timeout: float = 60.0) -> Permits:
+    return Permits(PermitLimits(snapshots=snapshots, timeout=timeout))
 
 
 @pytest.fixture
-async def lister(catalog: SqliteCatalog, budget: PermitBudget) -> AsyncIterator[CatalogLister]:
-    made = CatalogLister(catalog, budget, property_keys=("region", "team"))
+def permits() -> Permits:
+    return permits_of(100 * MB)
+
+
+@pytest.fixture
+def budget(permits: Permits) -> PermitBudget:
+    return permits.snapshots
+
+
+@pytest.fixture
+async def lister(catalog: SqliteCatalog, permits: Permits) -> AsyncIterator[CatalogLister]:
+    made = CatalogLister(catalog, permits, property_keys=("region", "team"))
     yield made
     made.close()
 
@@ -156,10 +165,10 @@ async def test_a_change_of_another_namespace_costs_one_look(
 
 
 async def test_where_the_log_does_not_reach_it_reads_anew(
-    tmp_path: Path, budget: PermitBudget, reads: Reads
+    tmp_path: Path, permits: Permits, reads: Reads
 ) -> None:
     with SqliteCatalog(tmp_path / "c.sqlite", log=LogBounds(rows=2)) as catalog:
-        lister = CatalogLister(catalog, budget)
+        lister = CatalogLister(catalog, permits)
         bring(catalog, {"name": "a"})
         await lister.list_topics(QUESTION)
         bring(catalog, *({"name": f"t{number}"} for number in range(5)))
@@ -169,7 +178,7 @@ async def test_where_the_log_does_not_reach_it_reads_anew(
 
 
 async def test_properties_select_and_others_are_ignored_and_counted(
-    catalog: SqliteCatalog, budget: PermitBudget
+    catalog: SqliteCatalog, permits: Permits
 ) -> None:
     bring(
         catalog,
@@ -178,7 +187,7 @@ async def test_properties_select_and_others_are_ignored_and_counted(
         {"name": "c"},
     )
     ignored: list[int] = []
-    lister = CatalogLister(catalog, budget, property_keys=("region", "team"), on_ignored=ignored.append)
+    lister = CatalogLister(catalog, permits, property_keys=("region", "team"), on_ignored=ignored.append)
 
     async def ask(properties: dict[str, str]) -> list[str]:
         question = ListingRequest(NAMESPACE, properties=properties)
@@ -329,16 +338,22 @@ def spaces(catalog: SqliteCatalog, count: int, topics: int = 10) -> list[Listing
     return questions
 
 
+def kept_bytes(lister: CatalogLister) -> int:
+    (kept,) = lister._kept._kept.values()
+    return kept.snapshot.nbytes
+
+
 async def test_least_used_snapshots_make_room(catalog: SqliteCatalog, reads: Reads) -> None:
     questions = spaces(catalog, 4)
-    probe = CatalogLister(catalog, budget := PermitBudget(0))
+    probe = CatalogLister(catalog, (unlimited := permits_of(0)))
     await probe.list_topics(questions[0])
-    size = next(iter(probe._kept.values())).snapshot.nbytes
+    size = kept_bytes(probe)
     probe.close()
-    assert budget.acquired == 0
+    assert unlimited.snapshots.acquired == 0
 
-    budget = PermitBudget(size * 3 + size // 2)
-    lister = CatalogLister(catalog, budget)
+    permits = permits_of(size * 3 + size // 2)
+    budget = permits.snapshots
+    lister = CatalogLister(catalog, permits)
     for question in questions[:3]:
         await lister.list_topics(question)
     assert lister.list_now(questions[0]) is not None
@@ -378,33 +393,91 @@ async def test_an_old_listing_goes_by_itself(
                 assert len(answer.topics) == 100 + number * (not properties)
                 del answer
             catalog.create(topic(f"new-{number}"))
-        first = next(iter(lister._kept.values())).snapshot.nbytes
+        first = kept_bytes(lister)
         await eventually(lambda: budget.acquired <= first + 100_000, what="only one listing in memory")
     finally:
         gc.enable()
 
 
-async def test_memory_that_clients_hold_is_waited_for_and_then_an_error(
+async def test_what_clients_hold_stands_in_nobodys_way_until_all_is_held(
     catalog: SqliteCatalog, reads: Reads
 ) -> None:
-    questions = spaces(catalog, 2, topics=100)
-    budget = PermitBudget(0)
-    probe = CatalogLister(catalog, budget)
+    questions = spaces(catalog, 3, topics=100)
+    probe = CatalogLister(catalog, permits_of(0))
     await probe.list_topics(questions[0])
-    size = next(iter(probe._kept.values())).snapshot.nbytes
+    size = kept_bytes(probe)
     probe.close()
 
-    budget = PermitBudget(size * 3 // 2, timeout=0.05)
-    lister = CatalogLister(catalog, budget)
+    permits = permits_of(size * 3 // 2)
+    lister = CatalogLister(catalog, permits)
+    unkept = lister._kept.unkept
     pinned: TopicListingResult | None = await lister.list_topics(questions[0])
+    other: TopicListingResult | None = await lister.list_topics(questions[1])
+    assert other is not None
+    assert len(other.topics) == 100
+    assert lister.list_now(questions[1]) is None, "it is served and not kept"
+    assert unkept.acquired == unkept.maximum
+    loaded = len(reads.loaded)
+    again: TopicListingResult | None = await lister.list_topics(questions[1])
+    assert again is not None
+    assert again.topics is other.topics, "it is shared as long as somebody has it"
+    assert len(reads.loaded) == loaded
+    unkept.timeout = 0.05
     with pytest.raises(TooManyRequests, match="snapshot memory"):
-        await lister.list_topics(questions[1])
-    budget.timeout = 60
-    waiting = asyncio.create_task(lister.list_topics(questions[1]))
-    await eventually(lambda: budget.queue_size)
-    assert pinned is not None
-    del pinned
+        await lister.list_topics(questions[2])
+    unkept.timeout = 60
+    waiting = asyncio.create_task(lister.list_topics(questions[2]))
+    await eventually(lambda: unkept.queue_size)
+    del other, again
     assert len((await waiting).topics) == 100
+    del pinned
+    gc.collect()
+    assert len((await lister.list_topics(questions[2])).topics) == 100
+    assert lister.list_now(questions[2]) is not None, "there is room again, and it is kept"
+    lister.close()
+
+
+async def test_a_small_namespace_is_listed_beside_a_large_one_that_a_client_reads(
+    catalog: SqliteCatalog, reads: Reads
+) -> None:
+    """The large one changes while a client still reads it: both are served, and nobody waits for that client."""
+    bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(5000)))
+    small = spaces(catalog, 1, topics=5)[0]
+    probe = CatalogLister(catalog, permits_of(0))
+    await probe.list_topics(QUESTION)
+    permits = permits_of(kept_bytes(probe) * 3 // 2)
+    probe.close()
+    lister = CatalogLister(catalog, permits)
+    read = await lister.list_topics(QUESTION)
+    for number in range(3):
+        catalog.create(topic(f"new-{number}"))
+        changed: TopicListingResult | None = await lister.list_topics(QUESTION)
+        assert changed is not None
+        assert len(changed.topics) == 5001 + number
+        assert len((await lister.list_topics(small)).topics) == 5
+        del changed
+    assert lister.list_now(small) is not None
+    assert len(read.topics) == 5000
+    assert permits.snapshots.queue_size == 0
+    lister.close()
+
+
+async def test_nobody_waits_for_permits_in_a_place_of_those_that_are_read(
+    catalog: SqliteCatalog, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lister_module, "_SMALL", 0)  # so that each needs a place
+    questions = spaces(catalog, 5, topics=100)
+    permits = permits_of(400_000)
+    lister = CatalogLister(catalog, permits)
+    unkept = await lister._kept.unkept.acquire(lister._kept.unkept.maximum)
+    everything = permits.snapshots.try_acquire(400_000)
+    assert everything is not None
+    waiting = [asyncio.create_task(lister.list_topics(question)) for question in questions[:4]]
+    await eventually(lambda: lister._kept.unkept.queue_size == 4)
+    everything.release()
+    assert len((await lister.list_topics(questions[4])).topics) == 100
+    unkept.release()
+    assert [len(answer.topics) for answer in await asyncio.gather(*waiting)] == [100] * 4
     lister.close()
 
 
@@ -413,8 +486,9 @@ async def test_a_namespace_that_does_not_fit_still_lists_one_at_a_time(
 ) -> None:
     small, large = spaces(catalog, 1)[0], QUESTION
     bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(5000)))
-    budget = PermitBudget(400_000, timeout=60)
-    lister = CatalogLister(catalog, budget)
+    another = ListingRequest(NamespaceName("large", "too"))
+    bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(5000)), namespace=another.namespace)
+    lister = CatalogLister(catalog, permits_of(400_000))
     await lister.list_topics(small)
     first: TopicListingResult | None = await lister.list_topics(large)
     assert first is not None
@@ -422,15 +496,15 @@ async def test_a_namespace_that_does_not_fit_still_lists_one_at_a_time(
     assert lister.list_now(large) is None, "it is not kept"
     assert lister.list_now(small) is not None, "and throws nobody out"
     loaded = len(reads.loaded)
-    waiting = [asyncio.create_task(lister.list_topics(large)) for _ in range(5)]
-    await eventually(lambda: lister._large_lane.queue_size)
+    shared: list[TopicListingResult] = [await lister.list_topics(large) for _ in range(5)]
+    assert all(answer.topics is first.topics for answer in shared)
+    waiting = asyncio.create_task(lister.list_topics(another))
+    await eventually(lambda: lister._kept.unkept.queue_size)
     assert len(reads.loaded) == loaded, "the last one is still in memory"
-    del first
-    answers = await asyncio.gather(*waiting)
-    assert {len(answer.topics) for answer in answers} == {5000}
-    assert len({id(answer.topics) for answer in answers}) == 1
+    del first, shared
+    assert len((await waiting).topics) == 5000
     assert len(reads.loaded) == loaded + 1
-    del answers, waiting
+    del waiting
     catalog.create(topic("one-more"))
     assert len((await lister.list_topics(large)).topics) == 5001
     lister.close()
@@ -438,7 +512,7 @@ async def test_a_namespace_that_does_not_fit_still_lists_one_at_a_time(
 
 async def test_a_namespace_that_shrank_is_kept_again(catalog: SqliteCatalog, reads: Reads) -> None:
     bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(3000)))
-    lister = CatalogLister(catalog, PermitBudget(400_000, timeout=60))
+    lister = CatalogLister(catalog, permits_of(400_000))
     assert len((await lister.list_topics(QUESTION)).topics) == 3000
     with catalog.changing(NAMESPACE) as (connection, change):
         connection.execute("DELETE FROM topics WHERE base > 'topic-000009'")
@@ -448,8 +522,8 @@ async def test_a_namespace_that_shrank_is_kept_again(catalog: SqliteCatalog, rea
     lister.close()
 
 
-async def test_closing_twice_is_once(catalog: SqliteCatalog, budget: PermitBudget) -> None:
-    lister = CatalogLister(catalog, budget)
+async def test_closing_twice_is_once(catalog: SqliteCatalog, permits: Permits, budget: PermitBudget) -> None:
+    lister = CatalogLister(catalog, permits)
     bring(catalog, {"name": "a"})
     await lister.list_topics(QUESTION)
     lister.close()

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker_core.catalog.change_log import read_changes
 from broker_core.catalog.import_file import import_topics
 from broker_core.catalog.records import Changes
-from broker_core.catalog.snapshot import Snapshot, load_snapshot, only_mode
+from broker_core.catalog.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.selection import Selection
@@ -152,6 +153,44 @@ def test_few_changes_are_worth_moving(catalog: SqliteCatalog) -> None:
     changes = catalog.changes(NAMESPACE, snapshot.version)
     assert isinstance(changes, Changes)
     assert not snapshot.worth_moving(changes)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("keys", [(), KEYS])
+@pytest.mark.parametrize("kind", ["plain", "partitioned", "mixed", "properties", "nothing"])
+def test_what_a_snapshot_will_hold_is_known_before_it_is_read(
+    catalog: SqliteCatalog, mode: Mode, keys: tuple[str, ...], kind: str
+) -> None:
+    lines: list[object] = []
+    for number in range({"nothing": 0, "partitioned": 60}.get(kind, 3000)):
+        line: dict[str, object] = {"name": f"orders-é-{number}"}
+        if kind == "partitioned":
+            line["partitions"] = 100
+        if kind == "mixed" and number % 3 == 0:
+            line["name"] = f"non-persistent://a/b/orders-{number}"
+        if kind == "properties":
+            line["properties"] = {"region": f"r{number % 7}", "team": f"team-{number}"}
+        lines.append(line)
+    bring(catalog, *lines)
+    snapshot = load(catalog, mode, keys)
+    with catalog.reading() as connection:
+        expected = expected_bytes(connection, NAMESPACE, mode, keys)
+    if kind == "nothing":
+        assert expected < 100_000
+    else:
+        assert snapshot.nbytes <= expected <= 1.5 * snapshot.nbytes + 20_000
+
+
+def test_what_a_moved_snapshot_will_hold_is_known_too(catalog: SqliteCatalog) -> None:
+    bring(catalog, *({"name": f"orders-{number}"} for number in range(1000)))
+    old = load(catalog)
+    for number in range(20):
+        catalog.create(TopicName("persistent", NAMESPACE, f"new-{number}" + "x" * 100))
+    with catalog.reading() as connection:
+        changes = read_changes(connection, NAMESPACE, old.version)
+    assert isinstance(changes, Changes)
+    expected = old.moved_bytes(changes)
+    assert old.nbytes < old.moved(changes.version, changes).nbytes <= expected <= old.nbytes + 20 * 1024
 
 
 def test_which_mode_lists_all(catalog: SqliteCatalog) -> None:

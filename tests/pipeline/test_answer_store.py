@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from weakref import WeakValueDictionary
 
 import hypothesis.strategies as st
 from hypothesis import given
 
+from broker_core.leases import Leases
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.permits import PermitBudget
@@ -20,19 +23,21 @@ def listing(count: int = 3) -> Listing:
     return Listing.from_names(NAMESPACE, Mode.PERSISTENT, [f"persistent://t/n/t-{n}" for n in range(count)])
 
 
-LISTINGS = [listing(count) for count in (0, 1, 100, 2000)]
+COUNTS = (0, 1, 100, 2000)
 
 
 def test_a_listing_is_charged_once_however_many_hold_it() -> None:
     budget = PermitBudget(10**9)
-    store, shared = AnswerStore(budget), listing()
+    store, shared = AnswerStore(budget, Leases()), listing()
+    size = shared.nbytes
     for key in "abc":
         assert store.put(key, NAMESPACE, key, shared)
-    assert budget.acquired == shared.nbytes + 3 * OVERHEAD
+    assert budget.acquired == size + 3 * OVERHEAD
     store.drop("b")
     assert store.put("a", NAMESPACE, "new", None, text=100)
-    assert budget.acquired == shared.nbytes + 2 * OVERHEAD + 100
+    assert budget.acquired == size + 2 * OVERHEAD + 100
     assert (store.get("a"), store.get("b"), store.get("c")) == ("new", None, "c")
+    del shared
     store.drop("c")
     assert budget.acquired == OVERHEAD + 100
     store.drop("a")
@@ -40,8 +45,53 @@ def test_a_listing_is_charged_once_however_many_hold_it() -> None:
     assert (budget.acquired, len(store)) == (0, 0)
 
 
+def test_what_is_dropped_while_somebody_has_it_is_charged_until_he_lets_go() -> None:
+    """A client that reads slowly holds its answer in memory, whatever the store does."""
+    budget = PermitBudget(10**6)
+    store, read = AnswerStore(budget, Leases()), listing(2000)
+    size = read.nbytes
+    assert store.put("q", NAMESPACE, 1, read)
+    store.drop("q")
+    assert budget.acquired == size
+    assert store.put("again", NAMESPACE, 1, read)  # and is charged no second time
+    assert budget.acquired == size + OVERHEAD
+    store.drop("again")
+    del read
+    assert store.put("other", NAMESPACE, 1, None)
+    assert budget.acquired == OVERHEAD
+
+
+def test_readers_leave_no_room_and_no_more_is_dropped_than_could_make_some() -> None:
+    budget, leases = PermitBudget(10**6), Leases()
+    store = AnswerStore(budget, leases)
+    others = budget.try_acquire(10**6 - 4 * (listing(500).nbytes + OVERHEAD))
+    assert others is not None
+    read = [listing(500) for _ in range(3)]
+    for number, each in enumerate(read):
+        assert store.put(number, NAMESPACE, number, each)
+    assert not store.put(
+        "two", NAMESPACE, 1, listing(1000)
+    )  # one of these was dropped, and its reader has it still
+    assert [store.get(number) for number in range(3)] == [None, 1, 2]
+    del read, each
+    assert store.put("one", NAMESPACE, 1, listing(500))
+    assert [store.get(number) for number in range(3)] == [None, 1, 2]
+
+
+async def test_who_queues_empties_nothing() -> None:
+    budget = PermitBudget(10**6)
+    store = AnswerStore(budget, Leases())
+    for number in range(5):
+        assert store.put(number, NAMESPACE, number, listing(100))
+    waiting = asyncio.create_task(budget.acquire(10**6))
+    await asyncio.sleep(0)
+    store.put("new", NAMESPACE, 1, listing(100))
+    assert [store.get(number) for number in range(5)] == [0, 1, 2, 3, 4]
+    waiting.cancel()
+
+
 def test_the_text_of_keys_counts() -> None:
-    store = AnswerStore(PermitBudget(200_000))
+    store = AnswerStore(PermitBudget(200_000), Leases())
     assert not store.put("q", NAMESPACE, 1, None, text=100_001)
     for number in range(100):
         assert store.put(number, NAMESPACE, number, None, text=20_000)
@@ -49,7 +99,7 @@ def test_the_text_of_keys_counts() -> None:
 
 
 def test_keys_are_found_by_namespace() -> None:
-    store = AnswerStore(PermitBudget(0))
+    store = AnswerStore(PermitBudget(0), Leases())
     store.put("a", NAMESPACE, 1, None)
     store.put("b", OTHER, 1, None)
     store.put("a", OTHER, 1, None)
@@ -72,15 +122,19 @@ STEPS = st.lists(
 def test_what_is_charged_is_what_is_held(steps: list[Any], maximum: int) -> None:
     """Whatever happens: never more than half of the budget, and the permits are those of what is there."""
     budget = PermitBudget(maximum)
-    store = AnswerStore(budget)
-    text: dict[int, tuple[int, Listing | None]] = {}
+    store = AnswerStore(budget, Leases())
+    listings: WeakValueDictionary[int, Listing] = WeakValueDictionary()  # the store alone keeps them
+    text: dict[int, tuple[int, int]] = {}
     others = None
     for step in steps:
         match step:
             case ("put", key, which, size):
-                chosen = None if which < 0 else LISTINGS[which]
+                chosen = listings.get(which)
+                if chosen is None and which >= 0:
+                    chosen = listings[which] = listing(COUNTS[which])
                 put = store.put(key, NAMESPACE, key, chosen, text=size)
-                text[key] = size, chosen
+                del chosen
+                text[key] = size, which
                 assert put is (store.get(key) is not None)
             case ("get", key):
                 store.get(key)
@@ -92,7 +146,6 @@ def test_what_is_charged_is_what_is_held(steps: list[Any], maximum: int) -> None
                 others = budget.try_acquire(min(size, budget.available)) if budget.available else None
         there = [key for key in range(10) if key in store.keys(NAMESPACE)]
         assert len(there) == len(store)
-        listings = {id(text[key][1]): text[key][1] for key in there}
-        held = sum(each.nbytes for each in listings.values() if each is not None)
+        held = sum(listings[which].nbytes for which in {text[key][1] for key in there} if which >= 0)
         held += sum(OVERHEAD + text[key][0] for key in there)
         assert budget.acquired - (0 if others is None else others.count) == held <= maximum // 2

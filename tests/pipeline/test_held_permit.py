@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
+from broker_core.estimates import INITIAL_SIZE, Estimate, Estimates
 from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.size_cache import INITIAL_SIZE, SizeHolder
 from tests.support.eventually import eventually
 
 HEAP = 1_000_000
@@ -22,110 +22,126 @@ def permits() -> Permits:
 
 
 @pytest.fixture
-def holder() -> SizeHolder:
-    return SizeHolder()
+def estimates() -> Estimates:
+    return Estimates()
 
 
-async def held_by(permits: Permits, holder: SizeHolder) -> HeldPermit:
-    held = HeldPermit(permits, holder)
+def estimate(estimates: Estimates) -> Estimate:
+    return estimates.of("t/n", "question")
+
+
+async def held_by(permits: Permits, estimates: Estimates) -> HeldPermit:
+    held = HeldPermit(permits, estimate(estimates))
     await held.acquire_estimate()
     return held
 
 
-async def test_from_the_estimate_to_the_true_size(permits: Permits, holder: SizeHolder) -> None:
-    held = await held_by(permits, holder)
+async def test_from_the_estimate_to_the_true_size(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
     assert held.count == permits.heap.acquired == INITIAL_SIZE
     await held.reserve(50_000)
     assert permits.heap.acquired == 50_000
     await held.reserve(20_000)
     assert permits.heap.acquired == 50_000  # in all, not on top
-    held.settle(30_000, 30_000)
+    held.settle(30_000)
     assert permits.heap.acquired == 30_000
     permit = held.hand_over()
     assert permit is not None
     assert held.count == 0
     permit.release()
     assert permits.heap.acquired == 0
-    assert (await held_by(permits, holder)).count == 30_000  # the next one like it
+    assert (await held_by(permits, estimates)).count == 50_000  # the next one like it: the peak, not the rest
 
 
 async def test_others_wait_for_the_size_that_the_first_finds_out(
-    permits: Permits, holder: SizeHolder
+    permits: Permits, estimates: Estimates
 ) -> None:
-    first = await held_by(permits, holder)
-    second = asyncio.create_task(held_by(permits, holder))
+    first = await held_by(permits, estimates)
+    second = asyncio.create_task(held_by(permits, estimates))
     await asyncio.sleep(0)
     assert not second.done()
-    first.settle(70_000, 70_000)
+    first.settle(70_000)
     assert (await second).count == 70_000
 
 
-async def test_an_answer_that_holds_little_may_have_taken_much(permits: Permits, holder: SizeHolder) -> None:
-    held = await held_by(permits, holder)
-    held.settle(0, 80_000)  # unchanged, which was known only when all was built
+async def test_an_answer_that_holds_little_may_have_taken_much(
+    permits: Permits, estimates: Estimates
+) -> None:
+    held = await held_by(permits, estimates)
+    await held.reserve(80_000)
+    held.settle(0)  # unchanged, which was known only when all was built
     assert permits.heap.acquired == 0
     held.give_up()
-    again = await held_by(permits, holder)
+    again = await held_by(permits, estimates)
     assert again.count == 80_000
-    again.settle(0, None)  # unchanged, said the lister
+    again.settle(0, made=False)  # unchanged, said the lister
     again.give_up()
-    assert holder.try_size() == 80_000
+    assert estimate(estimates).try_take() == 80_000
+
+
+async def test_more_than_was_granted_is_learned(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
+    await held.reserve(3 * HEAP)
+    held.settle(5)
+    assert estimate(estimates).try_take() == 3 * HEAP
 
 
 async def test_whoever_waits_goes_on_where_there_is_nothing_to_learn(
-    permits: Permits, holder: SizeHolder
+    permits: Permits, estimates: Estimates
 ) -> None:
-    first = await held_by(permits, holder)
-    second = asyncio.create_task(held_by(permits, holder))
+    first = await held_by(permits, estimates)
+    second = asyncio.create_task(held_by(permits, estimates))
     await asyncio.sleep(0)
-    first.settle(0, None)
-    assert (await second).count == 0
+    first.settle(0, made=False)
+    assert (await second).count == INITIAL_SIZE  # not 0: nothing is known
 
 
-async def test_the_first_fails_and_the_others_go_on(permits: Permits, holder: SizeHolder) -> None:
-    first = await held_by(permits, holder)
-    waiting = [asyncio.create_task(held_by(permits, holder)) for _ in range(3)]
+async def test_the_first_fails_and_one_of_the_others_is_the_first(
+    permits: Permits, estimates: Estimates
+) -> None:
+    first = await held_by(permits, estimates)
+    waiting = [asyncio.create_task(held_by(permits, estimates)) for _ in range(3)]
     await asyncio.sleep(0)
     first.give_up()
-    for task in waiting:
-        assert (await task).count == INITIAL_SIZE
-    assert permits.heap.acquired == 3 * INITIAL_SIZE
-    assert holder.try_size() == INITIAL_SIZE  # and the next is a first again
-    assert holder.in_flight
+    second = await waiting[0]
+    assert permits.heap.acquired == second.count == INITIAL_SIZE
+    assert not any(task.done() for task in waiting[1:])
+    second.settle(300)
+    assert [(await task).count for task in waiting[1:]] == [300, 300]
 
 
 async def test_one_that_waited_and_fails_does_not_take_the_size_of_the_first(
-    permits: Permits, holder: SizeHolder
+    permits: Permits, estimates: Estimates
 ) -> None:
-    first = await held_by(permits, holder)
-    second = HeldPermit(permits, holder)
+    first = await held_by(permits, estimates)
+    second = HeldPermit(permits, estimate(estimates))
     waiting = asyncio.create_task(second.acquire_estimate())
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     second.give_up()
-    assert holder.in_flight  # the first is still under way
-    first.settle(5, 5)
-    assert holder.try_size() == 5
+    assert estimate(estimates).try_take() is None  # the first is still under way
+    first.settle(5)
+    assert estimate(estimates).try_take() == 5
 
 
-async def test_no_permits_for_the_estimate(permits: Permits, holder: SizeHolder) -> None:
+async def test_no_permits_for_the_estimate(permits: Permits, estimates: Estimates) -> None:
     permits.heap.timeout = 0.01
     everything = await permits.heap.acquire(HEAP)
-    held = HeldPermit(permits, holder)
+    held = HeldPermit(permits, estimate(estimates))
     with pytest.raises(TooManyRequests, match="Failed due to heap memory limit exceeded") as raised:
         await held.acquire_estimate()
     assert (raised.value.code, raised.value.reason) == (ServerError.TooManyRequests, "heap_timeout")
     held.give_up()
     everything.release()
     assert permits.heap.acquired == 0
-    assert not holder.in_flight
+    assert estimate(estimates).try_take() == INITIAL_SIZE
 
 
-async def test_no_permits_for_more(permits: Permits, holder: SizeHolder) -> None:
+async def test_no_permits_for_more(permits: Permits, estimates: Estimates) -> None:
     permits.heap.timeout = 0.01
-    held = await held_by(permits, holder)
+    held = await held_by(permits, estimates)
     rest = await permits.heap.acquire(HEAP - INITIAL_SIZE)
     with pytest.raises(TooManyRequests, match="Failed due to heap memory limit exceeded"):
         await held.reserve(INITIAL_SIZE + 1)
@@ -137,10 +153,10 @@ async def test_no_permits_for_more(permits: Permits, holder: SizeHolder) -> None
 
 async def test_a_full_queue(permits: Permits) -> None:
     everything = await permits.heap.acquire(HEAP)
-    waiting = [asyncio.create_task(held_by(permits, SizeHolder())) for _ in range(2)]
+    waiting = [asyncio.create_task(held_by(permits, Estimates())) for _ in range(2)]
     await eventually(lambda: permits.heap.queue_size == 2)
     with pytest.raises(TooManyRequests, match="Failed due to heap memory limit exceeded") as raised:
-        await held_by(permits, SizeHolder())
+        await held_by(permits, Estimates())
     assert raised.value.reason == "heap_queue"
     everything.release()
     for task in waiting:
@@ -148,20 +164,20 @@ async def test_a_full_queue(permits: Permits) -> None:
     assert permits.heap.acquired == 0
 
 
-async def test_more_than_there_is_runs_alone(permits: Permits, holder: SizeHolder) -> None:
-    held = await held_by(permits, holder)
+async def test_more_than_there_is_runs_alone(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
     await held.reserve(100 * HEAP)
     assert permits.heap.acquired == HEAP
     await held.reserve(200 * HEAP)
-    held.settle(100 * HEAP, 100 * HEAP)
+    held.settle(100 * HEAP)
     held.give_up()
     assert permits.heap.acquired == 0
-    assert (await held_by(permits, holder)).count == HEAP
+    assert (await held_by(permits, estimates)).count == HEAP
 
 
-async def test_two_reservations_at_once_lose_nothing(permits: Permits, holder: SizeHolder) -> None:
+async def test_two_reservations_at_once_lose_nothing(permits: Permits, estimates: Estimates) -> None:
     """Each replaces the permit: the one that waited must not forget the other's."""
-    held = await held_by(permits, holder)
+    held = await held_by(permits, estimates)
     rest = await permits.heap.acquire(HEAP - INITIAL_SIZE)
     more = [asyncio.create_task(held.reserve(INITIAL_SIZE + size)) for size in (10_000, 20_000, 5_000)]
     await eventually(lambda: permits.heap.queue_size == 1)
@@ -174,15 +190,15 @@ async def test_two_reservations_at_once_lose_nothing(permits: Permits, holder: S
 
 @pytest.mark.parametrize("ending", ["hand over", "give up"])
 async def test_a_reservation_that_waits_ends_with_the_request(
-    permits: Permits, holder: SizeHolder, ending: str
+    permits: Permits, estimates: Estimates, ending: str
 ) -> None:
     """A plugin may leave one behind; its permits would never be released."""
-    held = await held_by(permits, holder)
+    held = await held_by(permits, estimates)
     rest = await permits.heap.acquire(HEAP - INITIAL_SIZE)
     left_behind = [asyncio.create_task(held.reserve(HEAP)) for _ in range(2)]
     await eventually(lambda: permits.heap.queue_size == 1)
     if ending == "hand over":
-        held.settle(100, 100)
+        held.settle(100)
         permit = held.hand_over()
         assert permit is not None
         permit.release()
@@ -195,8 +211,8 @@ async def test_a_reservation_that_waits_ends_with_the_request(
     assert permits.heap.queue_size == 0
 
 
-async def test_granted_in_the_moment_of_the_end(permits: Permits, holder: SizeHolder) -> None:
-    held = await held_by(permits, holder)
+async def test_granted_in_the_moment_of_the_end(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
     rest = await permits.heap.acquire(HEAP - INITIAL_SIZE)
     late = asyncio.create_task(held.reserve(HEAP // 2))
     await eventually(lambda: permits.heap.queue_size == 1)
@@ -207,9 +223,9 @@ async def test_granted_in_the_moment_of_the_end(permits: Permits, holder: SizeHo
     assert permits.heap.acquired == 0
 
 
-async def test_nothing_is_reserved_after_the_end(permits: Permits, holder: SizeHolder) -> None:
-    held = await held_by(permits, holder)
-    held.settle(0, 0)
+async def test_nothing_is_reserved_after_the_end(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
+    held.settle(0)
     permit = held.hand_over()
     assert permit is not None
     for size in (1, 10**9):
@@ -220,9 +236,11 @@ async def test_nothing_is_reserved_after_the_end(permits: Permits, holder: SizeH
 
 
 @pytest.mark.parametrize("size", [float("nan"), 1e6, "x", None, -1])
-async def test_what_is_no_number_of_bytes_is_refused(permits: Permits, holder: SizeHolder, size: Any) -> None:
+async def test_what_is_no_number_of_bytes_is_refused(
+    permits: Permits, estimates: Estimates, size: Any
+) -> None:
     """A NaN would be neither more nor less than anything, and so would every sum that it is part of."""
-    held = await held_by(permits, holder)
+    held = await held_by(permits, estimates)
     with pytest.raises((TypeError, ValueError)):
         await held.reserve(size)
     assert held.count == permits.heap.acquired == INITIAL_SIZE
@@ -230,8 +248,8 @@ async def test_what_is_no_number_of_bytes_is_refused(permits: Permits, holder: S
     assert permits.heap.acquired == 0
 
 
-async def test_a_cancelled_reservation_leaves_what_was_held(permits: Permits, holder: SizeHolder) -> None:
-    held = await held_by(permits, holder)
+async def test_a_cancelled_reservation_leaves_what_was_held(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
     rest = await permits.heap.acquire(HEAP - INITIAL_SIZE)
     waiting = asyncio.create_task(held.reserve(HEAP))
     await eventually(lambda: permits.heap.queue_size == 1)
@@ -246,10 +264,10 @@ async def test_a_cancelled_reservation_leaves_what_was_held(permits: Permits, ho
     assert permits.heap.acquired == 0
 
 
-async def test_without_a_limit_nothing_is_counted(holder: SizeHolder) -> None:
+async def test_without_a_limit_nothing_is_counted(estimates: Estimates) -> None:
     permits = Permits(PermitLimits(heap=0))
-    held = await held_by(permits, holder)
+    held = await held_by(permits, estimates)
     await held.reserve(10**12)
-    held.settle(5, 5)
+    held.settle(5)
     assert held.hand_over() is not None
     assert permits.heap.acquired == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker_core.leases import Leases
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.permits import PermitBudget
@@ -23,7 +24,7 @@ SIZE = listing().nbytes + OVERHEAD
 
 def kept(room_for: int) -> tuple[KeptAnswers, PermitBudget]:
     budget = PermitBudget(2 * room_for * SIZE)
-    return KeptAnswers(AnswerStore(budget)), budget
+    return KeptAnswers(AnswerStore(budget, Leases())), budget
 
 
 def test_the_same_question_at_the_same_version_is_the_same_listing() -> None:
@@ -94,7 +95,7 @@ def test_what_changed_is_forgotten() -> None:
 
 
 def test_without_a_limit_all_are_kept() -> None:
-    answers = KeptAnswers(AnswerStore(PermitBudget(0)))
+    answers = KeptAnswers(AnswerStore(PermitBudget(0), Leases()))
     for number in range(50):
         assert answers.put(number, 1, listing(), 3)
     assert all(answers.get(number, 1) for number in range(50))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from broker_core import ListingRequest
+from broker_core.leases import Leases
 from broker_core.listing import Listing
 from broker_core.listing_request import Asker
 from broker_core.names import Mode, NamespaceName
@@ -43,7 +44,8 @@ class Asked:
     def __init__(self, depends_on: frozenset[str] = EVERYTHING, budget: int = 10**8) -> None:
         self.plugin = plugin(depends_on)
         self.budget = PermitBudget(budget)
-        self.last = LastAnswers(AnswerStore(self.budget))
+        self.leases = Leases()
+        self.last = LastAnswers(AnswerStore(self.budget, self.leases))
 
     def to(self, pattern: str | None = None, **fields: Any) -> LastAnswersTo:
         compiled = None if pattern is None else compile_pattern(pattern)
@@ -74,6 +76,9 @@ def test_it_is_good_for_max_stale_and_not_a_moment_longer() -> None:
     assert asked.recalled(110) == ("success", names, 10)
     assert asked.recalled(110.001) is None
     assert asked.recalled(100) is None  # what is too old is let go
+    assert asked.budget.acquired == names.nbytes  # this test has it still
+    del names
+    asked.leases.settle()
     assert asked.budget.acquired == 0
 
 

@@ -7,15 +7,17 @@ import dataclasses
 import pytest
 
 from broker_core import ListingRequest
+from broker_core.estimates import Estimates
 from broker_core.names import NamespaceName
 from broker_core.permits import Permits
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.run import Listed, Run
-from broker_core.size_cache import SizeHolder
 
 
 def test_a_run_does_not_change_and_what_is_listed_is_not_stale_by_itself() -> None:
-    run = Run(ListingRequest(NamespaceName("t", "n")), None, HeldPermit(Permits(), SizeHolder()), None)
+    run = Run(
+        ListingRequest(NamespaceName("t", "n")), None, HeldPermit(Permits(), Estimates().of("t/n", "q")), None
+    )
     with pytest.raises(dataclasses.FrozenInstanceError):
         run.trace = None  # type: ignore[misc]
     listed = Listed("p", None, False, "00000000")

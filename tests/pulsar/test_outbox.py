@@ -6,7 +6,7 @@ import asyncio
 import random
 import socket
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +14,8 @@ import pytest
 from broker_core.errors import TooManyRequests
 from broker_core.permits import PermitLimits, Permits
 from broker_core.pulsar.outbox import CROWDED, WINDOW, Outbox
+from broker_core.pulsar.pace import LEAST_PIECE, PIECE
+from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 
 FOREVER = float("inf")
@@ -23,10 +25,11 @@ KIB = 1024
 class Wire(asyncio.Protocol):
     """A connection with an outbox; the other end is a socket that is read when a test says so."""
 
-    def __init__(self, permits: Permits, write_timeout: float) -> None:
+    def __init__(self, permits: Permits, write_timeout: float, min_rate: int) -> None:
         self.permits = permits
         self._write_timeout = write_timeout
-        self.stalled = asyncio.Event()
+        self._min_rate = min_rate
+        self.stalled: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self.lost = asyncio.Event()
         self.rooms = 0
         self.transport: asyncio.Transport
@@ -39,7 +42,12 @@ class Wire(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.outbox = Outbox(
-            transport, self.permits, self._write_timeout, on_stalled=self.stalled.set, on_room=self.room
+            transport,
+            self.permits,
+            self._write_timeout,
+            min_rate=self._min_rate,
+            on_stalled=self.stalled.set_result,
+            on_room=self.room,
         )
 
     def room(self) -> None:
@@ -89,16 +97,21 @@ class Wire(asyncio.Protocol):
 
 @asynccontextmanager
 async def wire(
-    limits: PermitLimits | None = None, write_timeout: float = 60.0, buffer: int = 8 * KIB
+    limits: PermitLimits | None = None,
+    write_timeout: float = 60.0,
+    buffer: int = 8 * KIB,
+    min_rate: int = 0,
+    permits: Permits | None = None,
 ) -> AsyncIterator[Wire]:
     """A connection that buffers so many bytes in the kernel."""
     ours, peer = socket.socketpair()
     for each in (ours, peer):
         each.setblocking(False)
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
-    permits = Permits(limits)
+    alone = permits is None
+    permits = permits or Permits(limits)
     _, made = await asyncio.get_running_loop().create_connection(
-        lambda: Wire(permits, write_timeout), sock=ours
+        lambda: Wire(permits, write_timeout, min_rate), sock=ours
     )
     made.ours, made.peer = ours, peer
     try:
@@ -107,7 +120,8 @@ async def wire(
         made.transport.abort()
         await made.lost.wait()
         peer.close()
-        made.assert_nothing_held()
+        if alone:
+            made.assert_nothing_held()
 
 
 def body_of(size: int, seed: int) -> memoryview:
@@ -180,13 +194,13 @@ async def test_whoever_waits_for_a_peer_that_does_not_read_is_told_in_time() -> 
         w.assert_nothing_held()
 
 
-async def test_a_large_answer_goes_out_in_windows_and_others_wait() -> None:
+async def test_a_large_answer_goes_out_in_pieces_and_others_wait() -> None:
     async with wire() as w:
         body = body_of(3 * WINDOW + 12_345, 1)
         large = start(w.outbox.send_answer(b"head", body, b"tail", FOREVER))
         await eventually(lambda: w.waits)
-        assert w.permits.direct.acquired == WINDOW
-        assert w.transport.get_write_buffer_size() <= WINDOW
+        assert LEAST_PIECE <= w.permits.direct.acquired <= PIECE
+        assert w.transport.get_write_buffer_size() <= w.permits.direct.acquired
         w.outbox.send(b"pong")
         assert w.outbox.send_answer_now(b"<", b"small", b">")
         expected = b"head" + bytes(body) + b"tail" + b"pong" + b"<small>"
@@ -195,7 +209,7 @@ async def test_a_large_answer_goes_out_in_windows_and_others_wait() -> None:
         await eventually(lambda: w.outbox.is_idle)
 
 
-async def test_large_answers_of_one_connection_go_one_after_the_other_with_one_window_of_permits() -> None:
+async def test_large_answers_of_one_connection_go_one_after_the_other_with_permits_for_one_piece() -> None:
     async with wire() as w:
         bodies = [body_of(WINDOW + 1000 * seed, seed) for seed in range(4)]
         tasks = [
@@ -205,7 +219,7 @@ async def test_large_answers_of_one_connection_go_one_after_the_other_with_one_w
         expected = b"".join(b"h%d" % n + bytes(body) + b"t" for n, body in enumerate(bodies))
         read = b""
         while len(read) < len(expected):
-            assert w.permits.direct.acquired <= WINDOW
+            assert w.permits.direct.acquired <= PIECE
             read += await w.read(min(100_000, len(expected) - len(read)))
         assert read == expected
         await asyncio.gather(*tasks)
@@ -237,7 +251,62 @@ async def test_no_permits_in_time_is_too_many_requests_and_nothing_is_sent() -> 
 async def test_a_peer_that_reads_nothing_of_a_window_has_stalled() -> None:
     async with wire(write_timeout=0.02) as w:
         w.fill()
-        await asyncio.wait_for(w.stalled.wait(), 60)
+        assert await asyncio.wait_for(w.stalled, 60) == 0.02
+
+
+async def test_a_peer_that_reads_a_large_answer_too_slowly_has_stalled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each piece leaves in good time, and all of them together do not."""
+    async with wire(write_timeout=60, min_rate=64 * KIB) as w:
+        large = start(
+            w.outbox.send_answer(b"", body_of(WINDOW, 6), b"", FOREVER)
+        )  # 60 s, and 16 for its size
+        await eventually(lambda: w.waits)
+        for _ in range(3):
+            assert not w.stalled.done()
+            time_passes(monkeypatch, 25)
+            await w.read(64 * KIB)  # all that waits, and so the server writes on
+            await eventually(lambda: w.waits)
+        time_passes(monkeypatch, 2)
+        assert 0 < await asyncio.wait_for(w.stalled, 60) < 2
+        w.transport.abort()
+        await large
+
+
+async def test_what_the_server_takes_itself_is_not_the_peers_slowness(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with wire(write_timeout=60, min_rate=64 * KIB) as w:
+        body = body_of(WINDOW, 7)
+        held = await w.permits.direct.acquire(w.permits.direct.maximum)
+        large = start(w.outbox.send_answer(b"", body, b"", FOREVER))
+        await eventually(lambda: w.permits.direct.queue_size == 1)
+        time_passes(monkeypatch, 20)
+        held.release()
+        assert await w.read(len(body)) == bytes(body)
+        await large
+        assert not w.stalled.done()
+
+
+async def test_slow_readers_leave_room_for_others() -> None:
+    """However many answers are written slowly, another one begins at once and goes on."""
+    limits = PermitLimits(direct=4 * WINDOW)
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(wire(limits))
+        slow = [await stack.enter_async_context(wire(permits=first.permits)) for _ in range(40)]
+        body = body_of(WINDOW, 8)
+        tasks = [start(each.outbox.send_answer(b"", body, b"", FOREVER)) for each in slow]
+        await eventually(lambda: all(each.waits for each in slow))
+        assert first.permits.direct.queue_size == 0
+        waiting = sum(each.transport.get_write_buffer_size() for each in slow)
+        assert waiting <= first.permits.direct.acquired <= first.permits.direct.maximum
+        quick = start(first.outbox.send_answer(b"", body, b"", FOREVER))
+        assert await first.read(len(body)) == bytes(body)
+        await quick
+        for each in slow:
+            each.transport.abort()
+        await asyncio.gather(*tasks)
 
 
 async def test_a_peer_that_reads_has_not_stalled() -> None:
@@ -246,7 +315,7 @@ async def test_a_peer_that_reads_has_not_stalled() -> None:
         large = start(w.outbox.send_answer(b"", body, b"", FOREVER))
         assert await w.read(len(body)) == bytes(body)
         await large
-        assert not w.stalled.is_set()
+        assert not w.stalled.done()
         assert w.outbox.is_idle
 
 

@@ -71,7 +71,13 @@ def assert_selection(selection: Selection, names: list[str]) -> None:
     body = selection.body()
     assert decoded_topics(body) == names
     assert len(body) == selection.fields_size
-    assert b"".join(bytes(chunk) for chunk in selection.chunks(7)) == bytes(body)
+    reader = selection.reader()
+    assert reader.left == len(body)
+    read = bytearray()
+    while reader.left:
+        read += reader.read(7)
+    assert read == body
+    assert (reader.left, bytes(reader.read(7))) == (0, b"")
     assert len(selection) == len(names)
     assert selection.names.to_pylist() == names
     assert selection.topics_hash == topics_hash(names)

@@ -1,0 +1,87 @@
+"""Permits that are held as long as an object lives, whoever holds it: a cache, a request, a client that reads slowly.
+
+The memory of a listing is free when its last reference is gone, not when somebody drops one. So the permits for its
+buffers belong to the listing: :meth:`Leases.hold` binds the two, and the end of the one is the release of the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+__all__ = ["Held", "Leases"]
+
+#: Bytes of a lease whose memory goes back to the system with it: Arrow's pool would keep it.
+_WORTH_RELEASING: Final = 8 * 1024 * 1024
+_RELEASE_DELAY: Final = 0.1  # seconds; another thread may be freeing the rest just now
+
+
+class Held(Protocol):
+    """A number of bytes that somebody holds (:class:`~broker_core.permits.Permit`)."""
+
+    @property
+    def count(self) -> int: ...
+
+    def release(self) -> None: ...
+
+
+class Leases:
+    """The permits of objects, by their identity. All methods are for one event loop, where permits are released.
+
+    An object may end in any thread and in the midst of anything; its permits are released in the next turn of the loop,
+    or at once by :meth:`settle`.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._permits: dict[int, tuple[weakref.ref[object], Held]] = {}
+        self._ended: deque[int] = deque()
+
+    def __len__(self) -> int:
+        return len(self._permits)
+
+    def __contains__(self, owner: object) -> bool:
+        return id(owner) in self._permits and self._permits[id(owner)][0]() is owner
+
+    def hold(self, owner: object, permit: Held) -> None:
+        """Release ``permit`` when nobody has ``owner`` any more; a lease that it has already is released now."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            pass  # nobody waits for permits without one: it is enough to release them when something is held next
+        self.settle()
+        number = id(owner)
+        old = self._permits.pop(number, None)
+        self._permits[number] = (weakref.ref(owner, self._ending(number)), permit)
+        if old is not None:
+            old[1].release()
+
+    def settle(self) -> None:
+        """Release the permits of all objects that have ended."""
+        while self._ended:
+            number = self._ended.popleft()
+            reference, permit = self._permits.get(number, (None, None))
+            # Another object may have the number of the one that ended, and a lease of its own.
+            if reference is None or permit is None or reference() is not None:
+                continue
+            del self._permits[number]
+            if permit.count >= _WORTH_RELEASING and self._loop is not None:
+                self._loop.call_later(_RELEASE_DELAY, pa.default_memory_pool().release_unused)
+            permit.release()
+
+    def _ending(self, number: int) -> Callable[[object], None]:
+        def ended(_: object) -> None:
+            # In any thread, and wherever a reference goes: so nothing but a note is made here.
+            self._ended.append(number)
+            try:
+                if self._loop is not None:
+                    self._loop.call_soon_threadsafe(self.settle)
+            except RuntimeError:  # the loop is closed: nobody waits for permits any more
+                pass
+
+        return ended

@@ -1,0 +1,59 @@
+"""How fast a large answer is written: as its peer reads, in pieces that a slow one cannot hold much memory with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["LEAST_PIECE", "PIECE", "Pace"]
+
+#: Bytes of an answer that are given to a transport at once, at the most. A hundred peers may be writable in one turn of
+#: the event loop, and the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred
+#: of these copies.
+PIECE: Final = 128 * 1024
+#: The same at the least: what a peer that reads slowly, or not at all, keeps waiting in its transport.
+LEAST_PIECE: Final = 16 * 1024
+
+_PIECE_SECONDS: Final = 0.02  # what a piece should take to leave
+_LEAST_SECONDS: Final = 0.001  # before this nothing is known of a peer's speed
+
+
+class Pace:
+    """The pace of one answer of ``size`` bytes, from ``now`` on; times are in seconds of the event loop's clock.
+
+    The peer has ``write_timeout`` seconds and one for each ``min_rate`` bytes; what it does not keep the server waiting
+    does not count. ``min_rate`` of 0 is no limit.
+    """
+
+    __slots__ = ("_patience", "_started", "_waiting_since", "_written")
+
+    def __init__(self, size: int, now: float, *, write_timeout: float, min_rate: int) -> None:
+        self._started = now
+        self._written = 0
+        self._waiting_since: float | None = None
+        self._patience = write_timeout + size / min_rate if min_rate > 0 else float("inf")
+
+    @property
+    def patience(self) -> float:
+        """Seconds that the peer may keep this answer waiting still."""
+        return max(self._patience, 0.0)
+
+    def piece(self, now: float) -> int:
+        """Bytes to write next: what the peer takes in 20 ms at the speed at which it has read so far."""
+        seconds = now - self._started
+        if seconds < _LEAST_SECONDS:
+            return PIECE
+        return max(LEAST_PIECE, min(PIECE, int(self._written / seconds * _PIECE_SECONDS)))
+
+    def wrote(self, size: int) -> None:
+        """So many bytes were written."""
+        self._written += size
+
+    def waits(self, now: float) -> None:
+        """The peer takes no more for now."""
+        self._waiting_since = now
+
+    def goes_on(self, now: float) -> None:
+        """The peer has taken all that was written."""
+        if self._waiting_since is not None:
+            self._patience -= now - self._waiting_since
+            self._waiting_since = None
