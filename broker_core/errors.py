@@ -92,12 +92,41 @@ class ListingFailed(BrokerCoreError):
         plugin: str | None = None,
         counts: bool = True,
     ) -> None:
+        _check(message, str, "message must be a string", "str(error)")
+        _check(reason, str, "reason must be a string, a short label for metrics", "'failed'")
+        if plugin is not None:
+            _check(plugin, str, "plugin must be a string, the name of a plugin, or None", "None")
+        _check(counts, bool, "counts must be a bool", "True")
         super().__init__(message)
         self.message = message
-        self.code = code
+        self.code = _code(code)
         self.reason = reason
         self.plugin = plugin
-        self.counts = counts and code is not ServerError.TooManyRequests
+        self.counts = counts and self.code is not ServerError.TooManyRequests
+
+
+def _check(value: object, kind: type, rule: str, instead: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{rule} ({instead}), not {type(value).__name__}")
+
+
+def _code(code: object) -> ServerError:
+    """A number of the protocol is taken for its member."""
+    if isinstance(code, ServerError):
+        return code
+    if isinstance(code, int) and not isinstance(code, bool):
+        try:
+            return ServerError(code)
+        except ValueError:
+            raise ValueError(
+                f"code {code} is no number of CommandError: write a broker_core.errors.ServerError, "
+                "such as ServerError.MetadataError"
+            ) from None
+    known = isinstance(code, str) and code in ServerError.__members__
+    instead = f"ServerError.{code}" if known else "one of it, such as ServerError.MetadataError"
+    raise TypeError(
+        f"code must be a broker_core.errors.ServerError, not {type(code).__name__}: write {instead}"
+    )
 
 
 class TooManyRequests(ListingFailed):

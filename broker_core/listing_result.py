@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import AsyncIterable, Iterable, Sequence
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ class AnswerKind(enum.Enum):
 
 
 class TopicListingResult:
-    """What a lister answers. Made by :meth:`success`, :meth:`pass_through` and :meth:`unchanged` only.
+    """What a lister answers. Made by :meth:`success`, :meth:`pass_through` and :meth:`unchanged` only; immutable.
 
     ``topics`` are full names; ``filtered`` claims that all of them match the request's pattern; ``topics_hash`` is the
     lister's own hash of exactly these topics (used only if nothing is filtered after it); ``version`` names the state
@@ -48,6 +48,15 @@ class TopicListingResult:
     def __init__(self) -> None:
         raise TypeError("use TopicListingResult.success(...), .pass_through() or .unchanged(...)")
 
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        # What was checked where it was made stays as it was.
+        raise AttributeError(
+            f"a TopicListingResult cannot be changed: give {name} to TopicListingResult.success(...)"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a TopicListingResult cannot be changed")
+
     @classmethod
     def _make(
         cls,
@@ -59,12 +68,13 @@ class TopicListingResult:
         owned: bool = False,
     ) -> TopicListingResult:
         result = object.__new__(cls)
-        result.kind = kind
-        result.topics = topics
-        result.filtered = filtered
-        result.topics_hash = topics_hash
-        result.version = version
-        result.owned = owned
+        put = object.__setattr__
+        put(result, "kind", kind)
+        put(result, "topics", topics)
+        put(result, "filtered", filtered)
+        put(result, "topics_hash", topics_hash)
+        put(result, "version", version)
+        put(result, "owned", owned)
         return result
 
     @classmethod
@@ -84,31 +94,39 @@ class TopicListingResult:
     ) -> TopicListingResult:
         """These are the topics, and nobody else is asked; an empty sequence is an authoritative "none".
 
-        Raises :exc:`ValueError` for ``None``, and :exc:`TypeError` for what cannot be topics (a plain string, say).
+        Raises :exc:`ValueError` for ``None``, and :exc:`TypeError` for what cannot be topics (a plain string, say) and
+        for an argument of another type; the message says what to write instead.
         """
         if topics is None:
             raise ValueError("Topics list cannot be null in success result")
         if not isinstance(topics, Listing | Selection | pa.Array | pa.ChunkedArray):
-            if isinstance(topics, str | bytes) or not isinstance(topics, Sequence):
+            if isinstance(topics, _NO_NAMES) or not isinstance(topics, Sequence):
                 raise TypeError(
-                    "topics must be a sequence of full names, an Arrow string array or a broker_core.Listing, "
-                    f"not {type(topics).__name__}"
+                    "topics must be a list or tuple of full names, an Arrow string array or a broker_core.Listing, "
+                    f"not {type(topics).__name__}: {_instead(topics)}"
                 )
             if type(topics) is not list and type(topics) is not tuple:
                 topics = tuple(topics)  # a sequence of any making is read here, in its plugin's own time
         if not isinstance(filtered, bool):
             raise TypeError(f"filtered must be a bool, not {type(filtered).__name__}")
+        if not isinstance(owned, bool):
+            raise TypeError(f"owned must be a bool, not {type(owned).__name__}")
         if topics_hash is not None and not isinstance(topics_hash, str):
             raise TypeError(f"topics_hash must be a string, not {type(topics_hash).__name__}")
-        if version is not None and not isinstance(version, str | int):
-            raise TypeError(f"version must be a string or an integer, not {type(version).__name__}")
+        if version is not None and (isinstance(version, bool) or not isinstance(version, str | int)):
+            raise TypeError(
+                f"version must be a string or an integer, not {type(version).__name__}: write str(version)"
+            )
         return cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned)
 
     @classmethod
     def unchanged(cls, topics_hash: str) -> TopicListingResult:
         """The topics hash to the ``topics_hash`` that the request carries; legal only where it carries that hash."""
         if not isinstance(topics_hash, str) or not topics_hash:
-            raise ValueError("unchanged() needs the topics hash that the request carries")
+            raise ValueError(
+                "unchanged() needs the topics hash that the request carries: write "
+                "TopicListingResult.unchanged(request.topics_hash) where that is not None"
+            )
         return cls._make(AnswerKind.UNCHANGED, (), False, topics_hash, None)
 
     @property
@@ -121,6 +139,29 @@ class TopicListingResult:
         if self.kind is AnswerKind.UNCHANGED:
             return f"TopicListingResult.unchanged({self.topics_hash!r})"
         return "TopicListingResult.pass_through()"
+
+
+#: Sequences, but not of names.
+_NO_NAMES = (str, bytes, bytearray, memoryview, range)
+
+
+def _instead(topics: object) -> str:
+    """What to write in place of an object that cannot be topics."""
+    if isinstance(topics, str):
+        return "write [topic] for one topic, or topics.splitlines() for one on each line"
+    if isinstance(topics, bytes | bytearray | memoryview):
+        return "write [bytes(topic).decode()] for one topic"
+    if isinstance(topics, pa.Scalar):
+        return "write [topic.as_py()] for one topic"
+    if isinstance(topics, pa.Table | pa.RecordBatch):
+        return "write the column of the names, topics.column(0) say"
+    if hasattr(topics, "tolist"):  # numpy, pandas
+        return "write topics.tolist()"
+    if isinstance(topics, AsyncIterable):
+        return "write [topic async for topic in topics]"
+    if isinstance(topics, Iterable) and not isinstance(topics, range):
+        return "write list(topics)"
+    return "write [] where there are none, or pass_through() to leave the question to the next lister"
 
 
 _PASS_THROUGH = TopicListingResult._make(AnswerKind.PASS_THROUGH, (), False, None, None)

@@ -75,6 +75,15 @@ class Buckets:
         ]
 
 
+class WatchedLoopTime(Protocol):
+    """What is read of one hook of one plugin: seconds on the event loop, and how often it blocked it."""
+
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def blocked(self) -> int: ...
+
+
 class WatchedPlugins(Protocol):
     """What is read from the dispatcher of the plugins, by plugin."""
 
@@ -83,6 +92,7 @@ class WatchedPlugins(Protocol):
     def passed_over(self) -> Mapping[str, int]: ...
     def claim_mismatches(self) -> Mapping[str, int]: ...
     def dropped_outcomes(self) -> Mapping[str, int]: ...
+    def loop_times(self) -> Mapping[tuple[str, str], WatchedLoopTime]: ...
 
 
 class _Slots(Protocol):
@@ -381,6 +391,21 @@ def _plugin_states(plugins: WatchedPlugins) -> Iterator[Metric]:
         "Answers that claimed to be filtered and were not, or came with a wrong hash.",
         plugins.claim_mismatches(),
     )
+    seconds = CounterMetricFamily(
+        f"{PREFIX}listing_plugin_loop_seconds",
+        "Seconds for which async hooks of plugins held the event loop; nobody else ran then.",
+        labels=["plugin", "hook"],
+    )
+    blocked = CounterMetricFamily(
+        f"{PREFIX}listing_plugin_loop_blocked",
+        "How often an async hook of a plugin held the event loop for 0.1 s or longer at a stretch.",
+        labels=["plugin", "hook"],
+    )
+    for (plugin, hook), loop_time in plugins.loop_times().items():
+        seconds.add_metric([plugin, hook], loop_time.seconds)
+        blocked.add_metric([plugin, hook], loop_time.blocked)
+    yield seconds
+    yield blocked
 
 
 def _version() -> str:

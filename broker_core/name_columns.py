@@ -68,17 +68,32 @@ def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa
         else:
             column = pa.array(names, pa.large_string())
             # Arrow takes a string for its characters, and bytes for UTF-8.
-            if isinstance(names, str) or bytes in set(map(type, names)):
-                raise InvalidListing("topics must be a sequence of strings, not a string and not bytes")
+            if isinstance(names, str):
+                raise InvalidListing("topics must be a sequence of strings, not a string: write [topic]")
+            if bytes in set(map(type, names)):
+                raise InvalidListing(_no_string(names))
     except UnicodeEncodeError:
         raise InvalidListing("a topic name is not valid Unicode (a lone surrogate)") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if not isinstance(names, pa.Array | pa.ChunkedArray):
+            raise InvalidListing(_no_string(names)) from None
         raise InvalidListing(f"topics must be strings of valid UTF-8: {error}") from None
     if column.null_count:
         raise InvalidListing(
-            f"topics must not be null, but the name at position {_first(column.is_null())} is"
+            f"topics must not be null, but the name at position {_first(column.is_null())} is: leave it out"
         )
     return column
+
+
+def _no_string(names: Sequence[object]) -> str:
+    """What is wrong with the first of ``names`` that is no string, and what to write instead."""
+    for position, name in enumerate(names):
+        if name is not None and not isinstance(name, str):
+            instead = ": write name.decode()" if isinstance(name, bytes | bytearray) else ""
+            if hasattr(name, "as_py"):
+                instead = ": write name.as_py()"
+            return f"topics must be strings, but that at position {position} is of type {type(name).__name__}{instead}"
+    return "topics must be strings of valid UTF-8"
 
 
 def _is_text(type_: pa.DataType) -> bool:

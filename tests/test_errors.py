@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from broker_core import errors
@@ -64,3 +66,46 @@ def test_an_answer_too_large_says_what_to_do() -> None:
         "max_message_size",
     ):
         assert part in failed.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"message": None}, TypeError, r"message must be a string \(str\(error\)\), not NoneType"),
+        ({"message": b"x"}, TypeError, "message must be a string .*, not bytes"),
+        ({"message": ValueError("x")}, TypeError, "not ValueError"),
+        ({"code": "MetadataError"}, TypeError, "not str: write ServerError.MetadataError"),
+        (
+            {"code": "Later"},
+            TypeError,
+            "code must be a broker_core.errors.ServerError, not str: write one of it",
+        ),
+        ({"code": None}, TypeError, "not NoneType"),
+        ({"code": True}, TypeError, "not bool"),
+        ({"code": 1.0}, TypeError, "not float"),
+        (
+            {"code": 26},
+            ValueError,
+            "code 26 is no number of CommandError: write a broker_core.errors.ServerError",
+        ),
+        ({"code": -1}, ValueError, "code -1"),
+        ({"reason": None}, TypeError, "reason must be a string, a short label for metrics"),
+        ({"reason": []}, TypeError, "not list"),
+        ({"plugin": 5}, TypeError, "plugin must be a string"),
+        ({"counts": "no"}, TypeError, "counts must be a bool"),
+        ({"counts": None}, TypeError, "not NoneType"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_where_it_is_made(
+    arguments: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        ListingFailed(**{"message": "text", **arguments})
+
+
+def test_a_number_of_the_protocol_is_its_code() -> None:
+    failed = ListingFailed("later", code=14)  # type: ignore[arg-type]
+    assert failed.code is ServerError.TooManyRequests
+    assert not failed.counts
+    with pytest.raises(TypeError, match="reason must be a string"):
+        TooManyRequests("x", reason=None)  # type: ignore[arg-type]

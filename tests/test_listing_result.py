@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,17 +65,36 @@ def test_everything_that_a_success_may_say() -> None:
     assert repr(result) == "TopicListingResult.success(<2 topics>, filtered=True)"
 
 
+async def _later() -> AsyncIterator[str]:
+    yield NAMES[0]
+
+
 @pytest.mark.parametrize(
     ("topics", "options", "error", "says"),
     [
         (None, {}, ValueError, "Topics list cannot be null"),
-        ("persistent://t/n/a", {}, TypeError, "not str"),
-        (b"persistent://t/n/a", {}, TypeError, "not bytes"),
-        ({"a"}, {}, TypeError, "not set"),
-        ({"a": 1}, {}, TypeError, "not dict"),
-        (iter(NAMES), {}, TypeError, "not list_iterator"),
-        (np.array(NAMES), {}, TypeError, "not ndarray"),
-        (7, {}, TypeError, "not int"),
+        (
+            "persistent://t/n/a",
+            {},
+            TypeError,
+            r"not str: write \[topic\] for one topic, or topics.splitlines",
+        ),
+        (b"persistent://t/n/a", {}, TypeError, r"not bytes: write \[bytes\(topic\).decode\(\)\]"),
+        (bytearray(b"a"), {}, TypeError, "not bytearray: write"),
+        (memoryview(b"a"), {}, TypeError, "not memoryview: write"),
+        ({"a"}, {}, TypeError, r"not set: write list\(topics\)"),
+        ({"a": 1}, {}, TypeError, r"not dict: write list\(topics\)"),
+        ({"a": 1}.keys(), {}, TypeError, r"not dict_keys: write list\(topics\)"),
+        (iter(NAMES), {}, TypeError, r"not list_iterator: write list\(topics\)"),
+        ((name for name in NAMES), {}, TypeError, r"not generator: write list\(topics\)"),
+        (_later(), {}, TypeError, r"not async_generator: write \[topic async for topic in topics\]"),
+        (np.array(NAMES), {}, TypeError, r"not ndarray: write topics.tolist\(\)"),
+        (pa.scalar("a"), {}, TypeError, r"not StringScalar: write \[topic.as_py\(\)\]"),
+        (pa.table({"name": NAMES}), {}, TypeError, r"not Table: write .*topics.column\(0\)"),
+        (range(3), {}, TypeError, "not range: write"),
+        (7, {}, TypeError, r"not int: write \[\] where there are none, or pass_through"),
+        (NAMES, {"version": True}, TypeError, "version must be a string or an integer, not bool"),
+        (NAMES, {"owned": "yes"}, TypeError, "owned must be a bool, not str"),
         (NAMES, {"filtered": 1}, TypeError, "filtered must be a bool, not int"),
         (NAMES, {"filtered": None}, TypeError, "filtered must be a bool"),
         (NAMES, {"topics_hash": 7}, TypeError, "topics_hash must be a string"),
@@ -111,3 +130,15 @@ def test_unchanged_names_the_hash() -> None:
 def test_a_result_is_made_by_its_methods_only() -> None:
     with pytest.raises(TypeError, match="use TopicListingResult"):
         TopicListingResult()
+
+
+@pytest.mark.parametrize("field", TopicListingResult.__slots__)
+def test_an_answer_stays_as_it_was_checked(field: str) -> None:
+    result = TopicListingResult.success(NAMES)
+    with pytest.raises(
+        AttributeError, match=f"cannot be changed: give {field} to TopicListingResult.success"
+    ):
+        setattr(result, field, None)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        delattr(result, field)
+    assert result.topics is NAMES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass, field
 
 import pytest
@@ -38,6 +39,8 @@ OURS = {
     "broker_core_listing_plugin_breaker_state",
     "broker_core_listing_plugin_calls",
     "broker_core_listing_plugin_dropped_outcomes",
+    "broker_core_listing_plugin_loop_blocked",
+    "broker_core_listing_plugin_loop_seconds",
     "broker_core_listing_plugin_passed_over",
     "broker_core_listing_plugin_seconds",
     "broker_core_listing_plugin_stale",
@@ -189,6 +192,25 @@ async def test_plugins_and_their_identity() -> None:
     assert samples["broker_core_listing_claim_mismatch_total", "plugin=good"] == 1
     assert samples["broker_core_listing_plugin_abandoned_calls", "plugin=good"] == 0
     assert samples["broker_core_listing_plugin_passed_over_total", "plugin=bad"] == 0
+    await dispatcher.shutdown()
+
+
+async def test_the_time_that_plugins_hold_the_loop() -> None:
+    async def broker_core_list_topics() -> None:
+        time.sleep(0.11)  # noqa: ASYNC251 - a plugin that does what it must not
+
+    plugin = PluginOf(list_topics=broker_core_list_topics, visible=lambda: None)
+    metrics, _, dispatcher = watched(p=plugin)
+    blocked = "broker_core_listing_plugin_loop_blocked_total"
+    seconds = "broker_core_listing_plugin_loop_seconds_total"
+    before = scraped(metrics)
+    for hook in ("list_topics", "visible"):
+        assert [before[name, f"hook={hook},plugin=p"] for name in (blocked, seconds)] == [0, 0]
+    await dispatcher.ask(asked())
+    after = scraped(metrics)
+    assert after[blocked, "hook=list_topics,plugin=p"] == 1
+    assert after[seconds, "hook=list_topics,plugin=p"] >= 0.11
+    assert after[blocked, "hook=visible,plugin=p"] == 0
     await dispatcher.shutdown()
 
 

@@ -3,15 +3,15 @@
 Theory of operation. A call is work of its own: a task for an ``async`` hook, a thread of the plugin's for a plain one.
 The caller waits for it, up to the deadline; then it cancels the work and goes on, whether or not the work ends. Work
 that goes on after its deadline is *abandoned*: it is kept and counted; beyond a limit the plugin is not called any
-more until some of it has ended. Everything that the work raises
-becomes a :class:`PluginFailed`, but what it got from ``request.reserve()``: that is the broker's own answer.
+more until some of it has ended. Everything that the work raises becomes a :class:`PluginFailed`, but what it got from
+``request.reserve()``: that is the broker's own answer. An ``async`` hook that does not give the event loop back cannot
+be interrupted; the time is measured, and what it answers beyond its deadline is not taken.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -24,6 +24,8 @@ from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.breaker import Admission, BreakerState, CircuitBreaker
 from broker_core.plugins.deadline import Deadline
 from broker_core.plugins.failures import PluginFailed
+from broker_core.plugins.loop_time import LoopTime, Stepwise
+from broker_core.plugins.raised import in_words, kind, said, text, trace
 from broker_core.plugins.registry import LoadedPlugin
 from broker_core.plugins.statistics import HookStatistics
 from broker_core.plugins.threads import PluginThreads, RaisedInThread, ThreadsFull
@@ -56,10 +58,15 @@ class _Escaped(Exception):
     """Carries a ``SystemExit`` or ``KeyboardInterrupt`` of a plugin: raised in a task, they would end the broker."""
 
 
-async def contained(function: Callable[..., Awaitable[Any]], values: Mapping[str, object]) -> Any:
-    """The answer of an ``async`` function of a plugin, as the body of a task that cannot end the event loop."""
+async def contained(
+    start: Callable[[], Awaitable[Any]], loop_time: LoopTime, on_step: Callable[[float], None] | None = None
+) -> Any:
+    """The answer of an ``async`` function of a plugin, as the body of a task that cannot end the event loop.
+
+    The steps that it takes on the loop are counted in ``loop_time``; ``on_step`` is told the seconds of each.
+    """
     try:
-        return await function(**values)
+        return await Stepwise(start, loop_time, on_step)
     except (SystemExit, KeyboardInterrupt) as error:
         raise _Escaped from error
 
@@ -90,6 +97,7 @@ class HookCaller:
         self.name = plugin.name
         self.hook = hook.removeprefix("broker_core_")
         self.statistics = HookStatistics()
+        self.loop_time = LoopTime(self.name, self.hook)
         self.breaker = breaker or CircuitBreaker()
         self._implementation = plugin.implementations[hook]
         self._getters = [
@@ -109,9 +117,10 @@ class HookCaller:
         """The hook's answer, the word for it, and what ``accept`` makes of an answer that is not ``None``.
 
         ``check`` gets the answer and the request; it gives back the answer and its word, and raises :exc:`TypeError` or
-        :exc:`ValueError` for what is no answer. ``accept`` may take its time, which is not the plugin's, and raises
-        :exc:`~broker_core.errors.ListingFailed` for an answer that is wrong. Raises :exc:`PluginFailed`, or the
-        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` or of ``accept``.
+        :exc:`ValueError`, in words of its own, for what is no answer. ``accept`` may take its time, which is not the
+        plugin's, and raises :exc:`~broker_core.errors.ListingFailed` for an answer that is wrong. Raises
+        :exc:`PluginFailed`, or the :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` or of
+        ``accept``.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -125,9 +134,11 @@ class HookCaller:
             answer = await self._answer(loop, deadline, request, extra)
             try:
                 answer, word = check(answer, request)
-            except (TypeError, ValueError) as error:
+            except Exception as error:
+                # Of an object that is no honest answer, any part may raise anything.
+                wrong = text(error) if isinstance(error, TypeError | ValueError) else in_words(error)
                 raise PluginFailed(
-                    self.name, f"gave a wrong answer: {error}", reason="plugin_answer"
+                    self.name, f"gave a wrong answer: {wrong}", reason="plugin_answer"
                 ) from error
             seconds = loop.time() - started
             accepted = None if accept is None or answer is None else await self._accepted(accept, answer)
@@ -151,6 +162,7 @@ class HookCaller:
             "breaker": self.breaker.state.name.lower(),
             "breaker_opened": self.breaker.opened,
             **self.statistics.describe(),
+            "loop": self.loop_time.describe(),
         }
 
     async def _answer(
@@ -171,18 +183,20 @@ class HookCaller:
         values = {name: get(asked) for name, get in self._getters}
         for name in self._extra:
             values[name] = extra[name]
+        function = partial(self._implementation.function, **values)
         work: asyncio.Future[Any]
         if self._implementation.is_async:
-            work = loop.create_task(contained(self._implementation.function, values))
+            work = loop.create_task(contained(function, self.loop_time, deadline.held_loop))
         else:
             try:
-                work = self._threads.submit(partial(self._implementation.function, **values))
+                work = self._threads.submit(function)
             except ThreadsFull as full:
                 raise self._no_thread(full) from full
         answer = await self._result(deadline, work)
         if not self._implementation.is_async and inspect.isawaitable(answer):
             # A plain function that returns the coroutine of another.
-            answer = await self._result(deadline, loop.create_task(contained(lambda: answer, {})))
+            coroutine = contained(lambda: answer, self.loop_time, deadline.held_loop)
+            answer = await self._result(deadline, loop.create_task(coroutine))
         return answer
 
     async def _accepted(self, accept: Accept, answer: Any) -> Any:
@@ -201,9 +215,12 @@ class HookCaller:
             raise
         if not in_time:
             self._left.leave(work)
-            raise PluginFailed(
-                self.name, f"did not answer within {self._deadline:g} s", reason="plugin_deadline"
-            )
+            late = f"did not answer within {self._deadline:g} s"
+            if deadline.overrun:
+                late += (
+                    ", and held the event loop: its hook should be a plain function, which runs in a thread"
+                )
+            raise PluginFailed(self.name, late, reason="plugin_deadline")
         if work.cancelled():
             raise PluginFailed(self.name, "failed: CancelledError", reason="plugin_error")
         error = work.exception()
@@ -212,28 +229,32 @@ class HookCaller:
         if isinstance(error, ThreadsFull):
             raise self._no_thread(error) from error
         error = plain(error)
-        if isinstance(error, TooManyRequests) or deadline.raised(error):
+        told = said(error)
+        if told is not None and deadline.raised(error):
             raise error
+        if told is not None and isinstance(error, TooManyRequests):
+            # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
+            raise TooManyRequests(told.message, reason="plugin_error") from error
         raise self._raised(error) from error
 
     def _no_thread(self, full: ThreadsFull) -> PluginFailed:
         return PluginFailed(self.name, f"has no free thread: {full}", reason="plugin_threads")
 
     def _raised(self, error: BaseException) -> PluginFailed:
-        if isinstance(error, ListingFailed):  # the plugin says itself what the client is to know
+        told = said(error)
+        if told is not None:  # the plugin says itself what the client is to know
             return PluginFailed(
                 self.name,
-                f"failed: {error.message}",
+                f"failed: {told.message}",
                 reason="plugin_error",
-                code=error.code,
-                counts=error.counts,
+                code=told.code,
+                counts=told.counts,
             )
-        kind = type(error).__name__
         return PluginFailed(
             self.name,
-            f"failed: {kind}",
+            f"failed: {kind(error)}",
             reason="plugin_error",
-            detail=f"plugin {self.name!r} failed: {kind}: {error}",
+            detail=f"plugin {self.name!r} failed: {in_words(error)}",
         )
 
     def _not_called(self, reason: str, message: str) -> PluginFailed:
@@ -244,6 +265,7 @@ class HookCaller:
         return failure
 
     def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
+        opened = self.breaker.opened
         if failure.counts:
             self.breaker.failed(admission, now)
         else:
@@ -251,7 +273,7 @@ class HookCaller:
         self.statistics.failed(failure.reason, failure.detail, now - started)
         if self._on_call is not None:
             self._on_call(self.name, self.hook, "error", now - started)
-        if now < self._next_log and self.breaker.state is BreakerState.CLOSED:
+        if now < self._next_log and self.breaker.opened == opened:
             self._not_logged += 1
             return
         log.warning(
@@ -275,6 +297,6 @@ def _traceback(failure: PluginFailed) -> dict[str, str]:
     raised it on purpose, to say in words what is wrong.
     """
     cause = failure.__cause__
-    if failure.reason != "plugin_error" or cause is None or isinstance(cause, ListingFailed):
+    if failure.reason != "plugin_error" or cause is None or said(cause) is not None:
         return {}
-    return {"exception": "".join(traceback.format_exception(cause)).rstrip()}
+    return {"exception": trace(cause)}

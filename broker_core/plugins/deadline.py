@@ -15,13 +15,27 @@ __all__ = ["Deadline"]
 class Deadline:
     """Waits for a piece of work, but no longer than ``seconds`` of the work's own time."""
 
-    __slots__ = ("_left", "_loop", "_pauses", "_raised", "_reserve", "_since", "_timer", "_waiter")
+    __slots__ = (
+        "_begun",
+        "_left",
+        "_loop",
+        "_pauses",
+        "_raised",
+        "_reserve",
+        "_since",
+        "_timer",
+        "_waiter",
+        "overrun",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
         self._left = seconds
         self._since = loop.time()
+        self._begun = False
         self._pauses = 0
+        #: Whether the work held the event loop beyond its time: nothing could end it then.
+        self.overrun = False
         self._timer: asyncio.TimerHandle | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._raised: list[BaseException] = []
@@ -31,7 +45,8 @@ class Deadline:
         """Whether ``work`` ended in time. Neither a time-out nor a cancellation of this call ends the work itself."""
         await asyncio.sleep(0)  # most plugins that need no waiting have answered after this
         if work.done():
-            return True
+            return not self.overrun
+        self._begun = True
         self._waiter = self._loop.create_future()
         work.add_done_callback(self._wake)
         self._resume()
@@ -41,7 +56,21 @@ class Deadline:
             self._stop()
             self._waiter = None
             work.remove_done_callback(self._wake)
-        return work.done()
+        return work.done() and not self.overrun
+
+    def held_loop(self, seconds: float) -> None:
+        """The work has just given the event loop back, which it held for so long without a pause.
+
+        Only what the work itself did with the loop can overrun: it is not to blame for a loop that others held.
+        """
+        if self._timer is not None:
+            left = self._left - (self._loop.time() - self._since)
+        else:
+            if not self._begun:
+                self._left -= seconds
+            left = self._left
+        if left < 0 < left + seconds:
+            self.overrun = True
 
     def request(self, request: ListingRequest) -> ListingRequest:
         """The request as the plugin gets it: waiting in its ``reserve()`` stops this clock.

@@ -11,7 +11,7 @@ What is returned here is of the right types. Whether the names are right is chec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
@@ -27,6 +27,7 @@ from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import CallObserver, HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
+from broker_core.plugins.loop_time import LoopTime
 from broker_core.plugins.masks import and_masks, checked_mask
 from broker_core.plugins.observers import Observer
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
@@ -284,9 +285,9 @@ class Dispatcher:
         for threads in self._threads.values():
             threads.close()
 
-    def report_problems(self, plugin: str, problems: Collection[str]) -> None:
+    def report_problems(self, plugin: str, problems: tuple[str, ...]) -> None:
         """What a plugin says is wrong with what it works on, in place of what it said before."""
-        self._problems[plugin] = tuple(problems)
+        self._problems[plugin] = problems
 
     def describe(self) -> list[dict[str, Any]]:
         """The registry's description with the state of each plugin: ``closed``, ``half_open`` or ``open`` breaker.
@@ -337,6 +338,14 @@ class Dispatcher:
             for name, callers in self._callers.items()
         }
 
+    def loop_times(self) -> dict[tuple[str, str], LoopTime]:
+        """For metrics: how long the hooks of plugins held the event loop, by plugin and hook without its prefix."""
+        return {
+            (name, caller.hook): caller.loop_time
+            for name, callers in self._callers.items()
+            for caller in callers.values()
+        }
+
     def dropped_outcomes(self) -> dict[str, int]:
         """For metrics: outcomes that each observer was too slow to see."""
         return {plugin.name: observer.dropped for plugin, observer in self._observers}
@@ -370,7 +379,13 @@ def _check_answer(answer: object, request: ListingRequest) -> tuple[TopicListing
     if answer is None:
         return None, AnswerKind.PASS_THROUGH.value
     if not isinstance(answer, TopicListingResult):
-        raise TypeError(f"it returned a {type(answer).__name__}, not a TopicListingResult or None")
+        raise TypeError(
+            f"it returned a {type(answer).__name__}, not a TopicListingResult or None: {_instead(answer)}"
+        )
+    if type(answer) is not TopicListingResult:
+        raise TypeError(
+            f"it returned a {type(answer).__name__}, and not what TopicListingResult.success() made"
+        )
     if answer.is_pass_through:
         return None, AnswerKind.PASS_THROUGH.value
     if answer.kind is AnswerKind.UNCHANGED and answer.topics_hash != request.topics_hash:
@@ -378,6 +393,15 @@ def _check_answer(answer: object, request: ListingRequest) -> tuple[TopicListing
             raise ValueError("it returned unchanged(), but the request carries no topics hash")
         raise ValueError("it returned unchanged() with another hash than the request carries")
     return answer, answer.kind.value
+
+
+def _instead(answer: object) -> str:
+    """What to write in place of an answer that is none."""
+    if isinstance(answer, bool):
+        return "write `return None` to pass"
+    if answer is TopicListingResult or callable(answer):
+        return "write the brackets of a call, as in `return TopicListingResult.pass_through()`"
+    return "write `return TopicListingResult.success(topics)`"
 
 
 def _check_mask(length: int, answer: object, _request: ListingRequest) -> tuple[Any | None, str]:

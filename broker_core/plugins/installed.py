@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from broker_core.hookspecs import PROJECT
 from broker_core.plugins.failures import PluginLoadError
+from broker_core.plugins.raised import in_words
 
 __all__ = ["InstalledPlugin", "choose", "did_you_mean", "import_plugin", "installed_plugins", "origin_text"]
 
@@ -64,9 +65,7 @@ def import_plugin(installed: InstalledPlugin) -> object:
         if isinstance(error, KeyboardInterrupt):
             raise
         where = f"cannot be imported from {installed.entry_point.value!r}"
-        raise PluginLoadError(
-            installed.name, installed.origin, f"{where}: {type(error).__name__}: {error}"
-        ) from error
+        raise PluginLoadError(installed.name, installed.origin, f"{where}: {in_words(error)}") from error
 
 
 def origin_text(distribution: str | None, version: str | None) -> str | None:

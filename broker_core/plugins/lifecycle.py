@@ -13,6 +13,8 @@ from broker_core.change_log import ChangeLog
 from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import contained, plain
 from broker_core.plugins.failures import PluginLoadError
+from broker_core.plugins.loop_time import LoopTime
+from broker_core.plugins.raised import in_words, shown
 from broker_core.plugins.registry import LoadedPlugin
 from broker_core.plugins.threads import PluginThreads, ThreadsFull
 
@@ -64,7 +66,7 @@ async def offered_log(
     raise PluginLoadError(
         plugin.name,
         plugin.origin,
-        f"returned {log_of_changes!r} from broker_core_change_log, not a broker_core.change_log.ChangeLog "
+        f"returned {shown(log_of_changes)} from broker_core_change_log, not a broker_core.change_log.ChangeLog "
         "with a name of its own",
     )
 
@@ -91,19 +93,22 @@ async def _call(
     if implementation is None:
         return None
     loop = asyncio.get_running_loop()
-    values = {name: values[name] for name in implementation.arguments}
+    loop_time = LoopTime(plugin.name, hook.removeprefix("broker_core_"))
+    function = partial(implementation.function, **{name: values[name] for name in implementation.arguments})
     work: asyncio.Future[Any]
     if implementation.is_async:
-        work = loop.create_task(contained(implementation.function, values))
+        work = loop.create_task(contained(function, loop_time))
     else:
         try:
-            work = threads.submit(partial(implementation.function, **values))
+            work = threads.submit(function)
         except ThreadsFull as full:
             raise _HookFailed(f"no free thread: {full}") from full
     ends = loop.time() + timeout
     answer = await _within(work, ends, abandoned, timeout)
     if inspect.isawaitable(answer):
-        answer = await _within(loop.create_task(contained(lambda: answer, {})), ends, abandoned, timeout)
+        answer = await _within(
+            loop.create_task(contained(lambda: answer, loop_time)), ends, abandoned, timeout
+        )
     return answer
 
 
@@ -121,5 +126,5 @@ async def _within(work: asyncio.Future[Any], ends: float, abandoned: Abandoned, 
         raise _HookFailed("CancelledError")
     error = work.exception()
     if error is not None:
-        raise _HookFailed(f"{type(plain(error)).__name__}: {plain(error)}") from plain(error)
+        raise _HookFailed(in_words(plain(error))) from plain(error)
     return work.result()

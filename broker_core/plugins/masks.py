@@ -28,7 +28,10 @@ def checked_mask(answer: object, length: int) -> Any | None:
     elif isinstance(answer, pa.ChunkedArray):
         answer = answer.combine_chunks()
     if not isinstance(answer, pa.Array):
-        raise TypeError(f"the mask is a {type(answer).__name__}, not an Arrow or numpy array of booleans")
+        instead = ": write pyarrow.array(mask)" if isinstance(answer, list | tuple) else ""
+        raise TypeError(
+            f"the mask is a {type(answer).__name__}, not an Arrow or numpy array of booleans{instead}"
+        )
     if not pa.types.is_boolean(answer.type):
         raise TypeError(f"the mask is an Arrow array of {answer.type}, not of booleans")
     if len(answer) != length:

@@ -16,6 +16,7 @@ import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final
 
@@ -108,7 +109,8 @@ class PluginThreads:
         if call.abandoned:
             self.abandoned -= 1
             if inspect.iscoroutine(result):
-                result.close()
+                with suppress(BaseException):  # it is a plugin's, and it may raise what it likes
+                    result.close()
         elif not call.future.done():
             if error is None:
                 call.future.set_result(result)
@@ -135,7 +137,7 @@ class RaisedInThread(Exception):
     """What a call raised, carried to the loop: a future cannot hold ``StopIteration``, nor ``SystemExit`` safely."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(repr(error))
+        super().__init__(type(error))  # nothing of the error is called here: its repr() may raise
         self.error = error
 
 

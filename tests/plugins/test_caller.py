@@ -17,6 +17,7 @@ from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.breaker import BreakerState, CircuitBreaker
 from broker_core.plugins.caller import ABANDONED_TASKS, HookCaller, contained, plain
 from broker_core.plugins.failures import PluginFailed
+from broker_core.plugins.loop_time import LoopTime
 from broker_core.plugins.threads import PluginThreads
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf, asked, loaded
@@ -434,7 +435,7 @@ async def test_the_loop_survives_a_task_that_wants_to_exit() -> None:
     async def function() -> None:
         raise SystemExit(1)
 
-    task = asyncio.create_task(contained(function, {}))
+    task = asyncio.create_task(contained(function, LoopTime("p", "list_topics")))
     await asyncio.wait([task])
     error = task.exception()
     assert error is not None

@@ -127,3 +127,29 @@ async def test_a_cancelled_wait_leaves_the_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert not never.done()
+
+
+async def test_time_on_the_loop_before_the_clock_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadline = Deadline(asyncio.get_running_loop(), 1.0)
+    deadline.held_loop(0.6)
+    assert not deadline.overrun
+    deadline.held_loop(0.6)
+    assert deadline.overrun
+    done = asyncio.get_running_loop().create_future()
+    done.set_result(None)
+    assert await deadline.wait(done) is False
+
+
+async def test_only_the_step_that_crosses_the_deadline_overruns(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = asyncio.get_running_loop()
+    for held, overrun in ((61.5, True), (0.5, False)):
+        deadline, work = Deadline(loop, 60.0), loop.create_future()
+        waiting = asyncio.create_task(deadline.wait(work))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        with monkeypatch.context() as patch:
+            time_passes(patch, 61)
+            deadline.held_loop(held)  # all of the time, or the end of it, when it was over already
+            assert deadline.overrun is overrun
+            work.set_result(None)
+            assert await waiting is not overrun

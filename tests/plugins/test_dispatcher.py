@@ -378,3 +378,29 @@ async def test_calls_are_told_and_abandoned_ones_are_counted() -> None:
     assert described["abandoned_calls"] == 1
     end.set()
     await eventually(lambda: chain.abandoned_calls() == {"a": 0})
+
+
+class _Mine(TopicListingResult):
+    """May have changed what it likes."""
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (["persistent://acme/orders/a"], "a list, .*: write `return TopicListingResult.success\\(topics\\)`"),
+        ({"a"}, "a set, .*: write `return TopicListingResult.success"),
+        ("persistent://acme/orders/a", "a str, .*: write `return TopicListingResult.success"),
+        ((name for name in "ab"), "a generator, .*: write `return TopicListingResult.success"),
+        (True, "a bool, .*: write `return None` to pass"),
+        (TopicListingResult.pass_through, "write the brackets of a call"),
+        (TopicListingResult, "write the brackets of a call"),
+        (object.__new__(TopicListingResult), "AttributeError"),
+        (_Mine.success([]), "a _Mine, and not what"),
+    ],
+)
+async def test_what_is_no_answer_says_what_to_write(answer: Any, says: str) -> None:
+    dispatcher = Dispatcher(PluginRegistry.load(given={"p": PluginOf(list_topics=lambda: answer)}))
+    with pytest.raises(PluginFailed, match=f"plugin 'p' gave a wrong answer: .*{says}") as caught:
+        await dispatcher.ask(asked())
+    assert caught.value.reason == "plugin_answer"
+    await dispatcher.shutdown()

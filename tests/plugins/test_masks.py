@@ -61,3 +61,10 @@ def test_all_masks_must_agree() -> None:
     assert and_masks(None, second) is second
     assert and_masks(first, None) is first
     assert and_masks(None, None) is None
+
+
+def test_a_list_says_what_to_write() -> None:
+    with pytest.raises(
+        TypeError, match=r"not an Arrow or numpy array of booleans: write pyarrow.array\(mask\)"
+    ):
+        checked_mask([True, False], 2)

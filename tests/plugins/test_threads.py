@@ -150,3 +150,39 @@ print("done")
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+async def test_nothing_of_what_is_raised_or_left_is_called_on_the_loop() -> None:
+    class Broken(Exception):
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    def fails() -> None:
+        raise Broken
+
+    threads = PluginThreads("p")
+    with pytest.raises(RaisedInThread) as caught:
+        await threads.submit(fails)
+    assert isinstance(caught.value.error, Broken)
+
+    started, gate = threading.Event(), threading.Event()
+
+    async def stubborn() -> None:
+        try:
+            await asyncio.sleep(0)
+        finally:
+            raise RuntimeError("will not be closed")
+
+    def late() -> object:
+        coroutine = stubborn()
+        coroutine.send(None)
+        started.set()
+        gate.wait(30)
+        return coroutine
+
+    future = threads.submit(late)
+    await eventually(started.is_set)
+    future.cancel()
+    gate.set()
+    await eventually(lambda: threads.busy == 0)
+    assert threads.abandoned == 0

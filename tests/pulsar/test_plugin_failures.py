@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
-from broker_core import ListingRequest
-from broker_core.errors import ListingFailed, ServerError
+from broker_core import ListingRequest, TopicListingResult
+from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions
 from broker_core.plugins.breaker import THRESHOLD
@@ -210,3 +214,115 @@ async def test_what_a_plugin_leaves_behind_holds_nothing() -> None:
         await tasks[0]
         assert "This request is over" in str(outcomes[0])
         assert isinstance(await asyncio.gather(tasks[1], return_exceptions=True), list)
+
+
+class Broken(ListingFailed):
+    """Neither its text nor its fields can be had."""
+
+    def __init__(self) -> None:
+        pass
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
+def _changed(**fields: object) -> BaseException:
+    error = ListingFailed("text")
+    for name, value in fields.items():
+        setattr(error, name, value)
+    return error
+
+
+def _deep() -> BaseException:
+    error: Exception = ValueError("bottom")
+    for _ in range(3000):
+        error = ExceptionGroup("deep", [error])
+    return error
+
+
+#: Called with what the types would not let through.
+failed: Any = ListingFailed
+refused: Any = TooManyRequests
+listed: Any = success
+
+#: What a plugin does, and what the client is told of it.
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "code of a wrong type": (lambda: failed("m", code="MetadataError"), "failed: TypeError"),
+    "code that is no number of the protocol": (lambda: failed("m", code=99), "failed: ValueError"),
+    "message of a wrong type": (lambda: failed(KeyError("secret")), "failed: TypeError"),
+    "reason of a wrong type": (lambda: refused("m", reason=[]), "failed: TypeError"),
+    "code that is set": (lambda: _changed(code="MetadataError"), "failed: ListingFailed"),
+    "message that is set": (lambda: _changed(message=None), "failed: ListingFailed"),
+    "counts that is set": (lambda: _changed(counts=[]), "failed: ListingFailed"),
+    "reason that is set": (lambda: _changed(reason={}), "failed: ListingFailed"),
+    "no text": (Broken, "failed: Broken"),
+    "megabytes": (lambda: failed("x" * 5_000_000), "failed: xxx"),
+    "a lone surrogate": (lambda: failed("a\ud800b"), r"failed: a\\ud800b"),
+    "control characters": (lambda: failed("\x1b[31m\0"), r"failed: \\x1b\[31m\\x00"),
+    "a group": (
+        lambda: BaseExceptionGroup("g", [SystemExit(1), KeyboardInterrupt()]),
+        "failed: BaseExceptionGroup",
+    ),
+    "groups in groups": (_deep, "failed: ExceptionGroup"),
+    "a generator that exits": (GeneratorExit, "failed: GeneratorExit"),
+    "a list": (lambda: [A], "gave a wrong answer: it returned a list, .* `return TopicListingResult.success"),
+    "a generator": (lambda: listed(name for name in [A]), "failed: TypeError"),
+    "a set": (lambda: listed({A}), "failed: TypeError"),
+    "None among the names": (lambda: listed([A, None]), "the name at position 1 is: leave it out"),
+    "bytes among the names": (lambda: listed([A.encode()]), r"of type bytes: write name.decode\(\)"),
+    "an answer that nobody made": (
+        lambda: object.__new__(TopicListingResult),
+        "gave a wrong answer: AttributeError",
+    ),
+    "an answer that it changes": (lambda: setattr(listed([A]), "topics", 5), "failed: AttributeError"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("sync", [True, False])
+async def test_whatever_a_plugin_hands_over_ends_no_connection(wrong: str, sync: bool) -> None:
+    make, told = WRONG[wrong]
+
+    def answer() -> Any:
+        made = make()
+        if isinstance(made, BaseException):
+            raise made
+        return made
+
+    async def later() -> Any:
+        return answer()
+
+    plugin = {"p": PluginOf(list_topics=answer if sync else later)}
+    async with serving(MemoryLister(STORED), plugin) as s, await s.client() as client:
+        for _ in range(2):
+            with pytest.raises(Refused, match=rf"^MetadataError: plugin 'p' .*{told}"):
+                await client.ask(NAMESPACE)
+        await client.ping()
+        json.dumps(s.dispatcher.describe())
+        generate_latest(s.metrics.registry)
+        assert s.permits.heap.acquired == 0
+    tables = {"p": {"on_failure": "next"}}
+    async with serving(MemoryLister(STORED), plugin, tables=tables) as s, await s.client() as client:
+        assert topics(await client.ask(NAMESPACE)) == STORED
+
+
+@pytest.mark.parametrize("hook", ["list_topics", "visible"])
+async def test_a_hook_that_blocks_the_loop_beyond_its_deadline(hook: str) -> None:
+    async def blocks() -> Any:
+        time.sleep(0.12)  # noqa: ASYNC251 - it is what this is about
+        return None
+
+    plugin = {"p": PluginOf(**{hook: blocks})}
+    late = r"MetadataError: plugin 'p' did not answer within 0.05 s, and held the event loop"
+    for on_failure in ("error", "next"):
+        tables = {"p": {"deadline": "50ms", "on_failure": on_failure}}
+        async with serving(MemoryLister(STORED), plugin, tables=tables) as s, await s.client() as client:
+            if hook == "list_topics" and on_failure == "next":
+                assert topics(await client.ask(NAMESPACE)) == STORED
+            else:
+                with pytest.raises(Refused, match=late):
+                    await client.ask(NAMESPACE)
+            (call,) = s.dispatcher.describe()[0]["calls"].values()
+            assert (call["loop"]["blocked"], call["failures"]) == (1, {"plugin_deadline": 1})
