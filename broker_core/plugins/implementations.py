@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from broker_core.hookspecs import DEPENDENCIES
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.installed import did_you_mean
+from broker_core.plugins.raised import in_words, shown
 
 __all__ = ["Implementation", "call_plain", "checked_implementation", "dependencies", "settings_model"]
 
@@ -38,7 +39,8 @@ def checked_implementation(
     name: str, origin: str | None, hook: str, impl: HookImpl, known: Sequence[str]
 ) -> Implementation:
     """The implementation with the arguments that it takes: those it names, as with pluggy, and also those that it gives
-    a default (which not every version of pluggy would pass)."""
+    a default (which not every version of pluggy would pass). Raises :exc:`PluginLoadError` for any other argument: it
+    would keep its default for ever, or be empty, where its author meant one of the hook's."""
 
     def refuse(problem: str) -> PluginLoadError:
         return PluginLoadError(name, origin, f"has an unusable hook: {hook} {problem}")
@@ -52,20 +54,39 @@ def checked_implementation(
     is_async = inspect.iscoroutinefunction(function)
     if is_async and hook in PLAIN_HOOKS:
         raise refuse("is async, but it is called before the event loop runs: make it a plain function")
-    arguments = []
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
-            continue
-        if parameter.name in known:
-            if parameter.kind is parameter.POSITIONAL_ONLY:
-                raise refuse(f"takes {parameter.name!r} by position only: hooks get their arguments by name")
-            arguments.append(parameter.name)
-        elif parameter.default is parameter.empty:
-            raise refuse(
-                f"takes an argument {parameter.name!r}, which this hook does not have"
-                f"{did_you_mean(parameter.name, known)}"
-            )
-    return Implementation(hook, function, tuple(arguments), is_async, impl.tryfirst, impl.trylast)
+    parameters = inspect.signature(function).parameters
+    first = _first_of_method(function)
+    if first in known:
+        raise refuse(f"is a method whose first argument is {first!r}: it lacks self")
+    for parameter in parameters.values():
+        problem = _wrong(parameter, known)
+        if problem is not None:
+            raise refuse(problem)
+    return Implementation(hook, function, tuple(parameters), is_async, impl.tryfirst, impl.trylast)
+
+
+def _wrong(parameter: inspect.Parameter, known: Sequence[str]) -> str | None:
+    """What is wrong with one argument of a hook's implementation."""
+    name = parameter.name
+    has = f"the hook has {', '.join(known)}" if known else "the hook has none"
+    if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD}:
+        stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+        return (
+            f"takes {stars}{name}, which stays empty, since a hook gets the arguments that it names: {has} "
+            "(of a decorator, let functools.wraps keep the names)"
+        )
+    if name not in known:
+        return f"takes an argument {name!r}, which this hook does not have: {has}{did_you_mean(name, known)}"
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        return f"takes {name!r} by position only: hooks get their arguments by name, so leave the / out"
+    return None
+
+
+def _first_of_method(function: Callable[..., Any]) -> str | None:
+    """The argument of a method that is given its instance."""
+    if not inspect.ismethod(function) or inspect.isclass(function.__self__):
+        return None
+    return next(iter(inspect.signature(function.__func__).parameters), None)
 
 
 def call_plain(
@@ -76,9 +97,7 @@ def call_plain(
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise PluginLoadError(
-            name, origin, f"failed in {implementation.hook}: {type(error).__name__}: {error}"
-        ) from error
+        raise PluginLoadError(name, origin, f"failed in {implementation.hook}: {in_words(error)}") from error
 
 
 def settings_model(
@@ -91,7 +110,7 @@ def settings_model(
     if model is None or (inspect.isclass(model) and issubclass(model, BaseModel)):
         return model
     raise PluginLoadError(
-        name, origin, f"returned {model!r} from broker_core_settings, not a pydantic model class"
+        name, origin, f"returned {shown(model)} from broker_core_settings, not a pydantic model class"
     )
 
 
@@ -108,8 +127,7 @@ def dependencies(
         isinstance(each, str) and each in DEPENDENCIES for each in answer
     ):
         return frozenset(answer)
+    known = ", ".join(map(repr, sorted(DEPENDENCIES)))
     raise PluginLoadError(
-        name,
-        origin,
-        f"returned {answer!r} from broker_core_depends_on, not a set of {', '.join(map(repr, sorted(DEPENDENCIES)))}",
+        name, origin, f"returned {shown(answer)} from broker_core_depends_on, not a set of {known}"
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,18 +34,29 @@ from broker_core.plugins.installed import (
     origin_text,
 )
 from broker_core.plugins.options import PluginOptions, UnusableTable, read_table
+from broker_core.plugins.raised import in_words
 
-__all__ = ["LoadedPlugin", "PluginRegistry"]
+__all__ = ["RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
+
+#: Names that a plugin cannot have: those of the commands of `broker-core`, which would hide its own, and the key of the
+#: table ``[plugins]``, which stands where its settings would.
+RESERVED: Final = frozenset(
+    {"check", "config", "demo", "enabled", "explain", "list", "plugins", "serve", "topics"}
+)
+
+
+def chain_order(names: Iterable[str]) -> dict[str, int]:
+    """The number of each plugin in the chain, whose first is number 1, as it is shown everywhere."""
+    return {name: number for number, name in enumerate(names, 1)}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPlugin:
-    """A plugin that was imported and checked. ``order`` counts from 0 in the order of the chain."""
+    """A plugin that was imported and checked."""
 
     name: str
     distribution: str | None
     version: str | None
-    order: int
     plugin: object
     options: PluginOptions
     implementations: Mapping[str, Implementation]
@@ -151,12 +162,13 @@ class PluginRegistry:
 
     def describe(self) -> list[dict[str, Any]]:
         """One dictionary of plain values for each plugin, in the order of the chain."""
+        order = chain_order(self._plugins)
         return [
             {
                 "name": plugin.name,
                 "distribution": plugin.distribution,
                 "version": plugin.version,
-                "order": plugin.order,
+                "order": order[plugin.name],
                 "hooks": list(plugin.hooks),
                 "namespaces": list(plugin.options.namespaces),
                 "deadline": plugin.options.deadline,
@@ -178,6 +190,13 @@ class PluginRegistry:
         installed: InstalledPlugin | None,
     ) -> LoadedPlugin:
         origin = installed.origin if installed else None
+        if name in RESERVED:
+            raise PluginLoadError(
+                name,
+                origin,
+                f"cannot have this name, which {'a setting' if name == 'enabled' else 'a command of broker-core'} has: "
+                f"name its entry point otherwise, {name + '-plugin'!r} say",
+            )
         if plugin is None or inspect.isclass(plugin):
             what = "None" if plugin is None else f"the class {plugin.__name__}"
             raise PluginLoadError(name, origin, f"is {what}: a plugin is a module or an instance")
@@ -210,18 +229,22 @@ class PluginRegistry:
         except PluginValidationError as error:
             raise PluginLoadError(name, origin, f"has an unusable hook: {_unusable(error)}") from error
         implementations = self._implementations(name, origin, plugin)
+        model = settings_model(name, origin, implementations)
         try:
-            options = read_table(table, settings_model(name, origin, implementations))
+            options = read_table(table, model)
         except UnusableTable as error:
             missing = tuple(f"plugins.{name}.{key}" for key in error.missing)
             raise PluginLoadError(
                 name, origin, f"cannot use its settings: plugins.{name}.{error}", missing=missing
             ) from None
+        except Exception as error:  # a validator of the plugin's, which may raise what it likes
+            raise PluginLoadError(
+                name, origin, f"cannot use its settings: its model failed: {in_words(error)}"
+            ) from error
         return LoadedPlugin(
             name=name,
             distribution=installed.distribution if installed else None,
             version=installed.version if installed else None,
-            order=len(self._plugins),
             plugin=plugin,
             options=options,
             implementations=implementations,
@@ -248,7 +271,10 @@ class PluginRegistry:
         for attribute in dir(plugin):
             if attribute.startswith(f"{PROJECT}_") and attribute not in implementations:
                 candidate = inspect.getattr_static(plugin, attribute, None)
-                if inspect.isroutine(candidate) and candidate not in functions:
+                if callable(candidate) and not inspect.isroutine(candidate):
+                    kind = type(candidate).__name__
+                    yield f"defines {attribute} as a {kind}, not as a function: it is never called"
+                elif inspect.isroutine(candidate) and candidate not in functions:
                     if self._manager.parse_hookimpl_opts(plugin, attribute) is None:
                         yield f"defines {attribute} without @hookimpl: it is never called"
         if not implementations:

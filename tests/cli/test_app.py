@@ -4,8 +4,11 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 import broker_core
+from broker_core.cli.app import app
+from broker_core.plugins.registry import RESERVED
 from tests.cli.conftest import Cli
 
 COMMANDS = ["serve", "list", "explain", "plugins", "config", "demo", "topics"]
@@ -77,3 +80,9 @@ def test_help_needs_neither_arrow_nor_pydantic() -> None:
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout.endswith("heavy: []\n")
+
+
+def test_no_plugin_can_have_the_name_of_a_command() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, typer.core.TyperGroup)
+    assert set(group.commands) <= RESERVED

@@ -26,6 +26,7 @@ from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.topics_hash import topics_hash
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
+from tests.support.plugin_answers import answering
 from tests.support.plugins import PluginOf
 
 NAMESPACE = NamespaceName("t", "n")
@@ -215,7 +216,7 @@ async def test_names_of_a_plugin_take_heap_and_a_listing_of_its_own_does_not() -
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, NAMES)
     for topics, owned, takes in ((NAMES, False, True), (listing, False, False), (listing, True, True)):
         result = TopicListingResult.success(topics, owned=owned)
-        plugin = PluginOf(list_topics=lambda result=result: result)
+        plugin = answering(result)
         async with made(plugins={"p": plugin}) as m:
             answer = await m.ask()
             assert (m.permits.heap.acquired > answer.fields_size) is takes

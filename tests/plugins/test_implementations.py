@@ -31,17 +31,9 @@ def test_an_implementation_takes_the_arguments_that_it_names() -> None:
 def test_arguments_with_defaults_get_their_values_too() -> None:
     """Some versions of pluggy would leave them at their defaults, without a word."""
 
-    def function(
-        request: object, mode: object = None, *, properties: object = None, ttl: int = 3
-    ) -> None: ...
+    def function(request: object, mode: object = None, *, properties: object = None) -> None: ...
 
     assert implementation(function).arguments == ("request", "mode", "properties")
-
-
-def test_collected_arguments_are_left_empty() -> None:
-    def function(request: object, *rest: object, **others: object) -> None: ...
-
-    assert implementation(function).arguments == ("request",)
 
 
 def test_async_functions_are_known() -> None:
@@ -70,13 +62,40 @@ def _required(request: object, *, ttl: int) -> None: ...
 def _positional(request: object, /) -> None: ...
 
 
+def _misspelt(request: object, props: object = None) -> None: ...
+
+
+def _own(request: object, *, ttl: int = 3) -> None: ...
+
+
+def _star(*topics: object) -> None: ...
+
+
+def _stars(request: object, **others: object) -> None: ...
+
+
+def _decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
 @pytest.mark.parametrize(
     ("function", "problem"),
     [
         (_gen, "is a generator"),
         (_agen, "is a generator"),
         (_required, "takes an argument 'ttl', which this hook does not have"),
-        (_positional, "takes 'request' by position only"),
+        (_positional, "takes 'request' by position only: .* leave the / out"),
+        (_misspelt, r"takes an argument 'props', .*\(did you mean 'properties'\?\)"),
+        (
+            _own,
+            "takes an argument 'ttl', which this hook does not have: the hook has request, namespace, mode, ",
+        ),
+        (_star, r"takes \*topics, which stays empty, .*: the hook has request, namespace"),
+        (_stars, r"takes \*\*others, which stays empty"),
+        (_decorated(_gen), r"takes \*args, .*functools.wraps"),
     ],
 )
 def test_what_cannot_be_called_is_refused(function: Callable[..., Any], problem: str) -> None:
@@ -140,3 +159,36 @@ def test_wrong_dependencies(answer: object) -> None:
         PluginLoadError, match="from broker_core_depends_on, not a set of 'client', 'pattern'"
     ):
         loaded(PluginOf(depends_on=lambda: answer))
+
+
+def test_a_hook_without_arguments_has_none() -> None:
+    def function(timeout: float = 5.0) -> None: ...
+
+    with pytest.raises(
+        PluginLoadError, match=r"'timeout', which this hook does not have: the hook has none$"
+    ):
+        implementation(function, "shutdown")
+
+
+def test_a_method_that_lacks_self_is_refused() -> None:
+    class Plugin:
+        @hookimpl
+        def broker_core_list_topics(request, mode) -> None:  # type: ignore[no-untyped-def]  # noqa: N805
+            ...
+
+    with pytest.raises(PluginLoadError, match="is a method whose first argument is 'request': it lacks self"):
+        loaded(Plugin())
+
+
+def test_static_and_class_methods_will_do() -> None:
+    class Plugin:
+        @staticmethod
+        @hookimpl
+        def broker_core_list_topics(request: object) -> None: ...
+
+        @classmethod
+        @hookimpl
+        def broker_core_visible(cls, request: object) -> None: ...
+
+    found = loaded(Plugin()).implementations
+    assert [each.arguments for each in found.values()] == [("request",), ("request",)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 
 import pytest
@@ -38,7 +39,7 @@ def test_the_operators_list_is_the_order(distribution: Distribution) -> None:
         ["b", "mine", "a"], {"a": {"deadline": "2s"}}, given={"mine": PluginOf(), "z": PluginOf()}
     )
     assert [plugin.name for plugin in registry] == ["b", "mine", "a", "z"]
-    assert [plugin.order for plugin in registry] == [0, 1, 2, 3]
+    assert [plugin["order"] for plugin in registry.describe()] == [1, 2, 3, 4]
     assert registry["a"].options.deadline == 2.0
     assert "off" not in registry
     assert registry["a"].origin == "acme-plugins 1.2"
@@ -47,7 +48,7 @@ def test_the_operators_list_is_the_order(distribution: Distribution) -> None:
         "name": "b",
         "distribution": "acme-plugins",
         "version": "1.2",
-        "order": 0,
+        "order": 1,
         "hooks": ["broker_core_list_topics"],
         "namespaces": ["*"],
         "deadline": 5.0,
@@ -187,3 +188,35 @@ def test_plain_hooks_are_called_by_name() -> None:
     assert app == ["group"]
     assert plugin.options.settings == Own(url="y")
     assert plugin.call_plain("broker_core_shutdown") is None
+
+
+@pytest.mark.parametrize("name", ["topics", "serve", "plugins", "enabled"])
+def test_a_name_that_something_else_has_is_refused(name: str, distribution: Distribution) -> None:
+    distribution("acme-plugins", "1.2", {name: "acme_taken"}, acme_taken=LISTER)
+    refused = rf"plugin '{name}' \(distribution acme-plugins 1.2\) cannot have this name"
+    with pytest.raises(PluginLoadError, match=refused) as caught:
+        PluginRegistry.load([name])
+    assert f"name its entry point otherwise, '{name}-plugin' say" in str(caught.value)
+    with pytest.raises(PluginLoadError, match="cannot have this name"):
+        PluginRegistry.load(given={name: PluginOf()})
+
+
+def test_a_model_that_fails_is_an_error_of_its_plugin() -> None:
+    class Model(BaseModel):
+        def model_post_init(self, _: object) -> None:
+            raise KeyError("no such region")
+
+    plugin = PluginOf(settings=lambda: Model)
+    with pytest.raises(
+        PluginLoadError, match="cannot use its settings: its model failed: KeyError: 'no such"
+    ):
+        PluginRegistry.load(given={"p": plugin})
+
+
+def test_what_is_named_like_a_hook_and_is_no_function_is_a_warning() -> None:
+    plugin = SimpleNamespace(broker_core_list_topics=functools.partial(print))
+    (loaded,) = PluginRegistry.load(given={"p": plugin})
+    assert (
+        "defines broker_core_list_topics as a partial, not as a function: it is never called"
+        in loaded.warnings
+    )
