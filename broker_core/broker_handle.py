@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -11,13 +13,14 @@ from broker_core.change_log import ChangeLog
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
+from broker_core.plugins import as_problems
 from broker_core.questions import Question
 
 __all__ = ["BrokerHandle"]
 
 
 class BrokerHandle:
-    """The broker as one plugin sees it.
+    """The broker as one plugin sees it. Made on the event loop; what it offers may be called in any thread.
 
     ``version`` and ``changes`` are those of the embedded catalogue. Before a cluster there is no change log of its own,
     and both raise :exc:`~broker_core.errors.ListingFailed`. They read a file: call them from a thread.
@@ -36,13 +39,15 @@ class BrokerHandle:
         self._change_log = change_log
         self._metrics_registry = metrics_registry
         self._plugin = plugin
+        self._loop = asyncio.get_running_loop()
 
-    def topics_changed(self, namespace: NamespaceName | str) -> None:
-        """Say that this plugin's answers about a namespace changed: kept answers about it are dropped.
+    def topics_changed(self, namespace: NamespaceName | str | None) -> None:
+        """Say that this plugin's answers about a namespace changed, or with ``None`` about all: kept ones are dropped.
 
-        Must be called on the event loop.
+        In any thread. On the event loop they are dropped at once; elsewhere in its next turn, before any answer that
+        the same thread gives afterwards. Once the broker has stopped it does nothing.
         """
-        self._pipeline.kept.forget(_parsed(namespace))
+        self._on_loop(self._pipeline.kept.forget, None if namespace is None else _parsed(namespace))
 
     def version(self, namespace: NamespaceName | str) -> Any:
         """The version (:class:`~broker_core.catalog.CatalogVersion`) of a namespace; it grows with every change."""
@@ -64,12 +69,14 @@ class BrokerHandle:
         """What was asked how often, the most frequent first; bounded, without who asked."""
         return self._pipeline.questions.most_asked(limit)
 
-    def report_problems(self, problems: Collection[str]) -> None:
+    def report_problems(self, problems: Collection[str] | str) -> None:
         """Say what is wrong now with what this plugin works on, in place of what it said before; nothing: all is well.
 
-        ``GET /plugins`` shows the texts to whoever asks, so they have no secrets. Must be called on the event loop.
+        A single string is one problem. ``GET /plugins`` shows the texts to whoever asks, so they have no secrets. In
+        any thread, as :meth:`topics_changed`. Raises :exc:`TypeError` for what is no collection of strings.
         """
-        self._pipeline.dispatcher.report_problems(self._plugin, problems)
+        told = as_problems(problems)
+        self._on_loop(self._pipeline.dispatcher.report_problems, self._plugin, told)
 
     @property
     def metrics_registry(self) -> CollectorRegistry:
@@ -84,11 +91,33 @@ class BrokerHandle:
         """The properties that select topics: those of ``[catalog] property_keys`` and of plugins' settings."""
         return self._pipeline.options.selecting_keys
 
+    def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call ``function`` on the event loop: at once if this is it, else in its next turn, if it still runs."""
+        if _running_loop() is self._loop:
+            function(*arguments)
+            return
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, *arguments)
+
     def _holder(self) -> Any:
         if self._catalog is None:
             raise ListingFailed("The brokers upstream hold the topics, and they have no change log")
         return self._catalog
 
 
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def _parsed(namespace: NamespaceName | str) -> NamespaceName:
-    return NamespaceName.parse(namespace) if isinstance(namespace, str) else namespace
+    if isinstance(namespace, str):
+        return NamespaceName.parse(namespace)
+    if isinstance(namespace, NamespaceName):
+        return namespace
+    raise TypeError(
+        f"a namespace is a string such as 'tenant/namespace', or a broker_core.NamespaceName, "
+        f"not {type(namespace).__name__}"
+    )

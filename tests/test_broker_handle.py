@@ -111,6 +111,70 @@ async def test_kept_answers_are_forgotten_when_the_plugin_says_so(tmp_path: Path
             assert len(await client.get_topics("public/kept")) == 601
 
 
+async def test_all_namespaces_and_any_thread(tmp_path: Path) -> None:
+    plugin = Curious()
+    async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
+        host, port = broker.pulsar_address
+
+        async def size(client: LookupClient) -> int:
+            return len(await client.get_topics("public/kept"))
+
+        def grown(number: int) -> int:
+            plugin.topics.append(f"persistent://public/kept/more-{number}")
+            return len(plugin.topics)
+
+        async with LookupClient(f"pulsar://{host}:{port}") as client:
+            assert await size(client) == 600
+            for number, namespace in enumerate([None, "public/kept", NamespaceName("public", "kept")]):
+                expected = grown(number)
+                assert await size(client) == expected - 1
+                await asyncio.to_thread(plugin.broker.topics_changed, namespace)
+                assert await size(client) == expected
+            expected = grown(9)
+            plugin.broker.topics_changed(None)
+            assert await size(client) == expected
+
+
+async def test_problems_are_told_from_any_thread(tmp_path: Path) -> None:
+    plugin = Curious()
+    async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
+        found = ["the index is old"]
+        await asyncio.to_thread(plugin.broker.report_problems, found)
+        found.append("what was not told")
+        (shown,) = broker.pipeline.dispatcher.describe_without_errors()
+        assert shown["problems"] == ["the index is old"]
+        plugin.broker.report_problems("a text is one problem")
+        (shown,) = broker.pipeline.dispatcher.describe_without_errors()
+        assert shown["problems"] == ["a text is one problem"]
+
+
+@pytest.mark.parametrize("namespace", [5, b"public/kept", ["public/kept"]], ids=repr)
+async def test_what_is_no_namespace_says_what_is(tmp_path: Path, namespace: Any) -> None:
+    plugin = Curious()
+    async with Broker(settings(tmp_path), plugins={"curious": plugin}):
+        for call in (plugin.broker.topics_changed, plugin.broker.version):
+            with pytest.raises(TypeError, match=r"a namespace is a string such as 'tenant/namespace'"):
+                call(namespace)
+        with pytest.raises(InvalidName):
+            plugin.broker.topics_changed("kept")
+        with pytest.raises(TypeError, match="problems are a list of strings"):
+            await asyncio.to_thread(plugin.broker.report_problems, None)
+
+
+def test_after_the_end_there_is_nobody_to_tell(tmp_path: Path) -> None:
+    plugin = Curious()
+
+    async def run() -> None:
+        async with Broker(settings(tmp_path), plugins={"curious": plugin}):
+            pass
+        plugin.broker.topics_changed("public/kept")
+        plugin.broker.report_problems("too late")
+
+    asyncio.run(run())  # the loop is closed after this
+    plugin.broker.topics_changed(None)
+    plugin.broker.report_problems(["too late"])
+
+
 class Holder:
     """Holds topics in a catalogue of its own, and offers its log."""
 

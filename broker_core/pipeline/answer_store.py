@@ -119,9 +119,9 @@ class AnswerStore:
         del entry, shared
         self._leases.settle()
 
-    def keys(self, namespace: NamespaceName) -> list[Hashable]:
-        """The keys of all answers about a namespace."""
-        return list(self._by_namespace.get(namespace, ()))
+    def keys(self, namespace: NamespaceName | None) -> list[Hashable]:
+        """The keys of all answers about a namespace; with ``None``, of all there are."""
+        return list(self._entries if namespace is None else self._by_namespace.get(namespace, ()))
 
     def _has_room(self, size: int) -> bool:
         """Whether so many bytes more may be held; the least used entries make room.

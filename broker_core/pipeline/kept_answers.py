@@ -32,8 +32,8 @@ class KeptAnswers:
         """Keep a listing in place of an older one, if there is room; ``text`` counts the bytes of the key."""
         return self._store.put(("kept", key), listing.namespace, (version, listing, returned), listing, text)
 
-    def forget(self, namespace: NamespaceName) -> None:
-        """Drop all of a namespace: its topics changed."""
+    def forget(self, namespace: NamespaceName | None) -> None:
+        """Drop all of a namespace, or of all: its topics changed."""
         for key in self._store.keys(namespace):
             if isinstance(key, tuple) and key[0] == "kept":
                 self._store.drop(key)

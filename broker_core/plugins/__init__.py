@@ -6,7 +6,8 @@ from broker_core.plugins.dispatcher import ChainResult, Dispatcher, Recalled, Re
 from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError
 from broker_core.plugins.installed import InstalledPlugin, installed_plugins
 from broker_core.plugins.options import PluginOptions
-from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
+from broker_core.plugins.problems import as_problems
+from broker_core.plugins.registry import LoadedPlugin, PluginRegistry, chain_order
 
 __all__ = [
     "ChainResult",
@@ -20,5 +21,7 @@ __all__ = [
     "PluginRegistry",
     "Recalled",
     "Remembers",
+    "as_problems",
+    "chain_order",
     "installed_plugins",
 ]
