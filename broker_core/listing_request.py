@@ -49,6 +49,11 @@ class ListingRequest:
     deadline: float = float("inf")
     reserve_bytes: Callable[[int], Awaitable[None]] = field(default=_unlimited, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        # Whoever makes the request: a plugin must not change what the next one reads.
+        if type(self.properties) is not MappingProxyType:
+            object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)))
+
     @property
     def topics_pattern(self) -> str | None:
         """The pattern exactly as the client sent it, scheme included, or ``None``."""

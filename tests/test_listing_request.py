@@ -65,3 +65,14 @@ async def test_reserving_asks_whoever_counts() -> None:
     assert asked == [7, 101]
     assert "reserve" not in repr(request)
     assert request == ListingRequest(NAMESPACE)
+
+
+def test_properties_do_not_change_whoever_made_the_request() -> None:
+    given = {"a": "b"}
+    request = ListingRequest(NAMESPACE, properties=given)
+    with pytest.raises(TypeError):
+        request.properties["a"] = "c"  # type: ignore[index]
+    given["a"] = "d"
+    assert request.properties == {"a": "b"}
+    again = dataclasses.replace(request, topics_hash="0a1b2c3d")
+    assert again.properties is request.properties  # what cannot change is not copied

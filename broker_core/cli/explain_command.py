@@ -12,11 +12,15 @@ import typer
 from broker_core.cli.call import Call
 from broker_core.cli.examples import examples
 from broker_core.cli.question import (
+    AddressOption,
+    ClientVersionOption,
     HashOption,
     ModeOption,
     NamespaceArgument,
     PatternOption,
     PropertyOption,
+    RoleOption,
+    parse_address,
     parse_mode,
     parse_namespace,
     parse_properties,
@@ -42,6 +46,9 @@ def run(
     mode: ModeOption = "persistent",
     properties: PropertyOption = None,
     topics_hash: HashOption = None,
+    role: RoleOption = None,
+    address: AddressOption = "127.0.0.1:0",
+    client_version: ClientVersionOption = None,
     form: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How to print the explanation.")
     ] = "table",
@@ -52,8 +59,8 @@ def run(
 ) -> None:
     """Run one listing without a server: what each plugin answered, the plan, sizes, permits, hash.
 
-    It takes the plugins, the catalogue or the brokers of the settings. A listing that fails is explained too, and the
-    exit is not 0.
+    It takes the plugins, the catalogue or the brokers of the settings, and asks as whoever the options say. A listing
+    that fails is explained too, and the exit is not 0.
     """
     import asyncio
 
@@ -65,10 +72,20 @@ def run(
         silence_logs()
     question = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
+    peer = parse_address(address)
     settings = call.load({"--catalog": (("catalog", "path"), catalog)}).settings
     with _as_before_the_first_start(settings, named=catalog is not None) as found:
         report = asyncio.run(
-            _explained(found, *question, pattern=pattern, properties=given, topics_hash=topics_hash)
+            _explained(
+                found,
+                *question,
+                pattern=pattern,
+                properties=given,
+                topics_hash=topics_hash,
+                role=role,
+                address=peer,
+                client_version=client_version,
+            )
         )
     if form == "json":
         print_json(report)
@@ -107,6 +124,9 @@ async def _explained(
     pattern: str | None,
     properties: dict[str, str],
     topics_hash: str | None,
+    role: str | None,
+    address: str,
+    client_version: str | None,
 ) -> dict[str, Any]:
     import asyncio
 
@@ -122,6 +142,7 @@ async def _explained(
         except ListingFailed as failure:  # nobody was asked
             question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
             nobody: dict[str, Any] = {"chain": [], "masks": [], "lister": None, "plan": None, "plugin": None}
+            nobody["warnings"] = []
             error = {"error": failure.message, "code": failure.code.name, "detail": failure.message}
             return question | {"properties": properties, "pattern": None, "topics": None} | nobody | error
         request = ListingRequest(
@@ -130,14 +151,19 @@ async def _explained(
             pattern=compiled,
             topics_hash=topics_hash,
             properties=properties,
-            asker=Asker(client_version=default_client_version(), transport="explain"),
+            asker=Asker(
+                role=role,
+                remote_address=address,
+                client_version=client_version or default_client_version(),
+                transport="explain",
+            ),
             deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
         )
         return await explain(pipeline, request)
 
 
 def _print_tables(report: dict[str, Any]) -> None:
-    from broker_core.cli.output import print_table
+    from broker_core.cli.output import print_lines, print_table
 
     steps = [(step, "lists") for step in report["chain"]] + [(step, "hides") for step in report["masks"]]
     if steps:
@@ -149,9 +175,11 @@ def _print_tables(report: dict[str, Any]) -> None:
     shown = {
         key: value
         for key, value in report.items()
-        if key not in {"chain", "masks"} and value not in (None, {})
+        if key not in {"chain", "masks", "warnings"} and value not in (None, {})
     }
     print_table(["", ""], [[key.replace("_", " "), _text(value)] for key, value in shown.items()])
+    if report["warnings"]:
+        print_lines([f"warning: {warning}" for warning in report["warnings"]])
 
 
 def _answer(step: dict[str, Any]) -> str:

@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
 
 __all__ = [
+    "AddressOption",
+    "ClientVersionOption",
     "HashOption",
     "ModeOption",
     "NamespaceArgument",
     "PatternOption",
     "PropertyOption",
+    "RoleOption",
     "UnusableQuestion",
+    "parse_address",
     "parse_mode",
     "parse_namespace",
     "parse_properties",
@@ -81,6 +85,47 @@ HashOption = Annotated[
         show_default=False,
     ),
 ]
+RoleOption = Annotated[
+    str | None,
+    typer.Option("--role", metavar="ROLE", help="The authenticated role that asks.", show_default=False),
+]
+AddressOption = Annotated[
+    str,
+    typer.Option(
+        "--address", metavar="HOST:PORT", help="The address that is asked from; the port may be left out."
+    ),
+]
+ClientVersionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--client-version",
+        metavar="TEXT",
+        help="What the client calls itself, such as Pulsar-Java-v4.2.4; without it, this command.",
+        show_default=False,
+    ),
+]
+
+
+def parse_address(text: str) -> str:
+    """``HOST:PORT`` as a server knows a peer: an IPv6 address without brackets, port 0 where none is given."""
+    host, colon, port = text.rpartition(":")
+    bare = text.removeprefix("[").removesuffix("]")
+    if not colon or _is_address(bare):
+        host, port = bare, "0"
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdigit() and int(port) < 65_536):
+        raise UnusableQuestion(f"--address {text!r}: expected HOST or HOST:PORT")
+    return f"{host}:{int(port)}"
+
+
+def _is_address(text: str) -> bool:
+    from ipaddress import ip_address
+
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def parse_namespace(text: str) -> NamespaceName:

@@ -58,3 +58,5 @@ class Trace:
     listed: int | None = None
     visible: int | None = None
     permits: dict[str, int] = field(default_factory=dict)
+    #: What a plugin said that is not so.
+    false_claims: list[str] = field(default_factory=list)

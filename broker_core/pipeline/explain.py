@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from broker_core.errors import ListingFailed
@@ -23,7 +23,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is ``none`` (no
     pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
     ``topics`` counts the names of the answer, ``bytes`` its encoded names. A request that fails has ``error`` and
-    ``code`` in place of an answer.
+    ``code`` in place of an answer. ``warnings`` says in words what an operator should know besides: a plugin that
+    claims what is not so, and a former answer, taken or to be had, in place of a failure.
     """
     trace = Trace()
     started = time.perf_counter()
@@ -32,6 +33,11 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         "mode": request.mode.name,
         "topics_pattern": request.topics_pattern,
         "properties": dict(request.properties),
+        "asker": {
+            "role": request.asker.role,
+            "address": request.asker.remote_address,
+            "client_version": request.asker.client_version,
+        },
         "pattern": _pattern(request),
     }
     try:
@@ -40,6 +46,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         chain: Iterable[ChainStep] = trace.chain
         if isinstance(failure, PluginFailed) and not any(step.answer == "error" for step in trace.masks):
             chain = failure.steps  # as far as it went
+        chain = tuple(chain)
         return report | {
             "chain": _steps(chain),
             "masks": _steps(trace.masks),
@@ -50,6 +57,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "code": failure.code.name,
             "plugin": failure.plugin,
             "detail": failure.detail if isinstance(failure, PluginFailed) else failure.message,
+            "warnings": [*trace.false_claims, *_former_answers(pipeline, chain)],
             "ms": _ms(time.perf_counter() - started),
         }
     try:
@@ -67,10 +75,28 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "topics_hash": answer.topics_hash,
             "bytes": answer.fields_size,
             "permits": trace.permits,
+            "warnings": [*trace.false_claims, *_former_answers(pipeline, trace.chain)],
             "ms": _ms(time.perf_counter() - started),
         }
     finally:
         answer.release()
+
+
+def _former_answers(pipeline: Pipeline, chain: Iterable[ChainStep]) -> Iterator[str]:
+    """What is to be said of the plugins that failed, and whose last answer may stand in for that."""
+    for step in chain:
+        if step.stale is not None:
+            yield (
+                f"plugin {step.plugin!r} failed: what stands in for its answer is its last one, {step.stale:.3g} s old "
+                "(on_failure is stale)"
+            )
+        elif step.answer == "error":
+            options = pipeline.dispatcher.registry[step.plugin].options
+            if options.on_failure == "stale":
+                yield (
+                    f"plugin {step.plugin!r} failed, and there is no former answer of it here: a server that has one "
+                    f"to this question, at most {options.max_stale:g} s old, answers with that (on_failure is stale)"
+                )
 
 
 def _pattern(request: ListingRequest) -> dict[str, Any] | None:

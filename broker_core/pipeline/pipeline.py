@@ -297,6 +297,11 @@ class Pipeline:
         )
         if not listed.filtered:
             self.dispatcher.claim_mismatch(plugin.name, len(selection))
+            if run.trace is not None:
+                run.trace.false_claims.append(
+                    f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "
+                    f"{len(selection)} topics that it listed match the pattern: the server filters them"
+                )
         return listed
 
     async def _build(
@@ -363,6 +368,11 @@ class Pipeline:
                 topics_hash = await self._in_thread(lambda _: hashed.topics_hash)
             if listed.said_hash not in {None, topics_hash} and len(selection) == returned:
                 self.dispatcher.hash_mismatch(listed.lister, returned)
+                if run.trace is not None:
+                    run.trace.false_claims.append(
+                        f"plugin {listed.lister!r} gave the topics hash {listed.said_hash!r}, but that of its topics "
+                        f"is {topics_hash!r}: the server sends that"
+                    )
         if topics_hash == request.topics_hash:
             held.settle(0)
             return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
@@ -31,6 +30,6 @@ def listing_request(
         mode=mode,
         pattern=None if pattern is None else compile_pattern(pattern),
         topics_hash=topics_hash,
-        properties=MappingProxyType(dict(properties or {})),
+        properties=properties or {},
         asker=Asker(role=role, remote_address="127.0.0.1:0", client_version=client_version),
     )

@@ -136,3 +136,36 @@ def test_what_cannot_be_explained_is_one_line(cli: Cli, config: Path, tmp_path: 
     broken = tmp_path / "broken.sqlite"
     broken.write_bytes(b"no database" * 100)
     assert str(broken) in cli("explain", "public/default", "--catalog", broken).only_error
+
+
+ASKED = """
+from broker_core import TopicListingResult, hookimpl
+
+@hookimpl
+def broker_core_list_topics(request):
+    asker = request.asker
+    name = f"{asker.role}-{asker.remote_address}-{asker.client_version}-{asker.transport}"
+    return TopicListingResult.success([f"persistent://{request.namespace}/{name}"], filtered=True)
+"""
+
+
+def test_who_asks_can_be_said(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("who-asks", ASKED)
+    config.write_text('[plugins]\nenabled = ["who-asks"]\n')
+    asked = ["explain", "public/default", "--config", config, "--format", "json"]
+    given = ["--role", "alice", "--address", "203.0.113.7", "--client-version", "Pulsar-Java-v4.2.4"]
+    pattern = ["--pattern", "public/default/alice-203.0.113.7:0-Pulsar-Java-v4.2.4-explain"]
+    report = json.loads(cli(*asked, *given, *pattern).out)
+    assert (report["topics"], report["warnings"]) == (1, [])
+    assert report["asker"] == {
+        "role": "alice",
+        "address": "203.0.113.7:0",
+        "client_version": "Pulsar-Java-v4.2.4",
+    }
+    without = json.loads(cli(*asked, *pattern).out)
+    assert (without["asker"]["role"], without["asker"]["address"]) == (None, "127.0.0.1:0")
+    assert without["topics"] == 0
+    assert "says that it filtered" in without["warnings"][0]
+    table = cli("explain", "public/default", "--config", config, *pattern).out
+    assert "warning: plugin 'who-asks' says that it filtered" in table
+    assert "--address 'x:y'" in cli(*asked, "--address", "x:y").only_error

@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.question import UnusableQuestion, parse_mode, parse_namespace, parse_properties
+from broker_core.cli.question import (
+    UnusableQuestion,
+    parse_address,
+    parse_mode,
+    parse_namespace,
+    parse_properties,
+)
 from broker_core.names import Mode
 from tests.cli.conftest import Cli
 
@@ -64,3 +70,25 @@ def test_what_a_setting_or_a_file_says_is_one(
     assert cli("topics", "show", "a/b", "--config", "absent.toml").code == 1
     monkeypatch.setenv("BROKER_CORE_PULSAR__LISTEN", "127.0.0.1:x")
     assert cli("serve").code == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("203.0.113.7", "203.0.113.7:0"),
+        ("203.0.113.7:6650", "203.0.113.7:6650"),
+        ("::1", "::1:0"),
+        ("[::1]", "::1:0"),
+        ("[::1]:77", "::1:77"),
+        ("client.example", "client.example:0"),
+        ("client.example:77", "client.example:77"),
+    ],
+)
+def test_addresses(given: str, address: str) -> None:
+    assert parse_address(given) == address
+
+
+@pytest.mark.parametrize("given", ["", ":1", "a:b", "a:70000", "a:-1", "a:²"])
+def test_what_is_no_address(given: str) -> None:
+    with pytest.raises(UnusableQuestion, match="expected HOST or HOST:PORT"):
+        parse_address(given)

@@ -11,6 +11,7 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError
+from broker_core.listing_request import Asker
 from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
@@ -169,6 +170,8 @@ async def test_a_former_answer_shows_with_its_age_and_the_failure() -> None:
     (step,) = stale["chain"]
     assert "IndexError: pop from empty list" in step["error"]
     assert step["stale_s"] == stale["stale_s"] >= 0
+    assert fresh["warnings"] == []
+    assert "plugin 'p' failed: what stands in for its answer is its last one" in stale["warnings"][0]
 
 
 async def test_bad_topics_show_in_the_chain() -> None:
@@ -184,3 +187,46 @@ async def test_a_failure_that_is_no_plugins() -> None:
     assert chain(report) == [("passes", "pass_through")]
     assert (report["error"], report["code"]) == ("the disk is gone", "PersistenceError")
     assert (report["plugin"], report["detail"]) == (None, "the disk is gone")
+
+
+async def test_a_plugin_cannot_change_the_properties_that_the_next_one_reads() -> None:
+    def broker_core_list_topics(properties: Any) -> None:
+        properties["region"] = "us"
+
+    report = await explained(
+        {"p": PluginOf(list_topics=broker_core_list_topics)}, properties={"region": "eu"}
+    )
+    assert (report["error"], report["properties"]) == ("plugin 'p' failed: TypeError", {"region": "eu"})
+
+
+async def test_who_asks_is_shown() -> None:
+    asker = Asker(role="alice", remote_address="203.0.113.7:1", client_version="Pulsar-Java-v4")
+    report = await explained(asker=asker)
+    assert report["asker"] == {
+        "role": "alice",
+        "address": "203.0.113.7:1",
+        "client_version": "Pulsar-Java-v4",
+    }
+    assert report["warnings"] == []
+
+
+async def test_a_lie_is_a_warning() -> None:
+    filtered = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES[:4], filtered=True))
+    report = await explained({"p": filtered}, pattern="t/n/0-.*")
+    assert (report["topics"], report["listed"]) == (2, 4)
+    (warning,) = report["warnings"]
+    assert warning.startswith("plugin 'p' says that it filtered (filtered=True), but not all of the 4 topics")
+    wrong = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES[:4], topics_hash="01234567"))
+    report = await explained({"p": wrong})
+    (warning,) = report["warnings"]
+    assert "plugin 'p' gave the topics hash '01234567'" in warning
+    assert report["topics_hash"] in warning
+
+
+async def test_a_failure_that_a_former_answer_could_stand_in_for_is_a_warning() -> None:
+    tables: dict[str, dict[str, object]] = {"p": {"on_failure": "stale", "max_stale": "90s"}}
+    report = await explained({"p": PluginOf(list_topics=lambda: 1 / 0)}, tables=tables)
+    (warning,) = report["warnings"]
+    assert "a server that has one to this question, at most 90 s old, answers with that" in warning
+    report = await explained({"p": PluginOf(list_topics=lambda: 1 / 0)}, tables={"p": {"on_failure": "next"}})
+    assert report["warnings"] == []
