@@ -84,7 +84,10 @@ def plugin_settings(name: str) -> Any:
 
 
 def command(function: Callable[..., Any]) -> Callable[..., None]:
-    """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``call`` (if it has one) is the run."""
+    """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``call`` (if it has one) is the run.
+
+    One that is ``async def`` runs on an event loop of its own.
+    """
     signature = inspect.signature(function)
     hints = typing.get_type_hints(function, include_extras=True)
     wants_call = "call" in signature.parameters
@@ -107,7 +110,11 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
         _CURRENT.set(call)
         if wants_call:
             kwargs["call"] = call
-        function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if inspect.iscoroutine(result):
+            import asyncio
+
+            asyncio.run(result)
 
     # Typer reads the parameters from here, and must not find the ones of the function inside.
     del run.__wrapped__

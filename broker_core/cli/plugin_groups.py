@@ -96,7 +96,7 @@ def _group(entry: EntryPoint) -> Any | None:
         app = typer.Typer(
             name=entry.name, help=_help(entry, plugin), no_args_is_help=True, pretty_exceptions_enable=False
         )
-        app.callback()(command(_no_options_of_its_own))
+        app.callback()(_no_options_of_its_own)
         manager.hook.broker_core_commands(app=app)
         _with_common_options(app)
         return typer.main.get_group(app)
@@ -111,8 +111,10 @@ def _no_options_of_its_own() -> None:
 
 
 def _with_common_options(app: typer.Typer) -> None:
-    for info in app.registered_commands:
-        if info.callback is not None:
+    of_itself = [] if app.registered_callback is None else [app.registered_callback]
+    infos: list[Any] = [*app.registered_commands, *app.registered_groups, *of_itself]
+    for info in infos:
+        if callable(info.callback):  # of a group it may be typer's stand-in for "not given"
             info.callback = command(info.callback)
     for group in app.registered_groups:
         if group.typer_instance is not None:

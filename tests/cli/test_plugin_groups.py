@@ -107,3 +107,52 @@ def test_help_runs_no_code_of_a_plugin(cli: Cli, install_plugin: InstallPlugin) 
 def test_a_plugin_cannot_take_the_name_of_a_command(cli: Cli, install_plugin: InstallPlugin) -> None:
     install_plugin("config", COMMANDS)
     assert cli("config").out.startswith("# no settings file")
+
+
+ASYNC = """
+import asyncio
+
+import typer
+from broker_core import hookimpl
+
+@hookimpl
+def broker_core_commands(app):
+    sub = typer.Typer()
+
+    @app.callback()
+    async def top(loud: bool = False) -> None:
+        await asyncio.sleep(0)
+        print("top", loud)
+
+    @app.command()
+    async def hello(name: str) -> None:
+        from broker_core.cli.call import current_call
+
+        await asyncio.sleep(0)
+        print("hello", name, current_call().config)
+
+    @app.command()
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise typer.Exit(7)
+
+    @sub.callback()
+    async def below() -> None:
+        await asyncio.sleep(0)
+        print("below")
+
+    @sub.command()
+    async def deep() -> None:
+        await asyncio.sleep(0)
+        print("deep")
+
+    app.add_typer(sub, name="sub")
+"""
+
+
+def test_async_commands_run(cli: Cli, install_plugin: InstallPlugin) -> None:
+    install_plugin("waits", ASYNC)
+    assert cli("waits", "hello", "bob", "--config", "f.toml").out == "top False\nhello bob f.toml\n"
+    assert cli("waits", "--loud", "--config", "g.toml", "hello", "bob").out == "top True\nhello bob g.toml\n"
+    assert cli("waits", "sub", "deep").out == "top False\nbelow\ndeep\n"
+    assert cli("waits", "fails").code == 7
