@@ -6,15 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from broker_core.cli.broker_http import BrokerOption
 from broker_core.cli.call import Call
 from broker_core.cli.examples import examples
 from broker_core.cli.failures import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from broker_core.plugins import LoadedPlugin
     from broker_core.settings import PluginsSettings
 
 __all__ = ["EXAMPLES", "described", "run"]
+
+#: Seconds that a running broker has to tell of its plugins: without it, the rest is shown all the same.
+_PATIENCE: Final = 3.0
 
 EXAMPLES: Final = examples(
     "broker-core plugins --config broker-core.toml",
@@ -28,14 +34,21 @@ def run(
     form: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How to print the plugins.")
     ] = "table",
+    broker: BrokerOption = None,
 ) -> None:
-    """Show installed and enabled plugins: who is asked in which order, their hooks, and what is wrong with them."""
+    """Show installed and enabled plugins: who is asked in which order, their hooks, and what is wrong with them.
+
+    Where a broker runs, by `[http]` of the settings, how their calls went there too.
+    """
     from broker_core.cli.logs import silence_logs
     from broker_core.cli.output import print_json, print_lines, print_table
 
     if not call.debug:
         silence_logs()
     plugins = described(call.load().settings.plugins)
+    served = _served(broker)
+    for plugin in plugins:
+        plugin["served"] = served.get(plugin["name"])
     if form == "json":
         print_json(plugins)
     elif not plugins:
@@ -56,8 +69,63 @@ def run(
                 for plugin in plugins
             ),
         )
+        _print_calls(served)
     if any(plugin["state"] == "error" for plugin in plugins):
         raise typer.Exit(1)  # so that a script sees, before the restart, that something is wrong
+
+
+def _served(broker: str | None) -> dict[str, dict[str, Any]]:
+    """What a running broker says of its plugins, by name; nothing where none answers, unless it was named."""
+    import json
+
+    from broker_core.cli.broker_http import BrokerUnreachable, broker_url, get
+
+    try:
+        answer = json.loads(get(broker_url(broker), "/plugins", timeout=_PATIENCE))
+        return {plugin["name"]: plugin for plugin in answer["plugins"]}
+    except BrokerUnreachable:
+        if broker is not None:
+            raise
+    except (ValueError, TypeError, LookupError):  # something else listens there
+        if broker is not None:
+            raise BrokerUnreachable(f"{broker}: there is something else than a broker") from None
+    return {}
+
+
+def _print_calls(served: Mapping[str, dict[str, Any]]) -> None:
+    from broker_core.cli.output import print_table
+
+    rows = [
+        [
+            name,
+            hook,
+            calls["calls"],
+            calls["answers"].get("error", 0),
+            calls["p50_ms"],
+            calls["p99_ms"],
+            calls["breaker"].replace("_", " "),
+            calls["loop"]["blocked"],
+            calls["loop"]["longest_ms"],
+        ]
+        for name, plugin in served.items()
+        for hook, calls in plugin["calls"].items()
+    ]
+    if rows:
+        columns = [
+            "plugin",
+            "hook",
+            "calls",
+            "errors",
+            "p50 ms",
+            "p99 ms",
+            "breaker",
+            "blocked",
+            "longest ms",
+        ]
+        caption = (
+            "blocked: how often an async hook held the event loop for 0.1 s; longest: its longest stretch"
+        )
+        print_table(columns, rows, title="Calls at the running broker", caption=caption)
 
 
 def described(settings: PluginsSettings) -> list[dict[str, Any]]:
@@ -67,12 +135,14 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
     not start, or it reports a problem of what it works on), ``error`` says why. ``order`` counts from 1 and is ``None``
     for a plugin that is not enabled.
     """
-    from broker_core.plugins import PluginLoadError, PluginRegistry, installed_plugins
+    from broker_core.plugins import PluginLoadError, PluginRegistry, chain_order, installed_plugins
 
     found = {plugin.name: plugin for plugin in installed_plugins()}
     disabled = [name for name in found if name not in settings.enabled]
     plugins: list[dict[str, Any]] = []
-    for order, name in [*enumerate(settings.enabled, 1), *((None, name) for name in disabled)]:
+    numbers = chain_order(settings.enabled)
+    for name in [*settings.enabled, *disabled]:
+        order = numbers.get(name)
         installed = found.get(name)
         plugin: dict[str, Any] = {
             "name": name,
@@ -108,8 +178,13 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
 
 def _problems(plugin: LoadedPlugin) -> list[str]:
     """What the plugin itself says is wrong with what it works on."""
+    from broker_core.plugins import as_problems
+
     found = plugin.call_plain("broker_core_problems", settings=plugin.options.settings)
-    return [found] if isinstance(found, str) else [one_line(str(problem)) for problem in found or ()]
+    try:
+        return [one_line(problem) for problem in as_problems([] if found is None else found)]
+    except TypeError as error:
+        return [f"returned no problems from broker_core_problems: {error}"]
 
 
 def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsSettings) -> None:

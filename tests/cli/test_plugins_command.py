@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from broker_core.settings import load_settings
 from tests.cli.conftest import Cli, InstallPlugin
+from tests.cli.server import serving
+from tests.support.ports import free_port
 
 LISTER = """
 from broker_core import hookimpl
@@ -119,3 +122,42 @@ def test_the_table(cli: Cli, config: Path, install_plugin: InstallPlugin) -> Non
     row = next(line for line in said.out.splitlines() if "dist-of-a-lister" in line)
     assert row.split() == ["1", "a-lister", "dist-of-a-lister", "1.2.3", "enabled", "list_topics"]
     assert "error" in next(line for line in said.out.splitlines() if "dist-of-bad" in line)
+
+
+def test_one_text_is_one_problem_and_what_is_none_is_one_too(
+    cli: Cli, config: Path, install_plugin: InstallPlugin
+) -> None:
+    says = "\n@hookimpl\ndef broker_core_problems(settings):\n    return {}\n"
+    install_plugin("text", LISTER.format(options="") + says.format("'the disk is full'"))
+    install_plugin("number", LISTER.format(options="") + says.format("5"))
+    install_plugin("none", LISTER.format(options="") + says.format("None"))
+    config.write_text('[plugins]\nenabled = ["text", "number", "none"]\n')
+    plugins = _plugins(cli, config, code=1)
+    assert plugins["text"]["error"] == "the disk is full"
+    assert "problems are a list of strings" in plugins["number"]["error"]
+    assert plugins["none"]["state"] == "enabled"
+
+
+def test_the_calls_at_a_running_broker_are_shown(
+    cli: Cli, config: Path, install_plugin: InstallPlugin
+) -> None:
+    blocks = LISTER.format(options="").replace("def broker", "async def broker")
+    blocks = blocks.replace("return None", "__import__('time').sleep(0.15)")
+    install_plugin("before", LISTER.format(options=""))
+    install_plugin("blocks", blocks)
+    http = f"127.0.0.1:{free_port()}"
+    config.write_text(f'[http]\nlisten = "{http}"\n[plugins]\nenabled = ["before", "blocks"]\n')
+    assert _plugins(cli, config)["blocks"]["served"] is None  # nothing runs yet
+    options = {"--pulsar": (("pulsar", "listen"), "127.0.0.1:0")}
+    with serving(load_settings(config, options=options).settings) as url:
+        assert cli("list", "public/default", "--url", url).code == 0
+        plugins = _plugins(cli, config)
+        served = plugins["blocks"]["served"]
+        assert served["calls"]["list_topics"]["loop"]["blocked"] == 1
+        assert [served["order"], plugins["blocks"]["order"]] == [2, 2]  # the same number everywhere
+        assert plugins["before"]["order"] == plugins["before"]["served"]["order"] == 1
+        table = cli("plugins", "--config", config).out
+        assert "Calls at the running broker" in table
+        elsewhere = cli("plugins", "--broker", http).out
+        assert "blocks" in elsewhere
+    assert "Connection refused" in cli("plugins", "--broker", http).only_error

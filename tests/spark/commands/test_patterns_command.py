@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from broker_core.cli.broker_http import BrokerUnreachable
 from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.batch.pattern_source import from_rows
 from broker_core_spark.commands import patterns_command
-from broker_core_spark.commands.broker_http import BrokerUnreachable
 from broker_core_spark.commands.patterns_command import learned
 from broker_core_spark.format.question import Question
 from tests.cli.conftest import Cli

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from broker_core.cli.broker_http import BrokerUnreachable
 from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.commands import status_command
-from broker_core_spark.commands.broker_http import BrokerUnreachable
 from broker_core_spark.commands.status_command import of_metrics, of_plugins
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.generations import begin_build

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from broker_core.cli.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
 from broker_core.cli.call import current_call
 from broker_core.cli.examples import examples
-from broker_core_spark.commands.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
 
 __all__ = ["EXAMPLES", "app", "export", "learned"]
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from broker_core.cli.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
 from broker_core.cli.examples import examples
-from broker_core_spark.commands.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
 from broker_core_spark.commands.store_option import StoreOption, chosen_store
 
 __all__ = ["EXAMPLES", "of_metrics", "of_plugins", "status"]

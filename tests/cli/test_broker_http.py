@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.cli.broker_http import BrokerUnreachable, broker_url, get
 from broker_core.testing import serve
-from broker_core_spark.commands.broker_http import BrokerUnreachable, broker_url, get
 from tests.cli.conftest import Cli
 from tests.support.ports import free_port
 

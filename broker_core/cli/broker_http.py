@@ -13,9 +13,10 @@ import typer
 from broker_core.cli.call import current_call
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["BrokerOption", "BrokerUnreachable", "broker_url", "get"]
+__all__ = ["TIMEOUT", "BrokerOption", "BrokerUnreachable", "broker_url", "get"]
 
-_TIMEOUT: Final = 30.0  # seconds
+#: Seconds to wait for an answer.
+TIMEOUT: Final = 30.0
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 BrokerOption: TypeAlias = Annotated[
@@ -51,11 +52,11 @@ def broker_url(given: str | None) -> str:
     return f"http://{settings.listen.from_here}"
 
 
-def get(url: str, path: str) -> str:
+def get(url: str, path: str, *, timeout: float = TIMEOUT) -> str:
     """The body at a path of the broker. Raises :exc:`BrokerUnreachable`."""
     request = Request(f"{url}{path}", headers={"Accept": "*/*"})  # noqa: S310 - http or https, see broker_url
     try:
-        with urlopen(request, timeout=_TIMEOUT) as response:  # noqa: S310
+        with urlopen(request, timeout=timeout) as response:  # noqa: S310
             body: bytes = response.read(_MOST_BYTES + 1)
     except HTTPError as error:
         with error:
