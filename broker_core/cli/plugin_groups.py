@@ -85,6 +85,7 @@ def _group(entry: EntryPoint) -> Any | None:
     import pluggy
 
     from broker_core.hookspecs import PROJECT, HookSpecs
+    from broker_core.plugins.raised import in_words
 
     try:
         plugin = entry.load()
@@ -102,7 +103,7 @@ def _group(entry: EntryPoint) -> Any | None:
         return typer.main.get_group(app)
     except (Exception, SystemExit) as error:
         raise PluginCommandsFailed(
-            f"plugin {entry.name!r}{_origin(entry)} has no usable commands: {type(error).__name__}: {error}"
+            f"plugin {entry.name!r}{_origin(entry)} has no usable commands: {in_words(error)}"
         ) from error
 
 

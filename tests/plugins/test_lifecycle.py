@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -168,3 +170,38 @@ async def test_a_change_log_that_fails_stops_the_start() -> None:
     plugin = loaded(PluginOf(change_log=fail))
     with pytest.raises(PluginLoadError, match="offers no change log: OSError: no database"):
         await offered_log(plugin, PluginThreads("p"), Abandoned("p"))
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_an_error_without_text_is_told_like_any_other(is_async: bool) -> None:
+    class NoText(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+        __repr__ = __str__
+
+    def plain() -> None:
+        raise NoText
+
+    async def later() -> None:
+        raise NoText
+
+    hook = later if is_async else plain
+    plugin = loaded(PluginOf(startup=hook, shutdown=hook))
+    threads, abandoned = PluginThreads("p"), Abandoned("p")
+    says = r"NoText: \(its str\(\) raised RuntimeError\)"
+    with pytest.raises(PluginLoadError, match=f"did not start: {says}"):
+        await start_up(plugin, None, threads, abandoned)
+    with capture_logs() as logs:
+        await shut_down(plugin, threads, abandoned)
+    assert re.fullmatch(says, logs[0]["error"])
+    threads.close()
+
+
+async def test_a_startup_that_blocks_the_loop_is_told() -> None:
+    async def blocks() -> None:
+        time.sleep(0.11)  # noqa: ASYNC251 - it is what this is about
+
+    with capture_logs() as logs:
+        await start_up(loaded(PluginOf(startup=blocks)), None, PluginThreads("p"), Abandoned("p"))
+    assert [(entry["plugin"], entry["hook"]) for entry in logs] == [("p", "startup")]
