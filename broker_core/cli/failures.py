@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from broker_core.printable import printable
+
 __all__ = ["EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_USAGE", "ended", "one_line", "say"]
 
 EXIT_FAILED: Final = 1
@@ -21,8 +23,7 @@ def say(text: str) -> None:
 
 def one_line(text: str) -> str:
     """Text of an error without line breaks and without what a terminal would obey."""
-    words = " ".join(text.split())
-    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in words)
+    return printable(" ".join(text.split()))
 
 
 def ended(run: Callable[[], object], *, debug: bool) -> int:

@@ -1,14 +1,21 @@
-"""Logs on standard error: lines for a person on a terminal, JSON lines for everything else."""
+"""The log of a command: of a server, by a queue that never makes it wait; of other commands, nothing."""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from typing import Any, Final, Literal, TextIO
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import structlog
 
-__all__ = ["configure_logs", "silence_logs"]
+from broker_core.errors import BrokerCoreError
+from broker_core.logs import LineWriter, PrintedText, Renderer, Repeats, dropped_lines
+
+__all__ = ["LogFileError", "ServerLog", "configure_logs", "server_log", "silence_logs"]
 
 _LEVELS: Final = {
     "debug": logging.DEBUG,
@@ -16,49 +23,120 @@ _LEVELS: Final = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+#: Seconds that the last lines have to be written at the end; whoever reads them may have stopped for good.
+_LAST_LINES: Final = 1.0
+
+Level = Literal["debug", "info", "warning", "error"]
+Form = Literal["auto", "human", "json"]
+
+
+class LogFileError(BrokerCoreError):
+    """The file of ``[log] file`` cannot be written; the message names it."""
+
+
+class ServerLog:
+    """Where a server's log goes to: standard error, or a file. Made by :func:`server_log`."""
+
+    def __init__(self, file: Path | None, level: Level, form: Form) -> None:
+        self._file = file
+        descriptor = 2 if file is None else _opened(file)
+        human = form == "human" or (form == "auto" and os.isatty(descriptor))
+        self._renderer = Renderer(human=human, colors=os.isatty(descriptor))
+        self._repeats = Repeats()
+        self._writer = LineWriter(descriptor, on_dropped=_dropped, more=self._counted, owned=file is not None)
+        self._output = LineWriter(1)
+        self.take = configure_logs(level, self._renderer, self._repeats, self._writer.offer)
+
+    @property
+    def reopens(self) -> bool:
+        """Whether there is a file that can be opened anew."""
+        return self._file is not None
+
+    def reopen(self) -> None:
+        """Go on in a new file of the same name, after the former one was moved away. Raises :exc:`LogFileError`."""
+        if self._file is not None:
+            self._writer.replace(_opened(self._file))
+
+    def output(self, line: str) -> None:
+        """A line for standard output."""
+        self._output.offer(line + "\n")
+
+    def error_output(self, line: str) -> None:
+        """A line that was printed on standard error: one of the log."""
+        if line:
+            self.take("stderr", {"event": line, "level": "warning", "logger": "stderr"})
+
+    def flush(self, timeout: float) -> None:
+        """Write what there is, in at most ``timeout`` seconds and a bit."""
+        for line in self._counted(everything=True):
+            self._writer.offer(line)
+        self._writer.flush(timeout)
+        self._output.flush(timeout)
+
+    def close(self) -> None:
+        """Write the last lines, bounded in time."""
+        self.flush(_LAST_LINES)
+        self._writer.close(0.0)
+        self._output.close(0.0)
+
+    def _counted(self, *, everything: bool = False) -> list[str]:
+        return [self._renderer.line(event) for event in self._repeats.due(everything=everything)]
+
+
+@contextmanager
+def server_log(file: Path | None, level: Level, form: Form) -> Iterator[ServerLog]:
+    """Send all that this process says through queues: structlog, the standard library's logging, warnings, and what is
+    printed on standard output or standard error. Raises :exc:`LogFileError`.
+    """
+    log = ServerLog(file, level, form)
+    out, err = sys.stdout, sys.stderr
+    printed = PrintedText(1, log.output), PrintedText(2, log.error_output)
+    sys.stdout, sys.stderr = printed
+    logging.captureWarnings(True)
+    try:
+        yield log
+    finally:
+        logging.captureWarnings(False)
+        for text in printed:
+            text.end()
+        sys.stdout, sys.stderr = out, err
+        log.close()
 
 
 def configure_logs(
-    level: Literal["debug", "info", "warning", "error"],
-    form: Literal["auto", "human", "json"],
-    stream: TextIO | None = None,
-) -> None:
-    """Send our own logs and those of libraries to ``stream`` (standard error), in one form.
+    level: Level, renderer: Renderer, repeats: Repeats, offer: Callable[[str], object]
+) -> Callable[[str, dict[str, Any]], None]:
+    """Send our own logs and those of libraries to ``offer``, a line each; returns what takes any other event.
 
     Libraries log by the standard library; they are heard from ``warning`` on, whatever our own level.
     """
-    stream = sys.stderr if stream is None else stream
-    human = form == "human" or (form == "auto" and stream.isatty())
-    shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.StackInfoRenderer(),
-    ]
-    shown: list[Any] = (
-        [
-            structlog.dev.ConsoleRenderer(
-                colors=stream.isatty(), exception_formatter=structlog.dev.plain_traceback
-            )
-        ]
-        if human
-        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
-    )
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+
+    def take(logger: str, event: dict[str, Any]) -> None:
+        stamped = stamp(None, "", event)
+        if repeats.folds(logger, stamped):
+            dropped_lines.add("rate")
+        else:
+            offer(renderer.line(stamped))
+
+    def taken(logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:
+        take(getattr(logger, "name", ""), dict(event))
+        raise structlog.DropEvent
+
     structlog.configure(
-        processors=[*shared, *shown],
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.StackInfoRenderer(),
+            taken,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(stream),
-    )
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *shown],
-        )
+        logger_factory=_Named,
     )
     root = logging.getLogger()
-    root.handlers = [handler]
+    root.handlers = [_Handler(take)]
     root.setLevel(max(logging.WARNING, _LEVELS[level]))
+    return take
 
 
 def silence_logs() -> None:
@@ -66,3 +144,45 @@ def silence_logs() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     root = logging.getLogger()
     root.handlers = [logging.NullHandler()]
+
+
+class _Named:
+    """What structlog wraps: the name that ``structlog.get_logger`` was given. It is never called."""
+
+    def __init__(self, *names: object) -> None:
+        self.name = str(names[0]) if names else ""
+
+
+class _Handler(logging.Handler):
+    """The standard library's way to the same lines."""
+
+    def __init__(self, take: Callable[[str, dict[str, Any]], None]) -> None:
+        super().__init__()
+        self._take = take
+
+    def createLock(self) -> None:  # noqa: N802 - the standard library's name
+        """None is needed, and a plugin's thread must not wait for another one's traceback."""
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            words = record.getMessage()
+        except Exception:  # noqa: BLE001 - the arguments do not fit the message: whoever wrote that needs to see it
+            words = f"{record.msg} {record.args}"
+        event: dict[str, Any] = {"event": words, "level": record.levelname.lower(), "logger": record.name}
+        if record.exc_info:
+            event["exc_info"] = record.exc_info
+        if record.stack_info:
+            event["stack"] = record.stack_info
+        self._take(record.name, event)
+
+
+def _dropped(reason: Any, lines: int) -> None:
+    dropped_lines.add(reason, lines)
+
+
+def _opened(file: Path) -> int:
+    try:
+        return os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    except OSError as error:
+        raise LogFileError(f"log.file: cannot write {file}: {error.strerror}") from error

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from broker_core.printable import printable
+
 __all__ = ["print_json", "print_lines", "print_table", "printable"]
 
 
@@ -53,11 +55,6 @@ def print_table(
 
 def _shown(cell: object) -> str:
     return "\n".join(printable(line) for line in str("" if cell is None else cell).split("\n"))
-
-
-def printable(text: str) -> str:
-    """Text without control characters, which are shown as Python writes them."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) if not text.isprintable() else text
 
 
 def _console() -> Any:

@@ -1,0 +1,23 @@
+"""The log of a process: lines that never wait for whoever reads them, and that no client's text can break.
+
+Whoever logs hands a rendered line to a bounded queue; one thread writes it. A line is folded into a count where the
+same was said a moment ago, dropped where the queue is full, and counted in both cases.
+"""
+
+from __future__ import annotations
+
+from broker_core.logs.drops import Drops, dropped_lines
+from broker_core.logs.line_writer import LineWriter
+from broker_core.logs.printed import PrintedText
+from broker_core.logs.rendering import Renderer
+from broker_core.logs.repeats import Repeats, reason_of
+
+__all__ = [
+    "Drops",
+    "LineWriter",
+    "PrintedText",
+    "Renderer",
+    "Repeats",
+    "dropped_lines",
+    "reason_of",
+]

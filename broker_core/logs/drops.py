@@ -1,0 +1,33 @@
+"""How many log lines were not written, by reason; one count for the process, as its log is one."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final, Literal
+
+__all__ = ["Drops", "Reason", "dropped_lines"]
+
+#: ``full``: nobody read what was written before; ``rate``: folded into the count of a later line; ``failed``: the
+#: system did not take it (no space on the disk, the reader is gone).
+Reason = Literal["full", "rate", "failed"]
+
+
+class Drops:
+    """Counts by reason, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[str, int] = {"full": 0, "rate": 0, "failed": 0}
+
+    def add(self, reason: Reason, lines: int = 1) -> None:
+        with self._lock:
+            self._counts[reason] += lines
+
+    def counts(self) -> dict[str, int]:
+        """Every reason with its count, those that never happened too."""
+        with self._lock:
+            return dict(self._counts)
+
+
+#: Those of this process.
+dropped_lines: Final = Drops()

@@ -1,0 +1,110 @@
+"""From an event to its line: JSON, or words for a person. What a client sent can break neither, nor reach a terminal.
+
+A traceback is several lines for a person. Those that follow the first are indented, so that no text of an exception can
+pass for a line of the log.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator, MutableMapping
+from typing import Any, Final
+
+import structlog
+
+from broker_core.printable import printable
+
+__all__ = ["Renderer"]
+
+#: Characters that are shown of one value, and of one traceback.
+_LONGEST_VALUE: Final = 8 * 1024
+_LONGEST_TRACEBACK: Final = 32 * 1024
+
+_INDENT: Final = "    "
+_BETWEEN: Final = (
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
+
+
+class Renderer:
+    """Renders events, each a mapping with ``event``, ``level``, ``timestamp`` and what else was said.
+
+    ``exc_info`` is an exception, a triple as of :func:`sys.exc_info`, or true for the one being handled.
+    """
+
+    def __init__(self, *, human: bool, colors: bool = False) -> None:
+        self._human = human
+        self._console = structlog.dev.ConsoleRenderer(
+            colors=colors, exception_formatter=structlog.dev.plain_traceback
+        )
+
+    def line(self, event: MutableMapping[str, Any]) -> str:
+        """The line with its end. Whatever is in the event, it raises nothing."""
+        try:
+            return (self._for_a_person(event) if self._human else self._json(event)) + "\n"
+        except Exception as error:  # noqa: BLE001 - of a value's own __repr__, say
+            words = printable(f"{event.get('event')!s:.200} (not shown: {type(error).__name__})")
+            return (words if self._human else json.dumps({"event": words})) + "\n"
+
+    def _json(self, event: MutableMapping[str, Any]) -> str:
+        raised = _exception(event.pop("exc_info", None))
+        plain = {str(key): _bounded(value) for key, value in event.items()}
+        if raised is not None:
+            plain["exception"] = "".join(_chunks(raised, escaped=False)).rstrip("\n")[-_LONGEST_TRACEBACK:]
+        # Everything but ASCII is escaped by json, DEL is not.
+        return json.dumps(plain, default=_shown).replace("\x7f", "\\u007f")
+
+    def _for_a_person(self, event: MutableMapping[str, Any]) -> str:
+        raised = _exception(event.pop("exc_info", None))
+        plain = {printable(str(key)): _value(value) for key, value in event.items()}
+        for key in ("exception", "stack"):
+            if key in event:
+                plain[key] = _indented(str(event[key]).split("\n"))
+        if raised is not None:
+            plain["exception"] = _indented("".join(_chunks(raised, escaped=True)).rstrip("\n").split("\n"))
+        return str(self._console(None, "", plain))
+
+
+def _exception(exc_info: object) -> BaseException | None:
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    if isinstance(exc_info, tuple):
+        return exc_info[1] if len(exc_info) == 3 else None
+    return sys.exc_info()[1] if exc_info else None
+
+
+def _chunks(raised: BaseException, *, escaped: bool) -> Iterator[str]:
+    """The traceback in parts; ``escaped``: what an exception says of itself is in one line."""
+    for chunk in traceback.TracebackException.from_exception(raised, compact=True).format():
+        lines = chunk.strip("\n")
+        ours = lines.lstrip(" |").startswith('File "') or lines in _BETWEEN
+        yield chunk if ours or not escaped else printable(lines) + "\n"
+
+
+def _indented(lines: list[str]) -> str:
+    text = "\n".join(_INDENT + printable(line) for line in lines)
+    if len(text) > _LONGEST_TRACEBACK:
+        text = f"{_INDENT}...\n{_INDENT}" + text[-_LONGEST_TRACEBACK:].partition("\n")[2].lstrip()
+    return text
+
+
+def _value(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return printable(_cut(value if isinstance(value, str) else repr(value)))
+
+
+def _bounded(value: object) -> object:
+    return _cut(value) if isinstance(value, str) else value
+
+
+def _shown(value: object) -> str:
+    return _cut(str(value))
+
+
+def _cut(text: str) -> str:
+    more = len(text) - _LONGEST_VALUE
+    return text if more <= 0 else f"{text[:_LONGEST_VALUE]}... and {more} characters more"
