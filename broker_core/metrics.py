@@ -36,6 +36,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from broker_core.logs import dropped_lines
 from broker_core.permits import PermitBudget, Permits
 from broker_core.plugin_metrics import PluginMetrics
 
@@ -46,6 +47,8 @@ PREFIX: Final = "broker_core_"
 _WAIT_BOUNDS: Final = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0)
 _SECONDS_BOUNDS: Final = (1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 28.0)
 _AGE_BOUNDS: Final = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
+#: Why a client gets no place.
+_REFUSALS: Final = ("connections", "address", "files")
 _NAMES_BOUNDS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
@@ -125,6 +128,8 @@ class Metrics:
         self._timeouts = {"heap": 0, "direct": 0}
         self._errors: Tally[str] = Tally()
         self._closed: Tally[str] = Tally()
+        self._refused = dict.fromkeys(_REFUSALS, 0)
+        self._accept_pauses = 0
         self._ignored = 0
         self._add(
             lambda: [InfoMetricFamily(f"{PREFIX}build", "The version that runs.", {"version": _version()})]
@@ -132,6 +137,7 @@ class Metrics:
         self._add(self._listings)
         self._add(self._servers)
         self._add(self._plugins)
+        self._add(_log_lines)
         ProcessCollector(registry=self.registry)
         #: What plugins register.
         self.of_plugins = PluginMetrics()
@@ -160,6 +166,14 @@ class Metrics:
     def connection_closed(self, reason: str) -> None:
         """The server closed a connection."""
         self._closed[reason] += 1
+
+    def connection_refused(self, reason: str) -> None:
+        """A client got no place: ``connections``, ``address`` or ``files`` is the bound that was reached."""
+        self._refused[reason] += 1
+
+    def accept_paused(self) -> None:
+        """There was no file descriptor for one more connection."""
+        self._accept_pauses += 1
 
     def ignored_properties(self, count: int) -> None:
         """A request had this many properties that do not select."""
@@ -245,6 +259,17 @@ class Metrics:
             "Connections that the server closed, by reason.",
             ("reason",),
             {(reason,): count for reason, count in self._closed.items()},
+        )
+        yield _counter(
+            "connections_refused",
+            "Clients that got no place, by the bound that was reached.",
+            ("reason",),
+            {(reason,): count for reason, count in self._refused.items()},
+        )
+        yield CounterMetricFamily(
+            f"{PREFIX}accept_pauses",
+            "Times that accepting clients paused, since no file descriptor was left.",
+            self._accept_pauses,
         )
         yield CounterMetricFamily(
             f"{PREFIX}ignored_properties",
@@ -349,6 +374,15 @@ def _counter(name: str, text: str, labels: tuple[str, ...], counts: Mapping[tupl
 def _histogram(name: str, text: str, buckets: Buckets, *, more_at_zero: int = 0) -> Metric:
     return HistogramMetricFamily(
         f"{PREFIX}{name}", text, buckets=buckets.cumulative(more_at_zero), sum_value=buckets.sum
+    )
+
+
+def _log_lines() -> Iterator[Metric]:
+    yield _counter(
+        "log_dropped",
+        "Log lines of this process that were not written, by reason.",
+        ("reason",),
+        {(reason,): count for reason, count in dropped_lines.counts().items()},
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker_core.logs import dropped_lines
 from broker_core.metrics import Buckets, Metrics
 from broker_core.permits import PermitLimits, Permits, PermitTimeout
 from broker_core.plugins import Dispatcher, PluginFailed, PluginRegistry
@@ -28,9 +29,11 @@ UPSTREAM = {
     )
 }
 OURS = {
+    "broker_core_accept_pauses",
     "broker_core_build_info",
     "broker_core_connections",
     "broker_core_connections_closed",
+    "broker_core_connections_refused",
     "broker_core_ignored_properties",
     "broker_core_listing_claim_mismatch",
     "broker_core_listing_errors_sent",
@@ -48,6 +51,7 @@ OURS = {
     "broker_core_listing_rejected",
     "broker_core_listing_requests",
     "broker_core_listing_seconds",
+    "broker_core_log_dropped",
     "broker_core_lookups_in_flight",
     "broker_core_snapshots_memory_limit_bytes",
     "broker_core_snapshots_memory_used_bytes",
@@ -101,6 +105,18 @@ def test_the_names() -> None:
         assert not line.startswith("# HELP broker_core_") or len(line.split(" ", 3)[3]) > 10
 
 
+def test_the_log_is_one_of_the_process() -> None:
+    before = total(scraped(Metrics()), "broker_core_log_dropped_total", "reason=full")
+    dropped_lines.add("full", 7)
+    samples = scraped(Metrics())
+    assert samples["broker_core_log_dropped_total", "reason=full"] == before + 7
+    assert {labels for name, labels in samples if name == "broker_core_log_dropped_total"} == {
+        "reason=full",
+        "reason=rate",
+        "reason=failed",
+    }
+
+
 def test_two_brokers_of_a_process_do_not_mix() -> None:
     first, second = Metrics(), Metrics()
     first.listing("served", "scan", 3, 0.1)
@@ -133,10 +149,15 @@ def test_what_servers_report() -> None:
     metrics, _, _ = watched()
     metrics.refused("frame_limit")
     metrics.connection_closed("stalled")
+    metrics.connection_refused("address")
+    metrics.accept_paused()
     metrics.ignored_properties(4)
     samples = scraped(metrics)
     assert samples["broker_core_listing_errors_sent_total", "reason=frame_limit"] == 1
     assert samples["broker_core_connections_closed_total", "reason=stalled"] == 1
+    assert samples["broker_core_connections_refused_total", "reason=address"] == 1
+    assert samples["broker_core_connections_refused_total", "reason=files"] == 0
+    assert samples["broker_core_accept_pauses_total", ""] == 1
     assert samples["broker_core_ignored_properties_total", ""] == 4
     assert (samples["broker_core_connections", ""], samples["broker_core_lookups_in_flight", ""]) == (3, 2)
 

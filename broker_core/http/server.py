@@ -1,7 +1,8 @@
 """The HTTP server: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``, else a 404 in JSON.
 
 It runs on the event loop of the broker, so what it answers must be quick, and it is bounded in what it reads: no
-request has a body, and a peer that sends nothing is closed.
+request has a body, and a peer that sends nothing is closed. It has a bounded number of connections: one more closes the
+one that was of no use for the longest time, so that health is answered however many others just stay.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from broker_core.admission import Acceptor
 from broker_core.errors import BrokerCoreError
 from broker_core.questions import Question, question_lines
 
@@ -32,6 +34,8 @@ _MAX_HEADERS: Final = 64
 _MAX_BODY_BYTES: Final = 1024
 #: Seconds that an idle connection stays; longer than the usual interval of a scrape.
 _IDLE_TIMEOUT: Final = 75.0
+#: Connections of it, where nothing else is said.
+_CONNECTIONS: Final = 32
 #: Seconds that a request under way may take when the server stops.
 _STOP_TIMEOUT: Final = 2.0
 
@@ -52,7 +56,7 @@ class HttpServer:
     """Serves one registry of metrics and one readiness, from :meth:`start` to :meth:`stop`.
 
     ``questions`` gives the most frequent questions up to a number (``None``: all), and ``plugins`` what is known of
-    each plugin, in plain values. Both are called on the event loop.
+    each plugin, in plain values. Both are called on the event loop. ``connections`` is how many there may be.
     """
 
     def __init__(
@@ -62,17 +66,24 @@ class HttpServer:
         *,
         questions: Callable[[int | None], list[Question]] = lambda _: [],
         plugins: Callable[[], Sequence[dict[str, Any]]] = list,
+        connections: int = _CONNECTIONS,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
         self._questions = questions
         self._plugins = plugins
         self._runner: web.AppRunner | None = None
+        self._most = connections
+        # One at a time: a new connection must be heard before so many others have come that its turn is over.
+        self._acceptor = Acceptor(self._accepted, at_once=1)
+        self._opening: set[asyncio.Task[None]] = set()
+        self._open: dict[web.RequestHandler, asyncio.Transport] = {}  # the one used last at the end
+        self._busy: set[web.RequestHandler] = set()
         self._address: tuple[str, int] | None = None
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 is a free one. Raises :exc:`HttpListenError`."""
-        app = web.Application(middlewares=[_errors_in_json], client_max_size=_MAX_BODY_BYTES)
+        app = web.Application(middlewares=[self._in_use, _errors_in_json], client_max_size=_MAX_BODY_BYTES)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/questions", self._asked)
         app.router.add_get("/plugins", self._described)
@@ -93,17 +104,14 @@ class HttpServer:
         # aiohttp has no public place for a request class; on_response_prepare misses what is no request at all.
         make_request = functools.partial(app._make_request, _cls=_QuietRequest)  # noqa: SLF001
         runner.server.request_factory = make_request
+        self._runner = runner
         try:
-            site = web.TCPSite(runner, host, port)
-            await site.start()
+            self._address = await self._acceptor.listen(host, port)
         except OSError as error:
-            await runner.cleanup()
+            await self.stop()
             raise HttpListenError(
                 f"http.listen: cannot listen on {host} port {port}: {_reason(error)}"
             ) from error
-        self._runner = runner
-        bound: Any = runner.addresses[0]
-        self._address = (bound[0], bound[1])
 
     @property
     def address(self) -> tuple[str, int]:
@@ -114,9 +122,53 @@ class HttpServer:
 
     async def stop(self) -> None:
         """Close the port and all connections; requests under way have two seconds. May be called again."""
+        self._acceptor.close()
+        if self._opening:
+            await asyncio.wait(self._opening)
         runner, self._runner, self._address = self._runner, None, None
         if runner is not None:
             await runner.cleanup()
+        self._open.clear()
+
+    def _accepted(self, sock: socket.socket, _peer: object) -> None:
+        self._make_room()
+        task = asyncio.get_running_loop().create_task(self._connect(sock))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _connect(self, sock: socket.socket) -> None:
+        assert self._runner is not None
+        assert self._runner.server is not None
+        loop = asyncio.get_running_loop()
+        try:
+            transport, handler = await loop.connect_accepted_socket(self._runner.server, sock)
+        except OSError as error:
+            _log.warning("an HTTP connection could not be accepted", error=str(error))
+            sock.close()
+            return
+        self._open[handler] = transport
+
+    def _make_room(self) -> None:
+        """Close the connections that were used least recently until there is room for one more."""
+        self._open = {handler: each for handler, each in self._open.items() if handler.transport is not None}
+        while self._open and len(self._open) + len(self._opening) >= self._most:
+            idle = (handler for handler in self._open if handler not in self._busy)
+            handler = next(idle, next(iter(self._open)))
+            self._open.pop(handler).abort()
+            _log.warning("an HTTP connection is closed to make room for another", connections=self._most)
+
+    @web.middleware
+    async def _in_use(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        connection = request.protocol
+        if (transport := self._open.pop(connection, None)) is not None:
+            self._open[connection] = transport
+        self._busy.add(connection)
+        try:
+            return await handler(request)
+        finally:
+            self._busy.discard(connection)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))

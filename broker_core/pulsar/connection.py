@@ -50,10 +50,11 @@ _WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
 
 
 class Connection(asyncio.Protocol):
-    """The protocol of one connection. Everything runs on the server's event loop."""
+    """The protocol of one connection, on the server's event loop. ``gone`` is called when it is over."""
 
-    def __init__(self, server: PulsarServer) -> None:
+    def __init__(self, server: PulsarServer, gone: Callable[[], None]) -> None:
         self._server = server
+        self._gone = gone
         self._options = server.options
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport
@@ -97,6 +98,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._server.closed(self)
+        self._gone()
         self._keep_alive.cancel()
         self._inbox.close()
         self._outbox.closed()

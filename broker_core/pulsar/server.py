@@ -1,24 +1,34 @@
-"""Listening for clients, and what all connections share."""
+"""Listening for clients, who gets a place, and what all connections share."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
+import structlog
+
+from broker_core.admission import Acceptor, Places
 from broker_core.metrics import Metrics
 from broker_core.permits import Permits
 from broker_core.pipeline import Pipeline
 from broker_core.pulsar.connection import Connection
 from broker_core.pulsar.listing_command import RequestBounds
 from broker_core.pulsar.lookups import Lookups
+from broker_core.pulsar.refusal import Refusal, refuse_at_once
 from broker_core.wire.frames import frame_limit
 
 __all__ = ["LookupSlots", "PulsarOptions", "PulsarServer"]
 
+_log = structlog.get_logger(__name__)
+
 #: All incomplete frames and long requests together, in bytes; requests are small, so that only an attack comes near.
 _MAX_BUFFERED: Final = 64 * 1024 * 1024
-_BACKLOG: Final = 1024
+#: Connections that are accepted in one turn of the event loop.
+_AT_ONCE: Final = 16
 #: Seconds for requests to end that were cancelled.
 _LAST_TASKS: Final = 5.0
 
@@ -29,6 +39,10 @@ class PulsarOptions:
 
     A peer has ``write_timeout`` for each piece of an answer, and for a large answer as a whole the time besides that it
     takes at ``min_write_rate`` (bytes a second, 0: any).
+
+    ``connections`` and ``connections_per_address`` bound how many clients are connected (``None`` and 0: neither does),
+    ``refusals`` how many are being told that there is no place for them. A client whose file descriptor is
+    ``file_ceiling`` or above gets none.
     """
 
     max_message_size: int = 5 * 1024 * 1024
@@ -38,6 +52,10 @@ class PulsarOptions:
     concurrent_lookups: int = 50_000
     bounds: RequestBounds = field(default_factory=RequestBounds)
     server_version: str = "broker-core"
+    connections: int | None = None
+    connections_per_address: int = 0
+    refusals: int = 16
+    file_ceiling: int | None = None
 
 
 class LookupSlots:
@@ -87,23 +105,29 @@ class PulsarServer:
         self._stopping = False
         self._connections: set[Connection] = set()
         self._all_closed: asyncio.Event
-        self._server: asyncio.Server | None = None
+        self._places = Places(self.options.connections, self.options.connections_per_address)
+        self._refusals: set[Refusal] = set()
+        self._opening: set[asyncio.Task[None]] = set()
+        self._acceptor = Acceptor(self._accepted, at_once=_AT_ONCE, on_pause=metrics.accept_paused)
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""
         self.loop = asyncio.get_running_loop()
         self._all_closed = asyncio.Event()
-        self._server = await self.loop.create_server(lambda: Connection(self), host, port, backlog=_BACKLOG)
-        address = self._server.sockets[0].getsockname()
-        return str(address[0]), int(address[1])
+        return await self._acceptor.listen(host, port)
 
     async def stop(self, drain: float) -> None:
         """Accept nobody, let what is under way end for up to ``drain`` seconds, then close all connections."""
-        if self._server is None:
+        if not self._acceptor.sockets:
             return
-        server, self._server = self._server, None
         self._stopping = True
-        server.close()
+        self._acceptor.close()
+        if self._opening:
+            await asyncio.wait(self._opening)
+        while self._refusals:
+            for refusal in list(self._refusals):
+                refusal.abort()
+            await asyncio.sleep(0)
         self._all_closed.clear()
         for connection in list(self._connections):
             connection.drain()
@@ -120,11 +144,45 @@ class PulsarServer:
             await self._all_closed.wait()
         if self.tasks:
             await asyncio.wait(self.tasks, timeout=_LAST_TASKS)  # cancelled with their connections
-        await server.wait_closed()
 
     @property
     def connections(self) -> int:
         return len(self._connections)
+
+    def _accepted(self, sock: socket.socket, peer: Any) -> None:
+        """Someone has connected: give him a place, or tell him that there is none."""
+        host = str(peer[0])
+        ceiling = self.options.file_ceiling
+        reason = "files" if ceiling is not None and sock.fileno() >= ceiling else self._places.take(host)
+        if reason is None:
+            gone = partial(self._places.give_back, host)
+            self._open(sock, lambda: Connection(self, gone), gone)
+            return
+        self.metrics.connection_refused(reason)
+        _log.warning("connection refused", peer=host, reason=reason, connections=self._places.taken)
+        if len(self._refusals) < self.options.refusals:
+            refusal = Refusal(reason, self._refusals.discard)
+            self._refusals.add(refusal)
+            self._open(sock, lambda: refusal, partial(self._refusals.discard, refusal))
+        else:
+            refuse_at_once(sock, reason)
+
+    def _open(
+        self, sock: socket.socket, protocol: Callable[[], asyncio.Protocol], gone: Callable[[], None]
+    ) -> None:
+        task = self.loop.create_task(self._connect(sock, protocol, gone))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _connect(
+        self, sock: socket.socket, protocol: Callable[[], asyncio.Protocol], gone: Callable[[], None]
+    ) -> None:
+        try:
+            await self.loop.connect_accepted_socket(protocol, sock)
+        except OSError as error:  # before the protocol has heard of it
+            _log.warning("a connection could not be accepted", error=str(error))
+            sock.close()
+            gone()
 
     def opened(self, connection: Connection) -> None:
         """For connections: one more."""

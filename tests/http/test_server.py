@@ -209,3 +209,69 @@ async def test_a_connection_that_is_open_does_not_delay_the_stop(served: Served)
         await reader.read()
     writer.close()
     await writer.wait_closed()
+
+
+# -- many connections -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def small() -> AsyncIterator[HttpServer]:
+    server = HttpServer(CollectorRegistry(), lambda: Readiness.READY, connections=4)
+    await server.start("127.0.0.1", 0)
+    yield server
+    await server.stop()
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /-/live HT", b"GET /-/live HTTP/1.1\r\nHost: x\r\nX-A: "])
+async def test_connections_that_just_stay_are_closed_for_those_that_ask(
+    small: HttpServer, begun: bytes
+) -> None:
+    idle = []
+    for _ in range(50):
+        reader, writer = await asyncio.open_connection(*small.address)
+        writer.write(begun)
+        idle.append((reader, writer))
+    async with aiohttp.ClientSession() as session:
+        for _ in range(3):
+            async with session.get("http://{}:{}/-/live".format(*small.address)) as answer:
+                assert answer.status == 200
+    assert len(small._open) <= 4
+
+    async def closed(reader: asyncio.StreamReader) -> bool:
+        try:
+            return await reader.read() == b""
+        except ConnectionError:
+            return True
+
+    # All but three of those before the one that asked.
+    assert all([await closed(reader) for reader, _ in idle[:47]])
+    for _, writer in idle:
+        writer.close()
+
+
+async def test_the_connection_that_was_used_last_stays(small: HttpServer) -> None:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as session:
+        url = "http://{}:{}/-/live".format(*small.address)
+        async with session.get(url) as answer:
+            await answer.read()
+        (used,) = small._open
+        idle = []
+        for _ in range(10):
+            idle.append(await asyncio.open_connection(*small.address))
+            async with session.get(url) as answer:
+                await answer.read()
+        assert used in small._open
+        assert used.transport is not None
+        for _, writer in idle:
+            writer.close()
+
+
+async def test_a_connection_that_is_closed_leaves_its_room(small: HttpServer) -> None:
+    for _ in range(12):
+        _, writer = await asyncio.open_connection(*small.address)
+        writer.close()
+        await writer.wait_closed()
+    url = "http://{}:{}/-/ready".format(*small.address)
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        assert answer.status == 200
+    assert len(small._open) <= 4

@@ -47,7 +47,7 @@ def test_slots_without_a_limit(limit: int) -> None:
 async def test_an_address_that_is_taken() -> None:
     async with serving() as s, serving() as other:
         await other.server.stop(0)
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(OSError, match="Address already in use"):
             await other.server.start(*s.address)
 
 

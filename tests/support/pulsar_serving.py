@@ -120,8 +120,7 @@ async def serving(
         await dispatcher.startup()
         address = await server.start("127.0.0.1", 0)
         if send_buffer is not None:
-            assert server._server is not None
-            for listening in server._server.sockets:  # what it accepts has the same
+            for listening in server._acceptor.sockets:  # what it accepts has the same
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         held = Serving(server, pipeline, permits, dispatcher, metrics, lister, address, logs)
         try:

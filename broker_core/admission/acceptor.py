@@ -1,0 +1,119 @@
+"""Listening on an address: a few connections at a time, and a pause where there is no file descriptor left.
+
+The event loop's own servers try a thousand times in a row to accept what cannot be accepted, with a traceback in the
+log for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+__all__ = ["Acceptor"]
+
+_log = structlog.get_logger(__name__)
+
+_BACKLOG: Final = 1024
+#: Seconds until accepting is tried again where there was no descriptor.
+_PAUSE: Final = 0.2
+#: Nothing is left of something that others give back.
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Acceptor:
+    """Hands each connection to ``accepted(socket, peer)``, with a socket that does not block; from one loop's thread.
+
+    ``at_once`` is how many are accepted in one turn of the event loop. ``on_pause`` is called when accepting pauses.
+    """
+
+    def __init__(
+        self,
+        accepted: Callable[[socket.socket, Any], None],
+        *,
+        at_once: int,
+        on_pause: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._accepted = accepted
+        self._at_once = at_once
+        self._on_pause = on_pause
+        self._loop: asyncio.AbstractEventLoop
+        self._paused: dict[socket.socket, asyncio.TimerHandle] = {}
+        self.sockets: list[socket.socket] = []
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Listen on all addresses of ``host``; port 0 is a free one. Returns the first.
+
+        :exc:`OSError` where one of them cannot be had.
+        """
+        self._loop = loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, kind, protocol, _, address in dict.fromkeys(found):
+                self.sockets.append(_listening(family, kind, protocol, address))
+        except BaseException:
+            self.close()
+            raise
+        for sock in self.sockets:
+            loop.add_reader(sock, self._accept, sock)
+        name = self.sockets[0].getsockname()
+        return str(name[0]), int(name[1])
+
+    def close(self) -> None:
+        """Accept nobody any more. May be called again."""
+        for timer in self._paused.values():
+            timer.cancel()
+        self._paused.clear()
+        sockets, self.sockets = self.sockets, []
+        for sock in sockets:
+            if sock.fileno() >= 0:
+                self._loop.remove_reader(sock)
+                sock.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(self._at_once):
+            try:
+                sock, peer = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._pause(listening, error)
+                    return
+                _log.warning("a connection could not be accepted", error=str(error))
+                continue
+            sock.setblocking(False)
+            self._accepted(sock, peer)
+
+    def _pause(self, listening: socket.socket, error: OSError) -> None:
+        self._loop.remove_reader(listening)
+        self._paused[listening] = self._loop.call_later(_PAUSE, self._go_on, listening)
+        self._on_pause()
+        _log.warning(
+            "no more connections can be accepted for now",
+            error=str(error),
+            listen=str(listening.getsockname()),
+        )
+
+    def _go_on(self, listening: socket.socket) -> None:
+        del self._paused[listening]
+        self._loop.add_reader(listening, self._accept, listening)
+
+
+def _listening(family: int, kind: int, protocol: int, address: Any) -> socket.socket:
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.setblocking(False)
+        sock.bind(address)
+        sock.listen(_BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,80 @@
+"""How the file descriptors of a process are shared out: clients have most of them, and some are kept back.
+
+A process without a free descriptor can do nothing: no health check, no scrape, no look into the catalogue, no
+connection to a database. So clients get no more than leaves enough for those.
+"""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import structlog
+
+__all__ = ["FileBudget", "raise_file_limit"]
+
+_log = structlog.get_logger(__name__)
+
+#: Descriptors that are kept back: a quarter for HTTP, an eighth for clients that are being refused, the rest for the
+#: catalogue (two for each thread that reads it), the plugins' databases and the brokers behind.
+_KEPT_BACK: Final = 128
+
+#: The limit that is counted with where there is none, or one that no machine has the memory for.
+_MOST: Final = 1_048_576
+
+#: What a process has open where the system cannot say.
+_OPEN: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FileBudget:
+    """Numbers of descriptors: ``clients`` is how many clients there may be by default, ``http`` how many connections of
+    HTTP, ``refusals`` how many clients that are being told that there is no place.
+
+    A client whose descriptor is ``ceiling`` or above is refused, whatever the settings say: half of what is kept back
+    is used up.
+    """
+
+    limit: int
+    clients: int
+    http: int
+    refusals: int
+    ceiling: int
+
+    @classmethod
+    def of(cls, limit: int, opened: int) -> Self:
+        """Share out ``limit`` descriptors of which ``opened`` are in use. A small limit is shared half and half."""
+        free = max(limit - opened, 4)
+        kept_back = min(_KEPT_BACK, free // 2)
+        return cls(
+            limit=limit,
+            clients=free - kept_back,
+            http=max(1, kept_back // 4),
+            refusals=max(1, kept_back // 8),
+            ceiling=max(limit - kept_back // 2, opened + 1),
+        )
+
+    @classmethod
+    def of_process(cls) -> Self:
+        """That of this process, with what it has open now."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return cls.of(_MOST if soft == resource.RLIM_INFINITY else min(soft, _MOST), _opened())
+
+
+def raise_file_limit() -> None:
+    """Every client is an open file, and the usual soft limit of 1,024 is for programs that have none."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:
+            _log.warning("cannot raise the limit of open files", limit=soft, error=str(error))
+
+
+def _opened() -> int:
+    try:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir()) - 1  # one of them is for looking
+    except OSError:
+        return _OPEN

@@ -1,0 +1,51 @@
+"""How many connections there are, in all and from each address, and whether one more gets a place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import IPv6Address
+from typing import Literal
+
+__all__ = ["Places", "same_address"]
+
+
+class Places:
+    """Places for connections: ``limit`` in all (``None``: any number), ``per_address`` from one address (0: any)."""
+
+    def __init__(self, limit: int | None = None, per_address: int = 0) -> None:
+        self.limit = limit
+        self.per_address = per_address
+        self.taken = 0
+        self._by_address: Counter[str] = Counter()
+
+    def take(self, host: str) -> Literal["connections", "address"] | None:
+        """Take a place for a connection from ``host``; else which bound there is in the way."""
+        if self.limit is not None and self.taken >= self.limit:
+            return "connections"
+        if self.per_address:
+            address = same_address(host)
+            if self._by_address[address] >= self.per_address:
+                return "address"
+            self._by_address[address] += 1
+        self.taken += 1
+        return None
+
+    def give_back(self, host: str) -> None:
+        """Give back a place that a connection from ``host`` took."""
+        self.taken -= 1
+        if self.per_address:
+            address = same_address(host)
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+
+def same_address(host: str) -> str:
+    """One text for one address: an IPv4 address mapped into IPv6 is the IPv4 address, and a zone does not count."""
+    if ":" not in host:
+        return host
+    try:
+        address = IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or address)
