@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import structlog
-
+from broker_core.admission import FileBudget, raise_file_limit
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
@@ -26,6 +24,7 @@ from broker_core.pulsar import PulsarOptions, PulsarServer
 from broker_core.pulsar.listing_command import RequestBounds
 from broker_core.pulsar.lookups import Lookups, StandaloneLookups
 from broker_core.quantities import ListenAddress
+from broker_core.reloads import Reloads
 from broker_core.settings import Settings
 from broker_core.upstream import Upstream, UpstreamOptions
 
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
-
-_log = structlog.get_logger(__name__)
 
 
 class ListenError(BrokerCoreError):
@@ -50,6 +47,8 @@ class Broker:
 
     def __init__(self, settings: Settings, *, plugins: Mapping[str, object] | None = None) -> None:
         self.settings = settings
+        #: What is read again while the broker runs, when its operator wishes so.
+        self.reloads = Reloads()
         self._given = dict(plugins or {})
         self._readiness = Readiness.STARTING
         self._stack = AsyncExitStack()
@@ -60,10 +59,11 @@ class Broker:
 
     async def start(self) -> None:
         """Open everything and listen. What was opened is closed again where something fails."""
-        _raise_file_limit()
         settings = self.settings
         try:
+            raise_file_limit()
             core = self._core = await self._stack.enter_async_context(_opened(settings, self._given))
+            files = FileBudget.of_process()
             if settings.http is not None:
                 listen = settings.http.listen
                 self._http = HttpServer(
@@ -71,11 +71,12 @@ class Broker:
                     lambda: self._readiness,
                     questions=core.pipeline.questions.most_asked,
                     plugins=core.pipeline.dispatcher.describe_without_errors,
+                    connections=files.http,
                 )
                 await self._http.start(listen.host, listen.port)
                 self._stack.push_async_callback(self._http.stop)
             self._server = PulsarServer(
-                core.pipeline, core.lookups, core.permits, core.metrics, _pulsar_options(settings)
+                core.pipeline, core.lookups, core.permits, core.metrics, _pulsar_options(settings, files)
             )
             self._address = await self._listen(settings.pulsar.listen)
         except BaseException:
@@ -92,11 +93,15 @@ class Broker:
             reason = error.strerror or str(error)
             raise ListenError(f"pulsar.listen: cannot listen on {listen}: {reason}") from error
 
-    async def stop(self, drain: float = 0.0) -> None:
-        """Let answers under way end for up to ``drain`` seconds, then close everything. May be called again."""
+    async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
+        """Let answers under way end for up to ``drain`` seconds, then close everything. May be called again.
+
+        For ``delay`` seconds before, clients are accepted and answered as ever, and only ``/-/ready`` says otherwise.
+        """
         self._readiness = Readiness.DRAINING
         server, self._server = self._server, None
         if server is not None:
+            await asyncio.sleep(delay)
             await server.stop(drain)
         await self._stack.aclose()
 
@@ -237,7 +242,7 @@ def _pipeline_options(settings: Settings, selecting_keys: frozenset[str]) -> Pip
     )
 
 
-def _pulsar_options(settings: Settings) -> PulsarOptions:
+def _pulsar_options(settings: Settings, files: FileBudget) -> PulsarOptions:
     from broker_core import __version__
 
     pulsar, limits = settings.pulsar, settings.limits
@@ -249,14 +254,8 @@ def _pulsar_options(settings: Settings) -> PulsarOptions:
         concurrent_lookups=limits.concurrent_lookups,
         bounds=RequestBounds(limits.properties, limits.property_bytes),
         server_version=f"broker-core {__version__}",
+        connections=files.clients if limits.connections == "auto" else limits.connections,
+        connections_per_address=limits.connections_per_address,
+        refusals=files.refusals,
+        file_ceiling=files.ceiling,
     )
-
-
-def _raise_file_limit() -> None:
-    """Every client is an open file, and the usual soft limit of 1,024 is for programs that have none."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError) as error:
-            _log.warning("cannot raise the limit of open files", limit=soft, error=str(error))

@@ -37,7 +37,6 @@ def run(
     With --config its settings are served instead of the demo's own, on the demo's topics.
     """
     from broker_core.cli.call import Call
-    from broker_core.cli.logs import configure_logs
     from broker_core.cli.serving import serve
     from broker_core.demo import DEMO_FOLDER, prepare_demo, program
     from broker_core.quantities import ListenAddress
@@ -47,8 +46,6 @@ def run(
         {"--catalog": (("catalog", "path"), demo.catalog if call.config else None)}
     )
     moved, loaded = _on_free_ports(loaded)
-    settings = loaded.settings
-    configure_logs("debug" if call.debug else settings.log.level, settings.log.format)
 
     async def explain(broker: Broker) -> None:
         host, port = broker.pulsar_address
@@ -64,7 +61,7 @@ def run(
         ]
         print("\n".join(lines), flush=True)
 
-    serve(settings, when_ready=explain)
+    serve(loaded.settings, debug=call.debug, when_ready=explain)
 
 
 def _on_free_ports(loaded: LoadedSettings) -> tuple[list[str], LoadedSettings]:

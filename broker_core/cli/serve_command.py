@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -44,14 +45,13 @@ def run(
     """Serve Pulsar clients until SIGTERM or SIGINT.
 
     Standard output has one line, when connections are accepted: `ready pulsar=HOST:PORT http=HOST:PORT`. Logs are on
-    standard error. A signal lets the answers under way end; a second one does not.
+    standard error, or in log.file, which SIGHUP opens anew. A signal lets the answers under way end; a second one does
+    not.
     """
-    from broker_core.cli.logs import configure_logs
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # before anything else, which takes a while
     from broker_core.cli.serving import serve
 
-    settings = call.load(serve_options(pulsar, http, catalog)).settings
-    configure_logs("debug" if call.debug else settings.log.level, settings.log.format)
-    serve(settings)
+    serve(call.load(serve_options(pulsar, http, catalog)).settings, debug=call.debug)
 
 
 def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) -> Options:

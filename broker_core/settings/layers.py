@@ -35,6 +35,9 @@ CONFIG_VARIABLE: Final = "BROKER_CORE_CONFIG"
 #: The settings that are lists: a variable of theirs is split.
 _LISTS: Final = frozenset({("plugins", "enabled"), ("catalog", "property_keys")})
 
+#: The settings that name a file.
+_FILES: Final = (("catalog", "path"), ("log", "file"))
+
 
 class Layer(Protocol):
     """One place that settings come from."""
@@ -65,7 +68,7 @@ class FileLayer:
             raise SettingsError(
                 f"{file}: cannot read the settings file: {error.strerror or error}"
             ) from error
-        _resolve_catalog_path(self.values, file.absolute().parent)
+        _resolve_paths(self.values, file.absolute().parent)
 
     def label(self, path: SettingPath) -> str:
         return f"{self.file}: {dotted(path)}"
@@ -95,7 +98,7 @@ class EnvironmentLayer:
                 self._set(named, variable, json.loads(text) if _is_json(text) else text)
             else:
                 self._set(path, variable, _list(text, variable) if path in _LISTS else text)
-        _resolve_catalog_path(self.values, Path.cwd())
+        _resolve_paths(self.values, Path.cwd())
 
     def _set(self, path: SettingPath, variable: str, value: object) -> None:
         self._variables[path] = variable
@@ -128,7 +131,7 @@ class OptionsLayer:
             if value is not None:
                 self._options[path] = option
                 self.values.setdefault(path[0], {})[path[1]] = value
-        _resolve_catalog_path(self.values, Path.cwd())
+        _resolve_paths(self.values, Path.cwd())
 
     def label(self, path: SettingPath) -> str:
         return self._options.get(path, dotted(path))
@@ -184,12 +187,9 @@ def _list(text: str, variable: str) -> list[object]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _resolve_catalog_path(values: dict[str, Any], folder: Path) -> None:
-    """Take a relative path from ``folder``, here, where it is still known which layer the path is of."""
-    catalog = values.get("catalog")
-    if (
-        isinstance(catalog, dict)
-        and isinstance(catalog.get("path"), str | Path)
-        and str(catalog["path"]).strip()
-    ):
-        catalog["path"] = folder / Path(catalog["path"]).expanduser()
+def _resolve_paths(values: dict[str, Any], folder: Path) -> None:
+    """A relative path is the business of who wrote it: of a file's folder, or of the working directory."""
+    for name, key in _FILES:
+        table = values.get(name)
+        if isinstance(table, dict) and isinstance(table.get(key), str | Path) and str(table[key]).strip():
+            table[key] = folder / Path(table[key]).expanduser()

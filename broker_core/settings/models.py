@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
@@ -29,6 +29,14 @@ __all__ = [
 
 #: CONNECTED carries max_message_size as an int32, and a frame may be 10 KiB longer than a message (reference 1.1).
 _LARGEST_MESSAGE: Final = 2**31 - 1 - 10 * 1024
+
+
+def _connections(value: object) -> object:
+    """``"auto"`` or a number from 1 on: one finding where it is neither, not one for each."""
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if value != "auto" and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+        raise ValueError(f"{value!r} is not a number of connections, nor 'auto'")
+    return number
 
 
 class _Table(BaseModel):
@@ -58,8 +66,14 @@ class PulsarSettings(_Table):
         description="Bytes a second: a peer may keep a whole answer waiting for `write_timeout` and the time that its "
         "size takes at this rate, then it is closed; 0: for any time.",
     )
+    drain_delay: Duration = Field(
+        default=0.0,
+        description="How long SIGTERM lets clients connect and ask on while /-/ready is a 503, so that load balancers "
+        "send nobody here any more.",
+    )
     drain_timeout: Duration = Field(
-        default=10.0, description="How long SIGTERM waits for the answers that are under way."
+        default=10.0,
+        description="How long SIGTERM waits for the answers that are under way, after drain_delay.",
     )
 
 
@@ -123,6 +137,14 @@ class PatternsSettings(_Table):
 class LimitsSettings(_Table):
     """``[limits]``: memory, time and places. Sizes are powers of 1024; 0 permits is no limit."""
 
+    connections: Annotated[int | Literal["auto"], BeforeValidator(_connections)] = Field(
+        default="auto",
+        description="Clients connected at once. auto: as many as the limit of open files allows, with some kept back.",
+    )
+    connections_per_address: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Clients connected at once from one IP address; 0: no limit of its own."
+    )
+
     heap_permits: Size = Field(
         default=100 * 1024**2, description="Memory that listings under way may allocate."
     )
@@ -177,13 +199,22 @@ class PluginsSettings(_Table):
 
 
 class LogSettings(_Table):
-    """``[log]``: what is logged on standard error, and how."""
+    """``[log]``: what is logged, how and where."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least that is logged."
     )
     format: Literal["auto", "human", "json"] = Field(
         default="auto", description="auto: for a person on a terminal, JSON lines otherwise."
+    )
+    file: Annotated[
+        Path | None,
+        BeforeValidator(lambda value: None if value == "" else value),
+        PlainSerializer(lambda value: "" if value is None else str(value), return_type=str, when_used="json"),
+    ] = Field(
+        default=None,
+        description="A file that the log is appended to, instead of standard error; SIGHUP opens it anew. A relative "
+        "path is taken as that of the catalogue.",
     )
 
 

@@ -49,6 +49,14 @@ def test_the_catalogue_of_a_file_is_beside_it(tmp_path: Path, monkeypatch: pytes
     assert absolute.values["catalog"]["path"] == Path("/var/lib/t.sqlite")
 
 
+def test_the_log_of_a_file_is_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    assert FileLayer(_file(tmp_path / "etc", '[log]\nfile = "a.log"\n')).values["log"]["file"] == (
+        tmp_path / "etc" / "a.log"
+    )
+    assert FileLayer(_file(tmp_path, '[log]\nfile = ""\n')).values["log"]["file"] == ""
+
+
 def test_variables_are_table_and_key() -> None:
     layer = EnvironmentLayer(
         {

@@ -26,6 +26,7 @@ listen = "127.0.0.1:6650"           # port 0: a free one
 max_message_size = 5242880
 keep_alive = "30s"
 write_timeout = "30s"               # a peer that stops reading
+drain_delay = "0s"
 drain_timeout = "10s"               # on SIGTERM
 [http]
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
@@ -39,6 +40,8 @@ evaluate = true                     # false: always unfiltered, as with Pulsar's
 max_length = 1024
 unsupported = "unfiltered"
 [limits]
+connections = "auto"
+connections_per_address = 0
 heap_permits = "100MB"
 direct_permits = "100MB"
 snapshots = "512MB"
@@ -55,6 +58,7 @@ on_failure = "error"
 [log]
 level = "debug"
 format = "json"
+file = "broker-core.log"
 """
 
 

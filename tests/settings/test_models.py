@@ -4,7 +4,14 @@ import pytest
 from pydantic import ValidationError
 
 from broker_core.quantities import ListenAddress
-from broker_core.settings.models import PluginsSettings, PulsarSettings, Settings, UpstreamSettings
+from broker_core.settings.models import (
+    LimitsSettings,
+    LogSettings,
+    PluginsSettings,
+    PulsarSettings,
+    Settings,
+    UpstreamSettings,
+)
 
 
 def test_defaults_are_those_of_the_documentation() -> None:
@@ -15,6 +22,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "max_message_size": "5MB",
             "keep_alive": "30s",
             "write_timeout": "30s",
+            "drain_delay": "0s",
             "drain_timeout": "10s",
         },
         "http": None,
@@ -22,6 +30,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
         "upstream": None,
         "patterns": {"evaluate": True, "max_length": 1024, "unsupported": "unfiltered"},
         "limits": {
+            "connections": "auto",
+            "connections_per_address": 0,
             "heap_permits": "100MB",
             "direct_permits": "100MB",
             "snapshots": "512MB",
@@ -32,7 +42,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "property_bytes": "16KB",
         },
         "plugins": {"enabled": []},
-        "log": {"level": "info", "format": "auto"},
+        "log": {"level": "info", "format": "auto", "file": ""},
     }
 
 
@@ -98,3 +108,20 @@ def test_bounds() -> None:
         with pytest.raises(ValidationError):
             Settings.model_validate(table)
     assert Settings.model_validate({"limits": {"heap_permits": 0}}).limits.heap_permits == 0
+
+
+@pytest.mark.parametrize(("given", "understood"), [("auto", "auto"), (7, 7), ("500", 500)])
+def test_connections_are_a_number_or_what_the_files_allow(given: object, understood: object) -> None:
+    assert LimitsSettings.model_validate({"connections": given}).connections == understood
+
+
+@pytest.mark.parametrize("given", [0, -1, True, "many", "", 1.5, None])
+def test_connections_that_are_no_number_are_one_finding(given: object) -> None:
+    with pytest.raises(ValidationError, match="not a number of connections, nor 'auto'") as error:
+        LimitsSettings.model_validate({"connections": given})
+    assert error.value.error_count() == 1
+
+
+def test_an_empty_log_file_is_none() -> None:
+    assert LogSettings.model_validate({"file": ""}).file is None
+    assert LogSettings.model_validate({"file": "a.log"}).model_dump(mode="json")["file"] == "a.log"
