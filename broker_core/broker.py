@@ -99,9 +99,10 @@ class Broker:
         For ``delay`` seconds before, clients are accepted and answered as ever, and only ``/-/ready`` says otherwise.
         """
         self._readiness = Readiness.DRAINING
-        server, self._server = self._server, None
+        server = self._server
         if server is not None:
             await asyncio.sleep(delay)
+            self._server = None
             await server.stop(drain)
         await self._stack.aclose()
 

@@ -15,12 +15,13 @@ from pydantic import BaseModel
 from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
 from broker_core.broker import Broker, ListenError, opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog
-from broker_core.client import LookupClient, ServerRefused
+from broker_core.client import ClientError, LookupClient, ServerRefused
 from broker_core.listing_request import ListingRequest as Request
 from broker_core.names import TopicName
 from broker_core.pipeline import explain
 from broker_core.plugins import PluginLoadError
 from broker_core.settings import Settings
+from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName("public", "default")
 ORDERS = "persistent://public/default/orders"
@@ -218,3 +219,41 @@ async def test_a_pipeline_without_servers_explains(tmp_path: Path) -> None:
     assert report["chain"][0]["plugin"] == "life"
     assert report["chain"][0]["answer"] == "pass_through"
     assert (report["lister"], report["plan"], report["topics"]) == ("catalog", "literal", 2)
+
+
+async def test_the_bounds_of_connections_are_those_of_the_settings(tmp_path: Path) -> None:
+    bounds = {"connections": 3, "connections_per_address": 2}
+    async with (
+        Broker(settings(tmp_path, limits=bounds)) as broker,
+        LookupClient(url(broker)),
+        LookupClient(url(broker)),
+    ):
+        with pytest.raises(ClientError, match=r"limits\.connections_per_address"):
+            await LookupClient(url(broker)).connect()
+
+
+async def test_in_the_delay_of_a_stop_clients_are_served(tmp_path: Path) -> None:
+    filled(tmp_path)
+    broker = Broker(settings(tmp_path, http={"listen": "127.0.0.1:0"}))
+    await broker.start()
+    assert broker.http_address is not None
+    ready = "http://{}:{}/-/ready".format(*broker.http_address)
+    stopping = asyncio.create_task(broker.stop(delay=3600))
+    async with aiohttp.ClientSession() as session:
+
+        async def is_draining() -> bool:
+            async with session.get(ready) as answer:
+                return answer.status == 503
+
+        await eventually(is_draining)
+        async with LookupClient(url(broker)) as client:
+            assert len((await client.get_topics("public/default")).topics) == 3
+    stopping.cancel()
+    await asyncio.gather(stopping, return_exceptions=True)
+    await broker.stop()
+    with pytest.raises(ClientError):
+        await LookupClient(url(broker)).connect()
+
+
+async def test_a_broker_that_never_served_has_no_delay(tmp_path: Path) -> None:
+    await asyncio.wait_for(Broker(settings(tmp_path)).stop(delay=3600), 60)

@@ -160,10 +160,6 @@ class _Handler(logging.Handler):
         super().__init__()
         self._take = take
 
-    def createLock(self) -> None:  # noqa: N802 - the standard library's name
-        """None is needed, and a plugin's thread must not wait for another one's traceback."""
-        self.lock = None
-
     def emit(self, record: logging.LogRecord) -> None:
         try:
             words = record.getMessage()
