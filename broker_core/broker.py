@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import structlog
+
 from broker_core.admission import FileBudget, raise_file_limit
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
+
+
+_log = structlog.get_logger(__name__)
 
 
 class ListenError(BrokerCoreError):
@@ -64,6 +69,13 @@ class Broker:
             raise_file_limit()
             core = self._core = await self._stack.enter_async_context(_opened(settings, self._given))
             files = FileBudget.of_process()
+            if settings.limits.connections != "auto" and settings.limits.connections > files.clients:
+                _log.warning(
+                    "limits.connections is more than the limit of open files has room for: raise it (LimitNOFILE)",
+                    connections=settings.limits.connections,
+                    room=files.clients,
+                    open_files=files.limit,
+                )
             if settings.http is not None:
                 listen = settings.http.listen
                 self._http = HttpServer(

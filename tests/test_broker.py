@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 from pydantic import BaseModel
+from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
 from broker_core.broker import Broker, ListenError, opened_pipeline
@@ -230,6 +231,16 @@ async def test_the_bounds_of_connections_are_those_of_the_settings(tmp_path: Pat
     ):
         with pytest.raises(ClientError, match=r"limits\.connections_per_address"):
             await LookupClient(url(broker)).connect()
+
+
+@pytest.mark.parametrize(("connections", "said"), [("auto", 0), (3, 0), (10**7, 1)])
+async def test_more_connections_than_files_are_told(
+    tmp_path: Path, connections: int | str, said: int
+) -> None:
+    with capture_logs() as logs:
+        async with Broker(settings(tmp_path, limits={"connections": connections})):
+            pass
+    assert sum("limits.connections is more" in line["event"] for line in logs) == said
 
 
 async def test_in_the_delay_of_a_stop_clients_are_served(tmp_path: Path) -> None:
