@@ -26,7 +26,7 @@ listen = "127.0.0.1:6650"           # port 0: a free one
 max_message_size = 5242880
 keep_alive = "30s"
 write_timeout = "15s"               # a peer that stops reading
-min_write_rate = "256kB"            # bytes a second
+min_write_rate = "256KB"            # bytes a second
 drain_delay = "0s"
 drain_timeout = "10s"               # on SIGTERM
 [http]
