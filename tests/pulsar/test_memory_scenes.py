@@ -112,8 +112,11 @@ async def test_kept_answers_that_nobody_reads(tmp_path: Path, plugins: Path) -> 
                 clients.append(client)
                 _, question = client.question(f"versions/n{number}")
                 await client.send(question)
-            requests = lambda: counted(server, "listing_requests_total")  # noqa: E731
-            await eventually(lambda: asyncio.to_thread(lambda: requests() >= len(clients)), timeout=120)
+
+            async def all_listed() -> bool:
+                return await asyncio.to_thread(counted, server, "listing_requests_total") >= len(clients)
+
+            await eventually(all_listed, timeout=120)
 
         assert await growth(server, ask) < (16 + 4 + 32 + 80) * MB + HELD_BY_PLUGIN
         for client in clients:
