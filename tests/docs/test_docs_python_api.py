@@ -19,7 +19,7 @@ PLACES = (
         f"broker_core.{name}"
         for name in ("selection", "topics_hash", "patterns", "cli.call", "broker", "change_log")
     ),
-    *("broker_core.settings", "broker_core.quantities"),
+    *("broker_core.settings", "broker_core.quantities", "broker_core.mass_deletion"),
 )
 
 

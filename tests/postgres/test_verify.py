@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from broker_core.mass_deletion import Deletions, MassDeletion
 from broker_core_postgres.differences import Difference
-from broker_core_postgres.sync.deletions import Deletions, MassDeletion
 from broker_core_postgres.sync.mirror import Mirror
 from broker_core_postgres.verify import Verdict, verify
 from tests.postgres.sync.mirror_setup import listed, source_of

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from broker_core.mass_deletion import Loss
 from broker_core_postgres.filling_failed import FillingFailed
 
 __all__ = ["Counts", "Merged", "compare", "merge", "namespaces_of_database", "version_of"]
@@ -95,6 +96,11 @@ class Counts:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed)
+
+    @property
+    def loss(self) -> Loss:
+        """What would go, for the guard against mass deletions."""
+        return Loss(self.there, self.removed)
 
 
 @dataclass(frozen=True, slots=True)

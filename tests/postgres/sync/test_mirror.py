@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from broker_core.errors import BrokerCoreError
+from broker_core.mass_deletion import Deletions, MassDeletion
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import namespaces_of_database
-from broker_core_postgres.sync.deletions import Deletions, MassDeletion
 from broker_core_postgres.sync.mirror import Mirror, MirrorReport
 from tests.postgres.sync.mirror_setup import listed, source_of
 from tests.support.admin_server import AdminServer, Fault

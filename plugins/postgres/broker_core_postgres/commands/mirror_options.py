@@ -13,25 +13,23 @@ from typing import Annotated, Final
 import typer
 
 from broker_core.catalog import SqliteCatalog
+from broker_core.mass_deletion import Deletions
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.sync.admin import AdminAddress, AdminClient
 from broker_core_postgres.sync.catalog_source import CatalogSource
 from broker_core_postgres.sync.cluster import ClusterSource
 from broker_core_postgres.sync.contents import Source
-from broker_core_postgres.sync.deletions import Deletions
 from broker_core_postgres.sync.retry import Retry
 from broker_core_postgres.sync.scope import Scope
 
 __all__ = [
     "AdminUrlOption",
-    "AllowMassDeletionsOption",
     "CaFileOption",
     "CatalogFileOption",
     "CertificateOption",
     "From",
     "JsonOption",
     "KeyOption",
-    "MaxDeletionsOption",
     "NamespaceOption",
     "NoPropertiesOption",
     "ParallelOption",
@@ -138,20 +136,6 @@ NoPropertiesOption = Annotated[
         help="Leave properties as they are: reading them is one request per topic.",
         show_default=False,
     ),
-]
-MaxDeletionsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--max-deletions",
-        metavar="N",
-        help="The most names that may be deleted; otherwise 100 or a tenth of all, and no large namespace whole.",
-        min=0,
-        show_default=False,
-    ),
-]
-AllowMassDeletionsOption = Annotated[
-    bool,
-    typer.Option("--allow-mass-deletions", help="Delete however many have gone.", show_default=False),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)]
 

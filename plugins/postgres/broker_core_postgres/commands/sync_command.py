@@ -6,19 +6,18 @@ from typing import Any, Final
 
 import typer
 
+from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.examples import examples
 from broker_core.cli.failures import say
 from broker_core.cli.output import print_json, print_lines
 from broker_core_postgres.commands.mirror_options import (
     AdminUrlOption,
-    AllowMassDeletionsOption,
     CaFileOption,
     CatalogFileOption,
     CertificateOption,
     From,
     JsonOption,
     KeyOption,
-    MaxDeletionsOption,
     NamespaceOption,
     NoPropertiesOption,
     ParallelOption,

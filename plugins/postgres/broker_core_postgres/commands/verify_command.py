@@ -6,20 +6,20 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.examples import examples
 from broker_core.cli.failures import say
 from broker_core.cli.output import print_json, print_lines
 from broker_core.errors import BrokerCoreError
+from broker_core.mass_deletion import MassDeletion
 from broker_core_postgres.commands.mirror_options import (
     AdminUrlOption,
-    AllowMassDeletionsOption,
     CaFileOption,
     CatalogFileOption,
     CertificateOption,
     From,
     JsonOption,
     KeyOption,
-    MaxDeletionsOption,
     NamespaceOption,
     NoPropertiesOption,
     ParallelOption,
@@ -34,7 +34,6 @@ from broker_core_postgres.commands.mirror_progress import mirror_progress
 from broker_core_postgres.commands.sync_command import say_what_was_left
 from broker_core_postgres.commands.writing import DsnOption, filled_connection, run_to_end
 from broker_core_postgres.differences import Difference, as_json, as_line
-from broker_core_postgres.sync.deletions import MassDeletion
 from broker_core_postgres.sync.mirror import Mirror
 from broker_core_postgres.upkeep import refresh_statistics
 from broker_core_postgres.verify import Verdict, verify

@@ -13,17 +13,18 @@ from typing import Any, Final
 
 import asyncpg
 
+from broker_core.mass_deletion import Deletions
 from broker_core_postgres.differences import Difference, differences
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import Counts, Merged, compare, merge, namespaces_of_database
 from broker_core_postgres.staging import Staging
 from broker_core_postgres.sync.contents import Source
-from broker_core_postgres.sync.deletions import Deletions
 from broker_core_postgres.sync.gather import Gathered, gather
 from broker_core_postgres.sync.scope import EVERYTHING, Scope
 
 __all__ = ["Mirror", "MirrorReport"]
 
+_HINT: Final = "`sync --dry-run` shows them"
 _ONE_AT_A_TIME: Final = 0x62726F6B_73796E63  # "broksync", the key of an advisory lock
 
 
@@ -102,9 +103,9 @@ class Mirror:
     async def write(
         self, deletions: Deletions, *, progress: Callable[[int, int], None] | None = None
     ) -> MirrorReport:
-        """Make the database what was read. Raises :exc:`~broker_core_postgres.sync.deletions.MassDeletion` first."""
+        """Make the database what was read. Raises :exc:`~broker_core.mass_deletion.MassDeletion` first."""
         counts = await self.counts()
-        deletions.check(counts)
+        deletions.check({namespace: count.loss for namespace, count in counts.items()}, _HINT)
         filled = await namespaces_of_database(self._connection)
         todo = [namespace for namespace, count in counts.items() if count or namespace not in filled]
         for number, namespace in enumerate(todo, 1):

@@ -1,0 +1,24 @@
+"""The options of every command that may delete topics which were not named: see :mod:`broker_core.mass_deletion`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["AllowMassDeletionsOption", "MaxDeletionsOption"]
+
+MaxDeletionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-deletions",
+        metavar="N",
+        help="The most names that may be deleted; otherwise 100 or a tenth of all, and no large namespace whole.",
+        min=0,
+        show_default=False,
+    ),
+]
+AllowMassDeletionsOption = Annotated[
+    bool,
+    typer.Option("--allow-mass-deletions", help="Delete however many have gone.", show_default=False),
+]

@@ -1,0 +1,65 @@
+"""How much a command may delete without being told: the wrong cluster or file, or half of one, empties nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["Deletions", "Loss", "MassDeletion"]
+
+_ALWAYS: Final = 100  # listed names
+_SHARE: Final = 0.1
+_SMALL: Final = 10  # a namespace of so few names may lose all of them
+
+
+class MassDeletion(BrokerCoreError):
+    """More would be deleted than was allowed; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Of one namespace, in listed names (each partition is one): how many are ``there``, how many would go."""
+
+    there: int
+    removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """What is allowed. ``most``: listed names in one run; ``None``: 100, or a tenth of what there is if that is more,
+    and no namespace of more than ten names loses all of them. ``mass``: any number.
+    """
+
+    most: int | None = None
+    mass: bool = False
+
+    def check(self, losses: Mapping[str, Loss], hint: str) -> None:
+        """Raise :exc:`MassDeletion` where the losses, by namespace, are more than is allowed.
+
+        Call it before anything is written, or where what was written is undone. ``hint`` says how to see what would go,
+        such as ``"--dry-run shows them"``: the message goes on with the options that allow it.
+        """
+        if self.mass:
+            return
+        removed = sum(loss.removed for loss in losses.values())
+        there = sum(loss.there for loss in losses.values())
+        most = max(_ALWAYS, int(there * _SHARE)) if self.most is None else self.most
+        what_to_do = (
+            f"nothing was written; {hint}, --max-deletions {removed} or --allow-mass-deletions allows it"
+        )
+        if removed > most:
+            largest = max(losses, key=lambda namespace: losses[namespace].removed)
+            raise MassDeletion(
+                f"{removed} of {there} listed names would be deleted, more than {most} "
+                f"(of {largest} alone {losses[largest].removed} of {losses[largest].there}): {what_to_do}"
+            )
+        if self.most is None:
+            emptied = [namespace for namespace, loss in losses.items() if loss.removed == loss.there > _SMALL]
+            if emptied:
+                more = f" and {len(emptied) - 1} other namespaces" if len(emptied) > 1 else ""
+                raise MassDeletion(
+                    f"{emptied[0]}{more} would lose all of {losses[emptied[0]].there} listed names: {what_to_do}"
+                )
