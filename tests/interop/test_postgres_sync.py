@@ -15,6 +15,7 @@ import pytest
 from broker_core.cli.app import run
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.postgres_server import Database, PostgresServer, run_apart
+from tests.support.served import Served
 from tests.support.vectors import pattern_vectors
 
 pytestmark = pytest.mark.interop
@@ -51,6 +52,20 @@ class Cluster:
     def partitioned(self, name: str, partitions: int, properties: dict[str, str]) -> None:
         body = {"partitions": partitions, "properties": properties}
         self.call("PUT", f"persistent/public/mirrored/{name}/partitions", body, _PARTITIONED)
+
+    def as_pulsar_admin(self, topic: str, partitions: int) -> None:
+        """As `pulsar-admin topics create-partitioned-topic -p N` does without metadata: a number, no properties."""
+        self.call("PUT", f"{_path(topic)}/partitions", partitions)
+
+    def create(self, topic: str) -> None:
+        """As `pulsar-admin topics create` does: without a body."""
+        self.call("PUT", _path(topic))
+
+
+def _path(topic: str) -> str:
+    domain, _, rest = topic.partition("://")
+    tenant, namespace, local = rest.split("/", 2)
+    return f"{domain}/{tenant}/{namespace}/{urllib.parse.quote(local, safe='')}"
 
 
 def rows(database: Database, namespace: str) -> dict[str, dict[str, str]]:
@@ -172,6 +187,64 @@ def test_a_cluster_is_mirrored_compared_and_mended(
         }
 
         producer.close()
+    finally:
+        client.close()
+
+
+def test_topics_as_pulsar_admin_and_clients_make_them(
+    pulsar_broker: PulsarBroker, mirror: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """None of them has properties, and a broker says so by an empty body."""
+    cluster = Cluster(pulsar_broker)
+    for namespace in ("public/by-hand", "public/by-clients"):
+        pulsar_broker.admin.create_namespace(namespace)
+    automatic = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3}
+    cluster.call("POST", "namespaces/public/by-clients/autoTopicCreation", automatic)
+    expected: dict[str, dict[str, dict[str, str]]] = {"public/by-hand": {}, "public/by-clients": {}}
+    for name in ("parted", "100%", "a b", "q?x=1#f", "%2F", "日本"):
+        cluster.as_pulsar_admin(f"persistent://public/by-hand/{name}", 2)
+        for index in range(2):
+            expected["public/by-hand"][f"persistent://public/by-hand/{name}-partition-{index}"] = {}
+    cluster.create("persistent://public/by-hand/plain")
+    expected["public/by-hand"]["persistent://public/by-hand/plain"] = {}
+    cluster.as_pulsar_admin("non-persistent://public/by-hand/unused", 2)  # lists nothing before it is used
+    told = {"partitions": 1, "properties": {"by": "hand"}}
+    cluster.call("PUT", "non-persistent/public/by-hand/told/partitions", told, _PARTITIONED)
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(tmp_path / "client.log"))
+    client = pulsar.Client(pulsar_broker.service_url, logger=logger)
+    try:
+        client.create_producer("non-persistent://public/by-hand/told")
+        expected["public/by-hand"]["non-persistent://public/by-hand/told-partition-0"] = {"by": "hand"}
+        for domain in ("persistent", "non-persistent"):
+            client.create_producer(f"{domain}://public/by-clients/produced")
+            client.subscribe(f"{domain}://public/by-clients/consumed", "s")
+            for index in range(3):
+                for name in ("produced", "consumed"):
+                    expected["public/by-clients"][
+                        f"{domain}://public/by-clients/{name}-partition-{index}"
+                    ] = {}
+        common = [
+            "--admin-url",
+            cluster.url,
+            "--dsn",
+            mirror.dsn,
+            "--tries",
+            "2",
+            "--namespace",
+            "public/by-*",
+        ]
+        for _ in range(2):
+            assert run(["postgres", "sync", *common]) == 0, capfd.readouterr().err
+            assert run(["postgres", "verify", *common]) == 0, capfd.readouterr().err
+        assert {name: rows(mirror, name) for name in expected} == expected
+        plugin = {"dsn": mirror.dsn, "property_keys": ["by"]}
+        with Served(
+            tmp_path / "server", {"plugins": {"enabled": ["postgres"], "postgres": plugin}}
+        ) as served:
+            capfd.readouterr()
+            for name, listed in expected.items():
+                assert run(["list", name, "--mode", "all", "--url", served.service_url]) == 0
+                assert set(capfd.readouterr().out.splitlines()) == listed.keys()
     finally:
         client.close()
 

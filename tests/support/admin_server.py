@@ -1,6 +1,8 @@
 """A small HTTP server that says what a cluster's admin interface said, and fails as one may: for faults only.
 
-What the real interface answers is shown by tests/interop/test_postgres_sync.py.
+Its answers are those that a broker 4.2.4 gave: an empty body for the properties of a partitioned topic that was made
+without any, 406 for those of a topic that is not persistent, 409 for those of a partition whose topic is gone.
+tests/interop/test_postgres_sync.py shows the same scenes with the real one.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import json
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from aiohttp import web
+
+from broker_core.names import partitioned_local_name
 
 __all__ = ["AdminServer", "Fault"]
 
@@ -36,8 +40,8 @@ class Fault:
 
 class AdminServer:
     """``topics``: by namespace and domain, the listed local names; ``partitioned`` the same for base names;
-    ``properties`` by ``domain://tenant/namespace/local``. ``faults`` by path below ``/admin/v2``: the answers that come
-    first, one by one; the last of a list whose path is in ``always`` stays.
+    ``properties`` by ``domain://tenant/namespace/local``, of those that were made with some. ``faults`` by path below
+    ``/admin/v2``: the answers that come first, one by one; the last of a list whose path is in ``always`` stays.
     """
 
     def __init__(self) -> None:
@@ -107,7 +111,7 @@ class AdminServer:
 
     def _recorded(self, path: str) -> web.Response:
         if path in self.answers:
-            return web.Response(text=json.dumps(self.answers[path]), content_type="application/json")
+            return _said(self.answers[path])
         namespaces = sorted({namespace for namespace, _ in self.topics})
         answers: dict[str, Any] = {"tenants": sorted({name.partition("/")[0] for name in namespaces})}
         for tenant in answers["tenants"]:
@@ -120,12 +124,48 @@ class AdminServer:
             answers[f"{domain}/{quote(namespace)}/partitioned"] = [
                 f"{domain}://{namespace}/{name}" for name in names
             ]
-        for topic, properties in self.properties.items():
-            domain, _, rest = topic.partition("://")
-            tenant, namespace, local = rest.split("/", 2)
-            answers[f"{domain}/{tenant}/{namespace}/{quote(local, safe='')}/properties"] = properties
-        if path not in answers and path.endswith("/properties"):
-            answers[path] = {}
+        parts = path.split("/")
+        if path not in answers and len(parts) == 5:
+            domain, tenant, namespace, local, what = map(unquote, parts)
+            if what == "properties":
+                return self._properties(domain, f"{tenant}/{namespace}", local)
+            if what == "partitions":
+                return self._metadata(domain, f"{tenant}/{namespace}", local)
         if path not in answers:
-            return web.Response(status=404, text='{"reason": "Namespace does not exist"}')
-        return web.Response(text=json.dumps(answers[path]), content_type="application/json")
+            return _refused(404, "Namespace does not exist")
+        return _said(answers[path])
+
+    def _properties(self, domain: str, namespace: str, local: str) -> web.Response:
+        topic = f"{domain}://{namespace}/{local}"
+        if domain != "persistent":
+            return _refused(406, "Need to provide a persistent topic name")
+        if topic in self.properties:
+            return _said(self.properties[topic])
+        if local in self.partitioned[namespace, domain]:
+            return web.Response(status=200)  # nothing at all, of the length 0
+        if local not in self.topics[namespace, domain]:
+            return _refused(404, f"Topic {topic} not found")
+        base = partitioned_local_name(local)
+        if base != local and base not in self.partitioned[namespace, domain]:
+            return _refused(409, f"Partitioned topic of {topic} does not exist")
+        return _said({})
+
+    def _metadata(self, domain: str, namespace: str, local: str) -> web.Response:
+        topic = f"{domain}://{namespace}/{local}"
+        listed = self.topics[namespace, domain]
+        if local in self.partitioned[namespace, domain]:
+            count = sum(partitioned_local_name(name) == local != name for name in listed)
+            metadata = {"partitions": count, "deleted": False}
+            given = {"properties": self.properties[topic]} if topic in self.properties else {}
+            return _said(metadata | given)
+        if local in listed:
+            return _said({"partitions": 0, "deleted": False})
+        return _refused(404, f"Topic {topic} not found")
+
+
+def _said(document: Any) -> web.Response:
+    return web.Response(text=json.dumps(document), content_type="application/json")
+
+
+def _refused(status: int, reason: str) -> web.Response:
+    return web.Response(status=status, text=json.dumps({"reason": reason}), content_type="application/json")

@@ -75,8 +75,51 @@ async def test_a_topic_that_is_gone_has_no_properties(server: AdminServer) -> No
         assert await admin.properties(topic) == {}
 
 
+@pytest.mark.parametrize("body", [Fault(200), Fault(204), Fault(200, "null"), Fault(200, "{}")])
+async def test_a_topic_without_properties_has_none(server: AdminServer, body: Fault) -> None:
+    server.fail("persistent/public/default/orders/properties", body)
+    async with client(server) as admin:
+        assert await admin.properties(TopicName(PERSISTENT, NAMESPACE, "orders")) == {}
+    assert len(server.requests) == 1
+
+
+async def test_topics_are_as_pulsar_admin_and_producers_make_them(server: AdminServer) -> None:
+    names = ["plain", *(f"{name}-partition-0" for name in ("auto", *HOSTILE)), "lone-partition-3"]
+    for domain in (PERSISTENT, NON_PERSISTENT):
+        server.namespace("public/default", names, domain=domain)
+        server.partitioned["public/default", domain] = ["auto", "unused", *HOSTILE]
+    async with client(server) as admin:
+        for domain in (PERSISTENT, NON_PERSISTENT):
+            for name in ("plain", "auto", "unused", *HOSTILE):
+                assert await admin.properties(TopicName(domain, NAMESPACE, name)) == {}
+            assert await admin.properties(TopicName(domain, NAMESPACE, "gone")) is None
+            server.properties[f"{domain}://public/default/auto"] = {"made": "later"}
+            assert await admin.properties(TopicName(domain, NAMESPACE, "auto")) == {"made": "later"}
+        assert await admin.properties(TopicName(PERSISTENT, NAMESPACE, "lone-partition-3")) is None
+    assert not any(path.startswith("non-persistent") for path in server.requests if "properties" in path)
+
+
+@pytest.mark.parametrize("answer", [[], "x", 3], ids=["list", "text", "number"])
+async def test_metadata_are_checked(server: AdminServer, answer: object) -> None:
+    server.answers["non-persistent/public/default/x/partitions"] = answer
+    async with client(server) as admin:
+        with pytest.raises(UnusableAnswer, match="metadata of non-persistent://public/default/x"):
+            await admin.properties(TopicName(NON_PERSISTENT, NAMESPACE, "x"))
+
+
+@pytest.mark.parametrize("empty", [Fault(200), Fault(204), Fault(200, " \n")], ids=["200", "204", "blank"])
+async def test_a_list_is_never_empty_for_want_of_an_answer(server: AdminServer, empty: Fault) -> None:
+    for path in ("tenants", "namespaces/public", "persistent/public/default"):
+        server.fail(path, empty, always=True)
+    async with client(server) as admin:
+        for reading in (admin.tenants(), admin.namespaces("public"), admin.topics(NAMESPACE, PERSISTENT)):
+            with pytest.raises(Passing, match="the answer is empty"):
+                await reading
+        assert admin.requests == 9
+
+
 async def test_a_partition_without_its_topic_has_no_properties_to_give(server: AdminServer) -> None:
-    server.fail("persistent/public/default/x-partition-1/properties", Fault(409))
+    server.topics["public/default", PERSISTENT] = ["x-partition-1"]
     server.fail("persistent/public/default/x/properties", Fault(409))
     async with client(server) as admin:
         assert await admin.properties(TopicName(PERSISTENT, NAMESPACE, "x-partition-1")) is None

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
+from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, NamespaceName
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.sync.admin import AdminAddress, AdminClient, AdminRefused
 from broker_core_postgres.sync.cluster import ClusterSource, each_of
@@ -45,7 +45,6 @@ async def test_partitions_have_the_properties_of_their_topic(server: AdminServer
     server.properties = {
         f"{prefix}plain": {"of": "plain"},
         f"{prefix}x": {"of": "x"},
-        f"{prefix}odd-partition-7": {"of": "odd"},
         f"{prefix}odd": {"of": "nobody"},
     }
     seen: list[tuple[int, int]] = []
@@ -57,7 +56,8 @@ async def test_partitions_have_the_properties_of_their_topic(server: AdminServer
         "plain": ("plain", '{"of":"plain"}'),
         "x-partition-0": ("x", '{"of":"x"}'),
         "x-partition-1": ("x", '{"of":"x"}'),
-        "odd-partition-7": ("odd", '{"of":"odd"}'),
+        # A partition whose topic is gone: nobody can say.
+        "odd-partition-7": ("odd", None),
         "p-partition-01": ("p-partition-01", "{}"),
     }
     assert not other.names
@@ -75,6 +75,23 @@ async def test_of_non_persistent_topics_only_partitioned_ones_have_properties(
     contents = await ClusterSource(admin).contents(NAMESPACE)
     assert told(contents.parts[1]) == {"a": ("a", "{}"), "x-partition-0": ("x", '{"of":"x"}')}
     assert "non-persistent/public/default/a/properties" not in server.requests
+
+
+async def test_topics_without_properties_are_no_fault(server: AdminServer, admin: AdminClient) -> None:
+    """As pulsar-admin, producers and consumers make them: none of them gives properties."""
+    system = [
+        "__change_events-partition-0",
+        "__transaction_buffer_snapshot",
+        "x-partition-0-multiTopicsReader",
+    ]
+    names = ["plain", "auto-partition-0", "auto-partition-1", "a%2Fb?#-partition-0", *system]
+    for domain in DOMAINS:
+        server.namespace("public/default", names, domain=domain)
+        server.partitioned["public/default", domain] = ["auto", "a%2Fb?#", "unused", "__change_events"]
+    contents = await ClusterSource(admin).contents(NAMESPACE)
+    assert not contents.unread
+    for part in contents.parts:
+        assert {name: text for name, (_, text) in told(part).items()} == dict.fromkeys(names, "{}")
 
 
 async def test_properties_may_be_left_alone(server: AdminServer, admin: AdminClient) -> None:

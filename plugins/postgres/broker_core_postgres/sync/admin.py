@@ -32,6 +32,7 @@ __all__ = ["AdminAddress", "AdminClient", "AdminRefused", "UnusableAnswer"]
 
 _MIB: Final = 1024 * 1024
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_SUCCESS: Final = frozenset({200, 204})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS: Final = 5
 _REASON: Final = 300  # characters of an error's text that are shown
@@ -153,18 +154,25 @@ class AdminClient:
     async def properties(self, topic: TopicName) -> dict[str, str] | None:
         """The properties of a topic; ``None`` where there is no such topic (any more).
 
+        A broker answers with an empty body for a partitioned topic that was made without properties, as pulsar-admin
+        and producers make them. Of topics that are not persistent it tells only those of partitioned ones, together
+        with the number of partitions; the request for properties it refuses (406, of 4.2.4).
+
         A partition whose partitioned topic is gone lists, but no broker loads it (409): it has none to give either.
 
         Raises :exc:`UnusableAnswer` for what can be no properties.
         """
-        path = f"{topic.domain}/{_path(topic.namespace)}/{_part(topic.local)}/properties"
+        path = f"{topic.domain}/{_path(topic.namespace)}/{_part(topic.local)}"
         try:
-            said = await self._get(path)
+            if topic.domain == PERSISTENT:
+                said = await self._get(f"{path}/properties", may_be_empty=True)
+            else:
+                said = _properties_of_metadata(await self._get(f"{path}/partitions"), topic)
         except AdminRefused as error:
             if error.status == 404 or (error.status == 409 and topic.partition >= 0):
                 return None
             raise
-        if said is None:  # no content
+        if said is None:
             return {}
         try:
             return check_properties(said)
@@ -183,20 +191,37 @@ class AdminClient:
 
     # -- requests
 
-    async def _get(self, path: str) -> Any:
-        """The JSON document at a path below ``/admin/v2``; ``None`` where there is no content."""
+    async def _get(self, path: str, *, may_be_empty: bool = False) -> Any:
+        """The JSON document at a path below ``/admin/v2``; ``None`` where it is empty, if it may be.
+
+        Where it may not, nothing is known: an empty answer of a proxy, say, and the next one may be whole.
+        """
 
         async def once() -> Any:
             async with self._places:
-                return await self._follow(f"{self._base}/{path}")
+                url, body = await self._follow(f"{self._base}/{path}")
+            if not body.strip():
+                if may_be_empty:
+                    return None
+                raise Passing(f"GET {url}: the answer is empty")
+            try:
+                return json.loads(body)
+            except (ValueError, RecursionError) as error:
+                # A proxy's error page, or an answer that was cut.
+                raise Passing(f"GET {url}: the answer is no JSON: {error}") from None
 
         return await self._retry.run(once)
 
-    async def _follow(self, url: str) -> Any:
+    async def _follow(self, url: str) -> tuple[str, bytes]:
+        """The address that answered, and the body of its success."""
         for _ in range(_MOST_REDIRECTS + 1):
             status, headers, body = await self._request(url)
+            if status in _PASSING:
+                raise Passing(f"GET {url}: {_said(status, body)}", after=_seconds(headers.get("Retry-After")))
+            if status in _SUCCESS:
+                return url, body
             if status not in _REDIRECTS:
-                return _document(url, status, headers, body)
+                raise AdminRefused(f"GET {url}: {_said(status, body)}", status)
             url = _redirected(url, headers.get("Location"))
         raise UnusableAnswer(f"GET {url}: more than {_MOST_REDIRECTS} redirects")
 
@@ -229,20 +254,6 @@ class AdminClient:
                 raise UnusableAnswer(f"GET {url}: the answer is larger than {self._most_bytes} bytes")
             parts.append(part)
         return b"".join(parts)
-
-
-def _document(url: str, status: int, headers: Mapping[str, str], body: bytes) -> Any:
-    if status in _PASSING:
-        raise Passing(f"GET {url}: {_said(status, body)}", after=_seconds(headers.get("Retry-After")))
-    if status == 204:
-        return None
-    if status != 200:
-        raise AdminRefused(f"GET {url}: {_said(status, body)}", status)
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        # A proxy's error page, or an answer that was cut: the next one may be whole.
-        raise Passing(f"GET {url}: the answer is no JSON: {error}") from None
 
 
 def _said(status: int, body: bytes) -> str:
@@ -278,6 +289,13 @@ def _strings(said: Any, what: str) -> list[str]:
     if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
         raise UnusableAnswer(f"The cluster's list of {what} is unusable: it is no list of strings")
     return said
+
+
+def _properties_of_metadata(said: Any, topic: TopicName) -> Any:
+    """Of ``{"partitions": 3, "deleted": false, "properties": {...}}``, the last of which only some have."""
+    if not isinstance(said, dict):
+        raise UnusableAnswer(f"The cluster's metadata of {topic} is unusable: it is no object")
+    return said.get("properties")
 
 
 def _path(namespace: NamespaceName) -> str:
