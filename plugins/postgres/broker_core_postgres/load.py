@@ -18,20 +18,24 @@ import numpy as np
 
 from broker_core.catalog.lines import Rows, TopicLines
 from broker_core.catalog.listed import Listed
+from broker_core.mass_deletion import Deletions
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core_postgres.filling_failed import FillingFailed
-from broker_core_postgres.merge import compare, merge, version_of
+from broker_core_postgres.merge import Counts, compare, merge, version_of
 from broker_core_postgres.postponed import PostponedIndexes
 from broker_core_postgres.staging import Staging, copy_lines
 from broker_core_postgres.storable import longest_name, storable_text
 
-__all__ = ["MOST_NAMES", "LoadReport", "Progress", "load_topics"]
+__all__ = ["MOST_NAMES", "USUAL_DELETIONS", "LoadReport", "Progress", "load_topics"]
 
 #: Called now and then as ``progress("read", bytes so far)`` and once as ``progress("write", listed names)``.
 Progress = Callable[[Literal["read", "write"], int], None]
 
 #: The most names that one file may list: a mistaken number of partitions must not fill the disk.
 MOST_NAMES: Final = 50_000_000
+
+#: What needs no word.
+USUAL_DELETIONS: Final = Deletions()
 
 _NAMES_A_BLOCK: Final = 50_000
 
@@ -62,6 +66,7 @@ async def load_topics(
     *,
     add: bool = False,
     allow_empty: bool = False,
+    deletions: Deletions = USUAL_DELETIONS,
     dry_run: bool = False,
     progress: Progress | None = None,
     second: Callable[[], Awaitable[Any]] | None = None,
@@ -71,9 +76,15 @@ async def load_topics(
     ``second`` makes a second connection: with it the first load of a database is faster (:mod:`.postponed`).
 
     A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
-    version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong, and
-    :exc:`FillingFailed` for a file without topics, unless ``allow_empty``; the database is then as it was.
+    version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
+    :exc:`FillingFailed` for a file without topics, unless ``allow_empty``, and
+    :exc:`~broker_core.mass_deletion.MassDeletion` for more ``deletions`` than are allowed; the database is then as it
+    was. A dry run tells how many there would be, and refuses none.
     """
+
+    def check(counts: Counts) -> None:
+        deletions.check({str(namespace): counts.loss}, "`load --dry-run` counts them")
+
     staging = Staging(connection)
     given = _Given(namespace, source, progress)
     async with PostponedIndexes(second) as indexes:
@@ -100,7 +111,7 @@ async def load_topics(
                 report = await _dry(connection, namespace, given, names, add=add)
             else:
                 await indexes.postpone(connection, names)
-                merged = await merge(connection, str(namespace), remove=not add)
+                merged = await merge(connection, str(namespace), remove=not add, check=check)
                 await indexes.make(connection)
                 report = LoadReport(
                     given.lines, names, merged.added, merged.changed, merged.removed, merged.version

@@ -7,6 +7,7 @@ removed, so that a topic whose listed names all change (it got partitions, say) 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -133,10 +134,14 @@ async def compare(connection: Any, namespace: str, *, remove: bool = True) -> Co
     return replace(counts, removed=0, changed=await connection.fetchval(_COMPARE_TOPICS, namespace))
 
 
-async def merge(connection: Any, namespace: str, *, remove: bool = True) -> Merged:
+async def merge(
+    connection: Any, namespace: str, *, remove: bool = True, check: Callable[[Counts], None] | None = None
+) -> Merged:
     """Bring a namespace to what is staged, within the caller's transaction.
 
     With ``remove`` to exactly that; without it properties that are given for some name of a topic are given to all.
+    ``check`` is given what will be done, when nobody else can change it any more: what it raises is raised, and nothing
+    was written.
 
     A namespace without topics is marked as filled: it lists nothing from then on, instead of passing through. Nothing
     to change leaves the version as it is. Raises :exc:`FillingFailed` where another writer does not come to an end.
@@ -144,7 +149,7 @@ async def merge(connection: Any, namespace: str, *, remove: bool = True) -> Merg
     for number in range(_TRIES, 0, -1):
         try:
             async with connection.transaction():
-                return await _merge(connection, namespace, remove=remove)
+                return await _merge(connection, namespace, remove=remove, check=check)
         except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
             # Somebody else writes the same topics by SQL, without taking the version first: once more, after them.
             if number == 1:
@@ -157,7 +162,9 @@ async def merge(connection: Any, namespace: str, *, remove: bool = True) -> Merg
     raise AssertionError("the last try returns or raises")
 
 
-async def _merge(connection: Any, namespace: str, *, remove: bool) -> Merged:
+async def _merge(
+    connection: Any, namespace: str, *, remove: bool, check: Callable[[Counts], None] | None
+) -> Merged:
     await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     proposed = await connection.fetchval(_BEGIN, namespace)
     first = not await connection.fetchval(_TOPICS, namespace)
@@ -169,6 +176,8 @@ async def _merge(connection: Any, namespace: str, *, remove: bool) -> Merged:
         return Merged(added, 0, 0, await connection.fetchval(_VERSION, namespace))
     # Each statement compares all of both sides. One look tells which of them have something to do: mostly few have.
     expected = await compare(connection, namespace, remove=remove)
+    if check is not None:
+        check(expected)
     added = changed = removed = 0
     if expected.added:
         insert = _INSERT.format(into=_INTO, id=made)

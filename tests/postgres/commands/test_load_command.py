@@ -35,8 +35,31 @@ def test_a_feeder_loads_a_file(feeder: str, tmp_path: Path, capfd: pytest.Captur
     names.write_text('{"name": "topic-1", "partitions": 3, "properties": {"k": "v"}}\n')
     assert run([*into, "--add"]) == 0
     assert "3 added, 1 changed, 0 unchanged, 0 removed; version 2" in capfd.readouterr().out
-    assert run(into) == 0
+    # What is left of a file must not empty a namespace by itself.
+    for some in ([], ["--max-deletions", "11999"]):
+        assert run([*into, *some]) == 1
+        said = capfd.readouterr()
+        assert not said.out
+        assert "12000 of 12003 listed names would be deleted" in said.err
+        assert "nothing was written; `load --dry-run` counts them, --max-deletions 12000 or" in said.err
+    assert run([*into, "--dry-run"]) == 0
+    assert "0 added, 0 changed, 3 unchanged, 12000 removed\n" in capfd.readouterr().out
+    assert run([*into, "--max-deletions", "12000"]) == 0
     assert "0 added, 0 changed, 3 unchanged, 12000 removed; version 3" in capfd.readouterr().out
+
+
+def test_an_empty_file_needs_both_words_where_there_is_much(
+    feeder: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"topic-{number}\n" for number in range(11)))
+    into = ["postgres", "load", "a/b", str(names), "--dsn", feeder]
+    assert run(into) == 0
+    names.write_text("")
+    assert run([*into, "--allow-empty"]) == 1
+    assert "a/b would lose all of 11 listed names: nothing was written" in capfd.readouterr().err
+    assert run([*into, "--allow-empty", "--allow-mass-deletions"]) == 0
+    assert "11 removed; version 2" in capfd.readouterr().out
 
 
 def test_what_is_wrong_is_one_line(

@@ -12,9 +12,11 @@ from typing import Annotated, BinaryIO, Final
 import typer
 
 from broker_core.catalog.errors import ImportRefused
+from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.examples import examples
 from broker_core.cli.progress import import_progress
 from broker_core.cli.question import NamespaceArgument, parse_namespace
+from broker_core.mass_deletion import Deletions
 from broker_core_postgres.commands.writing import (
     DryRunOption,
     DsnOption,
@@ -54,6 +56,8 @@ def run(
             "--allow-empty", help="A file without topics empties the namespace.", show_default=False
         ),
     ] = False,
+    max_deletions: MaxDeletionsOption = None,
+    allow_mass_deletions: AllowMassDeletionsOption = False,
     dry_run: DryRunOption = False,
     dsn: DsnOption = None,
 ) -> None:
@@ -61,7 +65,7 @@ def run(
 
     One name a line, local or full, exactly as it stands; or, if the file begins with `{`, one JSON object a line:
     `{"name": ..., "partitions": 3, "properties": {...}}`. A topic that is there keeps its id, and its properties unless
-    the file gives some.
+    the file gives some. Where more topics would go than is usual, nothing is written (exit code 1).
     """
     into = parse_namespace(namespace)
 
@@ -74,6 +78,7 @@ def run(
                     source,
                     add=add,
                     allow_empty=allow_empty,
+                    deletions=Deletions(max_deletions, allow_mass_deletions),
                     dry_run=dry_run,
                     progress=progress,
                     second=lambda: connected(dsn),
