@@ -16,9 +16,11 @@ import yaml  # type: ignore[import-untyped]
 from broker_core_postgres.commands import sync_command
 from broker_core_postgres.settings import PostgresSettings
 
-EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "postgres_sync"
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = ROOT / "examples" / "postgres_sync"
 SERVICE = EXAMPLE / "broker-core-postgres-sync.service"
 TIMER = EXAMPLE / "broker-core-postgres-sync.timer"
+ALERT = EXAMPLE / "broker-core-postgres-sync-alert@.service"
 
 
 class _Unit(configparser.RawConfigParser):
@@ -59,10 +61,11 @@ def test_systemd_takes_the_units(tmp_path: Path) -> None:
     checker = shutil.which("systemd-analyze")
     if checker is None:
         pytest.skip("there is no systemd-analyze here; the units are parsed by the other tests")
-    for path in (SERVICE, TIMER):
+    units = (SERVICE, TIMER, ALERT)
+    for path in units:
         shutil.copy(path, tmp_path)
     done = subprocess.run(
-        [checker, "verify", "--recursive-errors=no", *(tmp_path / path.name for path in (SERVICE, TIMER))],
+        [checker, "verify", "--recursive-errors=no", *(tmp_path / path.name for path in units)],
         capture_output=True,
         text=True,
         check=False,
@@ -79,7 +82,6 @@ def test_the_service_runs_one_sync_without_secrets_in_its_words() -> None:
     words = shlex.split(start)
     assert words[:4] == ["/usr/bin/env", "broker-core", "postgres", "sync"]
     assert options_of(words) <= known_options()
-    assert str(sync_command.EXIT_INCOMPLETE) in service["SuccessExitStatus"]
     credentials = {line.partition(":")[0] for line in service["LoadCredential"]}
     assert credentials == {"pgpass", "pulsar-token"}
     assert set(re.findall(r"%d/([\w-]+)", SERVICE.read_text())) == credentials
@@ -88,6 +90,29 @@ def test_the_service_runs_one_sync_without_secrets_in_its_words() -> None:
     for key in ("DynamicUser", "NoNewPrivileges", "PrivateTmp", "ProtectHome"):
         assert service[key] == ["yes"]
     assert service["ProtectSystem"] == ["strict"]
+
+
+def test_whatever_is_not_0_alerts() -> None:
+    """3 too: something may be wrong in the database for as long as that is so."""
+    service = unit(SERVICE)
+    assert not {"SuccessExitStatus", "RestartPreventExitStatus"} & service["Service"].keys()
+    assert "-" not in service["Service"]["ExecStart"][0][0], "its exit code is not ignored"
+    (handler,) = service["Unit"]["OnFailure"]
+    assert handler == f"{ALERT.name.removesuffix('.service')}%n.service"
+    assert "%i" in unit(ALERT)["Service"]["ExecStart"][0]
+    for page in (EXAMPLE / "README.md", ROOT / "docs" / "how-to" / "postgres-fill.md"):
+        assert ALERT.name in page.read_text()
+    job = documents()["CronJob"]["spec"]["jobTemplate"]["spec"]
+    assert job["backoffLimit"] == 0
+    assert "podFailurePolicy" not in job
+
+
+def test_the_rules_name_metrics_that_there_are() -> None:
+    rules = yaml.safe_load((EXAMPLE / "alerts.yaml").read_text())["groups"][0]["rules"]
+    named = {name for rule in rules for name in re.findall(r"broker_core_\w+", rule["expr"])}
+    assert named == {"broker_core_postgres_mirror_last_success_timestamp_seconds"}
+    metrics = (ROOT / "docs" / "reference" / "postgres.md").read_text()
+    assert all(f"| `{name}` |" in metrics for name in named)
 
 
 def test_the_timer_starts_the_service_after_its_last_run() -> None:

@@ -12,6 +12,7 @@ from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.fault_setup import TOPICS, fill_topics, serving
+from tests.support.eventually import eventually
 from tests.support.postgres_server import Database
 
 #: Name, type and labels: what docs/reference/postgres.md lists.
@@ -37,6 +38,7 @@ METRICS = {
     "listen_losses": ("counter", set()),
     "listen_caught_up": ("counter", set()),
     "history_breaks": ("counter", set()),
+    "mirror_last_success_timestamp_seconds": ("gauge", set()),
 }
 
 
@@ -73,6 +75,9 @@ async def test_every_metric_is_there_with_its_labels(database: Database) -> None
     async with serving(database.dsn, replicas=[replica]) as broker:
         assert sorted(await broker.list()) == TOPICS
         broker.service.metrics.failure("other")
+        mirrors = broker.service.mirrors
+        assert mirrors is not None
+        await eventually(lambda: mirrors.last_success is not None, what="the mirrors were looked at")
         found = {
             metric.name.removeprefix("broker_core_postgres_"): (
                 metric.type,

@@ -52,7 +52,7 @@ async def test_a_failing_migration_changes_nothing(
         patch.setattr("broker_core_postgres.migrate.migrations", lambda: (*OURS, broken))
         patch.setattr("broker_core_postgres.schema_version.migrations", lambda: (*OURS, broken))
         with pytest.raises(
-            MigrationFailed, match="0006 broken failed, and changed nothing: UndefinedColumnError"
+            MigrationFailed, match=f"{broken} failed, and changed nothing: UndefinedColumnError"
         ):
             await migrate_dsn(empty_database.dsn)
     connection = await empty_database.connect()
@@ -64,10 +64,11 @@ async def test_a_failing_migration_changes_nothing(
 
 
 async def test_a_newer_or_another_database_is_refused(database: Database) -> None:
-    database.sql("INSERT INTO broker_core.migrations VALUES (6, 'future', 'x')")
+    newer = len(NAMES) + 1
+    database.sql(f"INSERT INTO broker_core.migrations VALUES ({newer}, 'future', 'x')")
     with pytest.raises(SchemaMismatch, match="upgrade broker-core-postgres"):
         await migrate_dsn(database.dsn)
-    database.sql("DELETE FROM broker_core.migrations WHERE number = 6")
+    database.sql(f"DELETE FROM broker_core.migrations WHERE number = {newer}")
     database.sql("UPDATE broker_core.migrations SET checksum = 'x' WHERE number = 2")
     with pytest.raises(
         SchemaMismatch, match="0002 triggers was applied to the database with other statements"

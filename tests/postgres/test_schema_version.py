@@ -17,6 +17,7 @@ from broker_core_postgres.schema_version import (
 from tests.support.postgres_server import Database
 
 OURS = [Applied(each.number, each.name, each.checksum) for each in migrations()]
+NEWEST = len(OURS)
 
 
 def test_the_files_are_numbered() -> None:
@@ -33,9 +34,12 @@ def test_what_fits() -> None:
 @pytest.mark.parametrize(
     ("applied", "said"),
     [
-        ([], "has no schema broker_core, and schema 5 is needed: run `broker-core postgres migrate`"),
-        (OURS[:2], "has schema 2, and schema 5 is needed: run `broker-core postgres migrate`"),
-        ([*OURS, Applied(6, "next", "x")], "has schema 6, .* knows 5 only: upgrade broker-core-postgres"),
+        ([], f"has no schema broker_core, and schema {NEWEST} is needed: run `broker-core postgres migrate`"),
+        (OURS[:2], f"has schema 2, and schema {NEWEST} is needed: run `broker-core postgres migrate`"),
+        (
+            [*OURS, Applied(NEWEST + 1, "next", "x")],
+            f"has schema {NEWEST + 1}, .* knows {NEWEST} only: upgrade broker-core-postgres",
+        ),
         ([OURS[0], Applied(2, "other", "x")], "Migration 0002 other was applied .* with other statements"),
     ],
     ids=["none", "old", "new", "changed"],

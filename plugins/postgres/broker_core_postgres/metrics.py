@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from broker_core.metrics import Buckets
 from broker_core_postgres.history import History
 from broker_core_postgres.listen import TopicsListener
+from broker_core_postgres.mirrors import MirrorWatch
 from broker_core_postgres.pool import Connections
 
 __all__ = ["PREFIX", "PostgresMetrics"]
@@ -41,6 +42,7 @@ class PostgresMetrics(Collector):
         self._connections: Connections | None = None
         self._listener: TopicsListener | None = None
         self._history: History | None = None
+        self._mirrors: MirrorWatch | None = None
 
     def register(self, registry: CollectorRegistry) -> None:
         """Be scraped with the broker's metrics (``broker.metrics_registry``), under that registry's prefix."""
@@ -52,11 +54,13 @@ class PostgresMetrics(Collector):
         connections: Connections,
         listener: TopicsListener | None = None,
         history: History | None = None,
+        mirrors: MirrorWatch | None = None,
     ) -> None:
         """Show the pools, and what listens and what is remembered, from now on."""
         self._connections = connections
         self._listener = listener
         self._history = history
+        self._mirrors = mirrors
 
     def query(self, plan: str, outcome: str, seconds: float, rows: int = 0) -> None:
         """A listing asked the database.
@@ -89,6 +93,12 @@ class PostgresMetrics(Collector):
         if self._history is not None:
             yield self._count(
                 "history_breaks", "Times that the database was found to have gone back.", self._history.breaks
+            )
+        if self._mirrors is not None and self._mirrors.last_success is not None:
+            yield GaugeMetricFamily(
+                f"{self._prefix}mirror_last_success_timestamp_seconds",
+                "When the mirror last ended well, in seconds of Unix time; of several the longest ago; 0: never.",
+                self._mirrors.last_success,
             )
 
     def describe(self) -> Iterable[Metric]:

@@ -20,6 +20,7 @@ from broker_core_postgres.history import History
 from broker_core_postgres.listen import VERSIONS_QUERY, TopicsListener
 from broker_core_postgres.lister import PostgresLister, QuestionOptions
 from broker_core_postgres.metrics import PostgresMetrics
+from broker_core_postgres.mirrors import MirrorWatch
 from broker_core_postgres.pool import Connections
 from broker_core_postgres.relation import Relation, RelationRefused, check_relation
 from broker_core_postgres.schema_version import MIGRATE, SchemaMismatch, check_schema
@@ -86,7 +87,9 @@ class PostgresService:
                 versions_query=VERSIONS_QUERY if self.relation is None else None,
                 may_connect=lambda: not self.connections.primary.down,
             )
-        self.metrics.watch(self.connections, self.listener, self.history)
+        #: A relation of the operator's own is filled by whoever owns it.
+        self.mirrors = MirrorWatch(self.connections) if self.relation is None else None
+        self.metrics.watch(self.connections, self.listener, self.history, self.mirrors)
 
     async def start(self) -> None:
         """Connect, if the database is there. Raises :exc:`DatabaseRefused`."""
@@ -98,11 +101,15 @@ class PostgresService:
             _log.warning("PostgreSQL is not there yet: listings fail until it is", error=failure.message)
         if self.listener is not None:
             self.listener.start()
+        if self.mirrors is not None:
+            self.mirrors.start()
 
     async def close(self) -> None:
         """Close all connections; whatever is under way fails."""
         if self.listener is not None:
             await self.listener.close()
+        if self.mirrors is not None:
+            await self.mirrors.close()
         await self.connections.close()
         self.lister.close()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core_postgres.migrate import ROLES
+from broker_core_postgres.mirrors import MirrorSuccess, read_mirrors
 from broker_core_postgres.schema_version import SchemaMismatch, check_applied, migrations, read_applied
 from broker_core_postgres.trigrams import read_trigrams
 
@@ -53,6 +54,7 @@ class Status:
     retention_seconds: float | None = None
     retention_versions: int | None = None
     retention_rows: int | None = None
+    mirrors: list[MirrorSuccess] = field(default_factory=list)
     namespaces: list[NamespaceStatus] = field(default_factory=list)
 
 
@@ -81,6 +83,7 @@ async def read_status(connection: Any) -> Status:
             status.retention_rows,
         ) = await connection.fetchrow(_CATALOG)
         status.trigrams = await read_trigrams(connection)
+        status.mirrors = await read_mirrors(connection)
         status.namespaces = [
             NamespaceStatus(name, number, topics, versions, changes, changed.isoformat(timespec="seconds"))
             for name, number, topics, versions, changes, changed in await connection.fetch(_NAMESPACES)

@@ -44,6 +44,7 @@ async def verify(
     async for difference in mirror.differences():
         setattr(verdict, difference.kind, getattr(verdict, difference.kind) + 1)
         found(difference)
-    if fix is not None and verdict.differences:
-        verdict.fixed = await mirror.write(fix)
+    if fix is not None:
+        written = await mirror.write(fix)
+        verdict.fixed = written if verdict.differences else None
     return verdict

@@ -133,6 +133,15 @@ async def test_a_fault_that_is_not_one_topics_own_fails_the_namespace(
         await ClusterSource(admin).contents(NAMESPACE)
 
 
+async def test_a_namespace_that_went_meanwhile_has_no_topics(server: AdminServer, admin: AdminClient) -> None:
+    gone = NamespaceName("public", "gone")
+    assert len(await ClusterSource(admin).contents(gone)) == 0
+    # One that is there, and is said not to be, is in doubt.
+    server.fail("persistent/public/default", Fault(404), always=True)
+    with pytest.raises(AdminRefused, match="404"):
+        await ClusterSource(admin).contents(NAMESPACE)
+
+
 async def test_the_inventory_is_that_of_the_scope(server: AdminServer, admin: AdminClient) -> None:
     for name in ("a/b", "a/c", "team/b"):
         server.namespace(name)

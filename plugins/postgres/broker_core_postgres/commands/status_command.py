@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Final
 
 import asyncpg
@@ -45,7 +46,7 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Show the server, the schema, the roles, the change log and each namespace with its version.
+    """Show the server, the schema, the roles, the change log, the mirrors and each namespace with its version.
 
     Ends with 1 where listings cannot be served from the database, and says why.
     """
@@ -62,11 +63,15 @@ def run(
 
     status = asyncio.run(read())
     if as_json:
-        print(json.dumps(asdict(status), indent=2))
+        print(json.dumps(asdict(status), indent=2, default=_as_text))
     else:
         _show(status)
     if status.problem is not None:
         raise typer.Exit(1)
+
+
+def _as_text(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds")
 
 
 def _show(status: Status) -> None:
@@ -93,6 +98,10 @@ def _show(status: Status) -> None:
             ("trigrams", "no index" if status.trigrams is None else "an index"),
             ("change log", f"{'all ages' if age is None else f'{age / 86400:g} days'}, at most {bounds}"),
         ]
+        lines += [
+            ("mirror", f"{_as_text(each.succeeded)}, {each.scope} of {each.source}")
+            for each in status.mirrors
+        ] or [("mirror", "none has succeeded")]
     for name, value in lines:
         print(f"{name:14} {value}")
     if status.problem is not None:

@@ -71,7 +71,7 @@ def run(
     """Mirror the tenants, namespaces, topics, partitions and properties of a cluster, or of the embedded catalogue.
 
     Only what differs is written, each namespace at once. What cannot be read is left as it is. Exit codes: 0 all is
-    mirrored, 1 failed and nothing was written, 3 something was left as it is.
+    mirrored, 1 failed and nothing was written, 3 something was left as it is (alert on it).
     """
     given = From(
         admin_url,

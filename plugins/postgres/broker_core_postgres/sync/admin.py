@@ -100,7 +100,8 @@ class AdminClient:
         most_bytes: int = 1024 * _MIB,
     ) -> None:
         self._address = address
-        self._base = address.base
+        #: The URL up to and with ``/admin/v2``.
+        self.base = address.base
         self._places = asyncio.Semaphore(parallel)
         self._parallel = parallel
         self._timeout = aiohttp.ClientTimeout(total=timeout)
@@ -199,7 +200,7 @@ class AdminClient:
 
         async def once() -> Any:
             async with self._places:
-                url, body = await self._follow(f"{self._base}/{path}")
+                url, body = await self._follow(f"{self.base}/{path}")
             if not body.strip():
                 if may_be_empty:
                     return None

@@ -22,6 +22,11 @@ class CatalogSource:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
 
+    @property
+    def origin(self) -> str:
+        """The catalogue's file."""
+        return str(self._catalog.path.absolute())
+
     async def inventory(self, scope: Scope) -> Inventory:
         """The namespaces of the scope that hold a topic."""
         namespaces = await asyncio.to_thread(self._catalog.namespaces)

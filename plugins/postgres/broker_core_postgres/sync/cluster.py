@@ -59,6 +59,11 @@ class ClusterSource:
         self._parallel = parallel
         self._progress = progress
 
+    @property
+    def origin(self) -> str:
+        """The address of the admin interface."""
+        return self._admin.base
+
     async def inventory(self, scope: Scope) -> Inventory:
         """All namespaces of the scope; a tenant that cannot be read is one of the failed."""
         every = await self._admin.tenants()
@@ -85,9 +90,18 @@ class ClusterSource:
         return Inventory(tuple(sorted(set(found))), failed)
 
     async def contents(self, namespace: NamespaceName) -> Contents:
-        """The topics of a namespace as they are now; whatever fails, fails all of it."""
+        """The topics of a namespace as they are now; whatever fails, fails all of it.
+
+        One that was deleted since the inventory has none.
+        """
         unread: dict[str, str] = {}
-        parts = [await self._domain(namespace, domain, unread) for domain in DOMAINS]
+        try:
+            parts = [await self._domain(namespace, domain, unread) for domain in DOMAINS]
+        except AdminRefused as error:
+            # "Namespace does not exist" is believed where the tenant does not have it any more, either.
+            if error.status == 404 and namespace not in await self._admin.namespaces(namespace.tenant):
+                return Contents(namespace, ())
+            raise
         return Contents(namespace, tuple(parts), unread)
 
     async def _domain(self, namespace: NamespaceName, domain: str, unread: dict[str, str]) -> NamesOfDomain:

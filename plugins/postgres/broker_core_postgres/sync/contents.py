@@ -52,6 +52,10 @@ class Source(Protocol):
     def name(self) -> str:
         """``cluster`` or ``catalog``: for messages."""
 
+    @property
+    def origin(self) -> str:
+        """Where it is, without secrets: for people who look at the state of the mirror."""
+
     async def inventory(self, scope: Scope) -> Inventory:
         """The namespaces of a scope."""
 

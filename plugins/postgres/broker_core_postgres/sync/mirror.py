@@ -17,6 +17,7 @@ from broker_core.mass_deletion import Deletions
 from broker_core_postgres.differences import Difference, differences
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import Counts, Merged, compare, merge, namespaces_of_database
+from broker_core_postgres.mirrors import note_success
 from broker_core_postgres.staging import Staging
 from broker_core_postgres.sync.contents import Source
 from broker_core_postgres.sync.gather import Gathered, gather
@@ -55,8 +56,10 @@ class Mirror:
     Everything happens on one connection, which others leave alone meanwhile.
     """
 
-    def __init__(self, connection: Any, gathered: Gathered) -> None:
+    def __init__(self, connection: Any, gathered: Gathered, scope: Scope, origin: str) -> None:
         self._connection = connection
+        self._scope = scope
+        self._origin = origin
         self._known = gathered
         self.report = MirrorReport(
             namespaces=len(gathered.namespaces),
@@ -83,9 +86,8 @@ class Mirror:
         try:
             await connection.execute("SET statement_timeout = 0")
             await connection.execute("SET work_mem = '64MB'")
-            yield cls(
-                connection, await gather(connection, source, scope, parallel=parallel, progress=progress)
-            )
+            gathered = await gather(connection, source, scope, parallel=parallel, progress=progress)
+            yield cls(connection, gathered, scope, source.origin)
         finally:
             await _leave(connection, writing=writing)
 
@@ -103,7 +105,10 @@ class Mirror:
     async def write(
         self, deletions: Deletions, *, progress: Callable[[int, int], None] | None = None
     ) -> MirrorReport:
-        """Make the database what was read. Raises :exc:`~broker_core.mass_deletion.MassDeletion` first."""
+        """Make the database what was read, and note it where that is all of it.
+
+        Raises :exc:`~broker_core.mass_deletion.MassDeletion` first.
+        """
         counts = await self.counts()
         deletions.check({namespace: count.loss for namespace, count in counts.items()}, _HINT)
         filled = await namespaces_of_database(self._connection)
@@ -117,6 +122,8 @@ class Mirror:
             self.report.removed += merged.removed
             if progress is not None:
                 progress(number, len(todo))
+        if self.report.complete:
+            await note_success(self._connection, str(self._scope), self._origin)
         return self.report
 
 

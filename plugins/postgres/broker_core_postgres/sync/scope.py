@@ -50,6 +50,12 @@ class Scope:
         """Whether a namespace is in it."""
         return _any(self.tenants, namespace.tenant) and _any(self.namespaces, str(namespace))
 
+    def __str__(self) -> str:
+        """As it is written on a command line, whatever the order: it names a mirror in the database."""
+        given = [f"--tenant {tenant}" for tenant in sorted(set(self.tenants))]
+        given += [f"--namespace {namespace}" for namespace in sorted(set(self.namespaces))]
+        return " ".join(given) or "everything"
+
     @property
     def is_everything(self) -> bool:
         """Whether nothing was given."""
