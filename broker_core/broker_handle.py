@@ -72,6 +72,7 @@ class BrokerHandle:
     def report_problems(self, problems: Collection[str] | str) -> None:
         """Say what is wrong now with what this plugin works on, in place of what it said before; nothing: all is well.
 
+        Where it was not, the plugin is asked again at once, though it failed so often that it was not asked for now.
         A single string is one problem. ``GET /plugins`` shows the texts to whoever asks, so they have no secrets. In
         any thread, as :meth:`topics_changed`. Raises :exc:`TypeError` for what is no collection of strings.
         """

@@ -13,7 +13,7 @@ from broker_core import ListingRequest, TopicListingResult, hookimpl
 from broker_core.broker import Broker
 from broker_core.catalog import Changes, SqliteCatalog
 from broker_core.catalog.log_reader import CatalogLogReader
-from broker_core.client import LookupClient
+from broker_core.client import LookupClient, ServerRefused
 from broker_core.errors import InvalidName, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
@@ -94,6 +94,37 @@ async def test_what_a_plugin_says_is_wrong_is_shown_until_it_is_well(tmp_path: P
         plugin.broker.report_problems([])
         (shown,) = dispatcher.describe_without_errors()
         assert (shown["state"], shown["problems"]) == ("enabled", [])
+
+
+async def test_a_plugin_that_is_well_again_is_asked_at_once(tmp_path: Path) -> None:
+    plugin = Curious()
+    away = plugin.topics[0]
+
+    async def outcome(client: LookupClient) -> str:
+        try:
+            return str(len(await client.get_topics("public/kept", pattern=f"{away}.*")))
+        except ServerRefused as refused:
+            return refused.message
+
+    async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
+        host, port = broker.pulsar_address
+        async with LookupClient(f"pulsar://{host}:{port}") as client:
+            plugin.topics.append("no name")
+            for _ in range(5):
+                assert "is not asked for now" not in await outcome(client)
+            assert "is not asked for now" in await outcome(client)
+            plugin.broker.report_problems(["a list that is spoilt"])
+            assert "is not asked for now" in await outcome(client)
+            plugin.topics.pop()
+            plugin.broker.report_problems([])
+            assert int(await outcome(client)) > 0
+            # To say so for a second time is no news.
+            plugin.topics.append("no name")
+            plugin.broker.topics_changed("public/kept")
+            for _ in range(5):
+                await outcome(client)
+            plugin.broker.report_problems([])
+            assert "is not asked for now" in await outcome(client)
 
 
 async def test_kept_answers_are_forgotten_when_the_plugin_says_so(tmp_path: Path) -> None:

@@ -56,19 +56,28 @@ class CircuitBreaker:
 
     def succeeded(self, admission: Admission) -> None:
         # A late success of a call from before the breaker opened says nothing about now.
-        if admission is Admission.TRIAL or self.state is BreakerState.CLOSED:
-            self.state = BreakerState.CLOSED
-            self.failures = 0
+        if self._is_the_trial(admission) or self.state is BreakerState.CLOSED:
+            self.recovered()
+
+    def recovered(self) -> None:
+        """Whoever failed knows that the cause is gone: calls are made again, and failures counted from none."""
+        self.state = BreakerState.CLOSED
+        self.failures = 0
 
     def failed(self, admission: Admission, now: float) -> None:
-        if admission is Admission.TRIAL or self.state is BreakerState.CLOSED:
+        trial = self._is_the_trial(admission)
+        if trial or self.state is BreakerState.CLOSED:
             self.failures += 1
-            if admission is Admission.TRIAL or self.failures >= self._threshold:
+            if trial or self.failures >= self._threshold:
                 self.state = BreakerState.OPEN
                 self._opened_at = now
                 self.opened += 1
 
     def undecided(self, admission: Admission) -> None:
         """The call ended for a reason that is not the plugin's; after a trial the next call is the trial."""
-        if admission is Admission.TRIAL:
+        if self._is_the_trial(admission):
             self.state = BreakerState.OPEN
+
+    def _is_the_trial(self, admission: Admission) -> bool:
+        # One from before a recovery decides nothing more than any other call.
+        return admission is Admission.TRIAL and self.state is BreakerState.HALF_OPEN

@@ -286,8 +286,15 @@ class Dispatcher:
             threads.close()
 
     def report_problems(self, plugin: str, problems: tuple[str, ...]) -> None:
-        """What a plugin says is wrong with what it works on, in place of what it said before."""
+        """What a plugin says is wrong with what it works on, in place of what it said before.
+
+        Where all of it has gone, nobody waits for the plugin's breakers: the next call is made.
+        """
+        before = self._problems.get(plugin)
         self._problems[plugin] = problems
+        if before and not problems:
+            for caller in self._callers[plugin].values():
+                caller.breaker.recovered()
 
     def describe(self) -> list[dict[str, Any]]:
         """The registry's description with the state of each plugin: ``closed``, ``half_open`` or ``open`` breaker.

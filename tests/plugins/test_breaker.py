@@ -48,6 +48,32 @@ def test_a_trial_without_a_verdict_leaves_the_next_call_to_try() -> None:
     assert breaker.admit(5.0) is Admission.TRIAL
 
 
+def test_whoever_recovered_is_called_at_once() -> None:
+    breaker = CircuitBreaker()
+    fail(breaker, 5)
+    breaker.recovered()
+    assert (breaker.state, breaker.failures) == (BreakerState.CLOSED, 0)
+    assert breaker.admit(0.1) is Admission.NORMAL
+    fail(breaker, 4)
+    assert breaker.state is BreakerState.CLOSED
+    fail(breaker, 1)
+    assert (breaker.state, breaker.opened) == (BreakerState.OPEN, 2)
+
+
+def test_a_trial_from_before_a_recovery_decides_no_more_than_others() -> None:
+    breaker = CircuitBreaker()
+    fail(breaker, 5)
+    trial = breaker.admit(5.0)
+    breaker.recovered()
+    breaker.undecided(trial)
+    assert breaker.state is BreakerState.CLOSED
+    breaker.failed(trial, 6.0)
+    assert (breaker.state, breaker.failures) == (BreakerState.CLOSED, 1)
+    fail(breaker, 4)
+    breaker.succeeded(trial)
+    assert breaker.admit(6.0) is Admission.REFUSED
+
+
 def test_calls_from_before_it_opened_decide_nothing() -> None:
     breaker = CircuitBreaker()
     late = [breaker.admit(0) for _ in range(7)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -48,6 +48,13 @@ class Serving:
 
     async def list(self, pattern: str | None = None, **options: Any) -> list[str]:
         return list((await self.server.list(NAMESPACE, pattern=pattern, **options)).topics)
+
+    def problems(self) -> Sequence[str]:
+        """What ``GET /plugins`` shows as wrong with the database."""
+        (described,) = self.server.broker.pipeline.dispatcher.describe_without_errors()
+        assert (described["state"] == "error") == bool(described["problems"])
+        problems: Sequence[str] = described["problems"]
+        return problems
 
     def metric(self, name: str, **labels: str) -> float:
         """The value of one of the plugin's metrics, 0 where there is none yet."""

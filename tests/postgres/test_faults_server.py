@@ -50,6 +50,29 @@ async def test_a_server_that_goes_down_is_an_error_and_is_found_again(fragile: D
         await is_listed(broker)
 
 
+@pytest.mark.parametrize("how", ["stop", "kill"])
+async def test_the_first_listing_after_the_pool_is_connected_again_is_answered(
+    fragile: Database, how: str
+) -> None:
+    """However many failed meanwhile: nobody is refused for the time that the breaker would stay open."""
+    async with serving(fragile.dsn) as broker:
+        assert sorted(await broker.list()) == TOPICS
+        pool = broker.service.connections.primary
+        await asyncio.to_thread(getattr(fragile.server, how))
+        try:
+            for number in range(20):
+                await refused(broker, "postgres", pattern=f"{NAMESPACE}/topic-{number:03}")
+            await eventually(lambda: pool.down, LONG, what="the pool is down")
+            await refused(broker, "is not asked for now")
+            (shown,) = broker.problems()
+            assert "PostgreSQL cannot be reached" in shown
+        finally:
+            await asyncio.to_thread(fragile.server.start)
+        await eventually(lambda: not pool.down, LONG, what="the pool is connected")
+        assert sorted(await broker.list()) == TOPICS
+        assert broker.problems() == []
+
+
 async def test_the_next_plugin_or_the_last_answer_stands_in_where_that_is_asked_for(
     fragile: Database,
 ) -> None:

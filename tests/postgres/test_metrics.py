@@ -101,6 +101,9 @@ async def test_they_are_scraped_with_the_brokers_under_the_plugins_name(database
         def topics_changed(self, _namespace: object) -> None:
             return
 
+        def report_problems(self, _problems: object) -> None:
+            return
+
     handle = Handle()
     await plugin.broker_core_startup(handle, PostgresSettings(dsn=database.dsn))
     try:

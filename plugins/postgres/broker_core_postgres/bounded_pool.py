@@ -33,7 +33,7 @@ __all__ = ["BoundedPool", "Held", "PoolOptions"]
 _log = structlog.get_logger(__name__)
 
 #: Seconds from one attempt to the next while the server is down: they double from the first to the last.
-_BACK_OFF: Final = (0.1, 5.0)
+_BACK_OFF: Final = (0.1, 1.0)
 #: Seconds that a server has to confirm the end of a cancelled statement, or to answer a probe.
 _SETTLE: Final = 5.0
 #: Seconds between two looks at what is idle.
@@ -72,10 +72,19 @@ class Held:
 
 
 class BoundedPool:
-    """All methods are for the event loop that it was started on; ``name`` is for the log and the metrics."""
+    """All methods are for the event loop that it was started on; ``name`` is for the log and the metrics.
+
+    ``on_down`` is called with what is wrong when no connection can be made, and with ``None`` when there is one again.
+    """
 
     def __init__(
-        self, target: Target, options: PoolOptions, *, name: str = "primary", check: Check | None = None
+        self,
+        target: Target,
+        options: PoolOptions,
+        *,
+        name: str = "primary",
+        check: Check | None = None,
+        on_down: Callable[[ListingFailed | None], None] | None = None,
     ) -> None:
         self.target = target
         self.options = options
@@ -85,6 +94,7 @@ class BoundedPool:
         self.dropped = 0
         self.refused = 0
         self._check = check
+        self._on_down = on_down
         self._idle: list[Held] = []
         self._live: set[Held] = set()
         self._waiters: deque[asyncio.Future[Held]] = deque()
@@ -303,10 +313,12 @@ class BoundedPool:
         if self._failures:
             _log.info("connected to PostgreSQL again", pool=self.name, host=str(held.host))
         self._failures = 0
-        self.failure = None
+        was_down, self.failure = self.failure, None
         self.opened += 1
         self._host = held.host
         self._live.add(held)
+        if was_down is not None and self._on_down is not None:
+            self._on_down(None)
         self._offer(held)
         self._grow()
 
@@ -343,6 +355,8 @@ class BoundedPool:
                 error=server_words(error),
             )
         self.failure = failure
+        if self.down and self._on_down is not None:
+            self._on_down(failure)
         if now >= self._retry_at:  # of attempts that fail together, one counts
             self._failures += 1
             first, last = _BACK_OFF

@@ -46,7 +46,11 @@ class PostgresPlugin:
             raise RuntimeError(
                 "this instance of the plugin serves a broker already: make a PostgresPlugin for each"
             )
-        service = PostgresService(settings, None if broker is None else broker.topics_changed)
+        service = (
+            PostgresService(settings)
+            if broker is None
+            else PostgresService(settings, broker.topics_changed, broker.report_problems)
+        )
         await service.start()
         if broker is not None:
             service.metrics.register(broker.metrics_registry)

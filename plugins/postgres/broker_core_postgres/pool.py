@@ -71,8 +71,9 @@ class Connections:
 
     ``check`` is asked of every new connection, as of its schema: what it raises is what listings fail with.
     ``on_other_server`` is called when new connections are to another server, or to the same one with another history
-    (a failover, a restored backup): versions that were seen before say nothing then. ``lock`` is the table that keeps
-    its rows while a snapshot is read, ``None`` for what cannot be locked.
+    (a failover, a restored backup): versions that were seen before say nothing then. ``on_down`` is told why the
+    primary cannot be connected to, and ``None`` when it can again. ``lock`` is the table that keeps its rows while a
+    snapshot is read, ``None`` for what cannot be locked.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Connections:
         max_lag: int = 0,
         check: Check | None = None,
         on_other_server: Callable[[], None] | None = None,
+        on_down: Callable[[ListingFailed | None], None] | None = None,
         version_query: str = VERSION_QUERY,
         lock: str | None = None,
     ) -> None:
@@ -95,7 +97,7 @@ class Connections:
                 await check(connection)
 
         self.options = options
-        self.primary = BoundedPool(target, options, check=checked)
+        self.primary = BoundedPool(target, options, check=checked, on_down=on_down)
         self.replicas = tuple(
             BoundedPool(replica, options, name=f"replica_{number}", check=check)
             for number, replica in enumerate(replicas, 1)
@@ -117,6 +119,7 @@ class Connections:
         *,
         check: Check | None = None,
         on_other_server: Callable[[], None] | None = None,
+        on_down: Callable[[ListingFailed | None], None] | None = None,
         session_settings: Mapping[str, str] | None = None,
         one_plan: bool = False,
         version_query: str = VERSION_QUERY,
@@ -144,6 +147,7 @@ class Connections:
             max_lag=settings.replica_max_lag,
             check=check,
             on_other_server=on_other_server,
+            on_down=on_down,
             version_query=version_query,
             lock=TOPICS,
         )

@@ -7,7 +7,8 @@ to do; found later, listings fail with the same words.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -45,14 +46,17 @@ class DatabaseRefused(ListingFailed):
 
 
 class PostgresService:
-    """Everything from :meth:`start` to :meth:`close`. ``topics_changed`` is the broker's.
+    """Everything from :meth:`start` to :meth:`close`. ``topics_changed`` and ``report_problems`` are the broker's.
 
     Raises :exc:`~broker_core_postgres.dsn.DsnError` and :exc:`~broker_core_postgres.relation.RelationRefused` for
     settings that cannot be read.
     """
 
     def __init__(
-        self, settings: PostgresSettings, topics_changed: Callable[[NamespaceName], None] | None = None
+        self,
+        settings: PostgresSettings,
+        topics_changed: Callable[[NamespaceName], None] | None = None,
+        report_problems: Callable[[Collection[str]], None] | None = None,
     ) -> None:
         self.settings = settings
         self.relation = None if settings.relation is None else Relation.parse(settings.relation)
@@ -62,6 +66,7 @@ class PostgresService:
             settings,
             check=self.check,
             on_other_server=self.history.broke,
+            on_down=None if report_problems is None else partial(_report, report_problems),
             session_settings=SESSION,
             # What plan is right for a relation of the operator's own is not known.
             one_plan=self.relation is None,
@@ -136,6 +141,11 @@ class PostgresService:
                 "the extension pg_trgm, or set trigrams to auto"
             )
         self.lister.trigrams = found is not None
+
+
+def _report(report_problems: Callable[[Collection[str]], None], failure: ListingFailed | None) -> None:
+    """Reported as gone, the broker asks the plugin again at once, however often it had failed."""
+    report_problems(() if failure is None else (failure.message,))
 
 
 def _nobody_keeps(_namespace: NamespaceName) -> None:
