@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from broker_core_postgres.migrate import ROLES
 from broker_core_postgres.mirrors import MirrorSuccess, read_mirrors
+from broker_core_postgres.relation import Relation, RelationRefused, check_relation
 from broker_core_postgres.schema_version import SchemaMismatch, check_applied, migrations, read_applied
 from broker_core_postgres.trigrams import read_trigrams
 
@@ -37,7 +38,10 @@ class NamespaceStatus:
 
 @dataclass(slots=True)
 class Status:
-    """``problem`` says why listings cannot be served from the database; everything behind ``schema`` is then empty."""
+    """``problem`` says why listings cannot be served from the database; everything behind ``schema`` is then empty.
+
+    It is, too, where listings are served from a ``relation`` of the operator's own: nothing of it concerns that.
+    """
 
     server: str
     database: str
@@ -46,6 +50,7 @@ class Status:
     read_only: bool
     schema: int
     schema_needed: int
+    relation: str | None = None
     problem: str | None = None
     roles_missing: list[str] = field(default_factory=list)
     roles_of_user: list[str] = field(default_factory=list)
@@ -58,8 +63,13 @@ class Status:
     namespaces: list[NamespaceStatus] = field(default_factory=list)
 
 
-async def read_status(connection: Any) -> Status:
-    """The state of the database that this connection is to, of one moment."""
+async def read_status(
+    connection: Any, relation: Relation | None = None, *, properties: bool = False
+) -> Status:
+    """The state of the database that this connection is to, of one moment.
+
+    With a ``relation`` whether that can be listed from, with ``properties`` by properties too.
+    """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         version, replica, user, database, read_only = await connection.fetchrow(_SERVER)
         status = Status(version, database, user, replica, read_only, 0, migrations()[-1].number)
@@ -68,6 +78,13 @@ async def read_status(connection: Any) -> Status:
                 status.roles_missing.append(role)
             elif member:
                 status.roles_of_user.append(role)
+    if relation is not None:
+        status.relation = str(relation)
+        try:
+            await check_relation(connection, relation, properties=properties)
+        except RelationRefused as error:
+            status.problem = str(error)
+        return status
     try:
         applied = await read_applied(connection)
         status.schema = applied[-1].number if applied else 0

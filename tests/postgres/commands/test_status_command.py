@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +31,25 @@ def test_a_table_or_json(database: Database, capfd: pytest.CaptureFixture[str]) 
 def test_a_server_that_is_not_there(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["postgres", "status", "--dsn", "postgresql://postgres@127.0.0.1:1/x"]) != 0
     assert "cannot connect to PostgreSQL" in capfd.readouterr().err
+
+
+def test_a_relation_of_ones_own_needs_no_schema(
+    empty_database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "broker.toml"
+    config.write_text(f'[plugins.postgres]\ndsn = "{empty_database.dsn}"\nrelation = "mine"\n')
+    status = ["postgres", "status", "--config", str(config)]
+    assert run(status) == 1
+    assert "problem        relation: there is no table or view mine" in capfd.readouterr().out
+    empty_database.sql(
+        'CREATE TABLE mine (namespace text COLLATE "C", domain text COLLATE "C", local_name text COLLATE "C",'
+        ' matched text COLLATE "C")'
+    )
+    assert run(status) == 0
+    said = capfd.readouterr().out
+    assert "relation       mine: listings read it" in said
+    assert "do not concern it" in said
+    assert "migrate" not in said
+    assert run([*status, "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["relation"], found["problem"]) == ("mine", None)

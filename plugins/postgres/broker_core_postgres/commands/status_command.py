@@ -17,6 +17,7 @@ from broker_core.cli.examples import examples
 from broker_core.errors import BrokerCoreError
 from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
+from broker_core_postgres.relation import Relation
 from broker_core_postgres.status import Status, read_status
 
 __all__ = ["EXAMPLES", "run"]
@@ -48,14 +49,18 @@ def run(
 ) -> None:
     """Show the server, the schema, the roles, the change log, the mirrors and each namespace with its version.
 
+    With a `relation` of your own: whether listings can be served from it; all else does not concern it.
+
     Ends with 1 where listings cannot be served from the database, and says why.
     """
-    target = target_of(plugin_settings("postgres"), dsn)
+    settings = plugin_settings("postgres")
+    target = target_of(settings, dsn)
+    relation = None if settings.relation is None else Relation.parse(settings.relation)
 
     async def read() -> Status:
         connection = await connect(target, application_name="broker-core status")
         try:
-            return await read_status(connection)
+            return await read_status(connection, relation, properties=bool(settings.property_keys))
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise StatusUnknown(f"{failed(error).message}: {server_words(error)}") from error
         finally:
@@ -83,6 +88,18 @@ def _show(status: Status) -> None:
     lines = [
         ("server", f"PostgreSQL {status.server}, {kind}"),
         ("database", f"{status.database}, as {status.user}"),
+    ]
+    if status.relation is not None:
+        lines.append(("relation", f"{status.relation}: listings read it"))
+        if status.problem is not None:
+            lines.append(("problem", status.problem))
+        for name, value in lines:
+            print(f"{name:14} {value}")
+        print(
+            "\nIt is yours: schema, versions, change log and mirrors are of broker_core.topics, and do not concern it."
+        )
+        return
+    lines += [
         ("schema", f"{status.schema} of {status.schema_needed}"),
         ("roles", ", ".join(status.roles_of_user) or "member of none"),
     ]

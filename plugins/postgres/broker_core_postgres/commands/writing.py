@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, TypeVar
@@ -57,8 +58,15 @@ async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
     """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
 
     ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
-    session. The schema is checked first; what PostgreSQL refuses is raised as :exc:`FillingFailed`.
+    session. The schema is checked first; what PostgreSQL refuses is raised as :exc:`FillingFailed`, and so are settings
+    with a ``relation``: what would be written (or compared) is not what is listed.
     """
+    relation = plugin_settings("postgres").relation
+    if relation is not None:
+        raise FillingFailed(
+            f"The settings have relation = {json.dumps(relation)}, which listings read and its owner fills: this "
+            "command is about broker_core.topics, and does not concern it (settings without a relation do)"
+        )
     connection = await connected(dsn)
     try:
         await check_schema(connection)
