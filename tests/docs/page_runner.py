@@ -137,6 +137,11 @@ class PageRunner:
             assert self._database_server is not None
             self._database_server.sql(text, database=DATABASE)
 
+    def script(self, block: Block) -> None:
+        """Run a block of ``sh`` as a whole; :meth:`run` leaves those out, since most need what a test has not."""
+        said, code = self._done(["bash", "-euo", "pipefail"], self._with_own_ports(block.text))
+        assert code == 0, f"{block}: {said}"
+
     def import_all(self) -> None:
         """Import the Python files that are there now."""
         for module in sorted(self._modules):

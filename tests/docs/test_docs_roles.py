@@ -1,0 +1,81 @@
+"""The roles of docs/how-to/postgres-operate.md on a server that lets in whom Debian's lets in, and nobody else."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page_runner import PageRunner, environment_of_its_own
+from tests.docs.pages import Block, blocks
+from tests.support.postgres_server import PostgresServer
+
+PAGE = "how-to/postgres-operate.md"
+#: /etc/postgresql/15/main/pg_hba.conf. `map`, since a server of the tests may run as another user than postgres.
+DEBIANS = """
+local   all             postgres                                peer map=superuser
+local   all             all                                     peer
+host    all             all             127.0.0.1/32            scram-sha-256
+host    all             all             ::1/128                 scram-sha-256
+"""
+#: The tests' own way in, to make and to remove the database.
+OURS = "host all postgres 127.0.0.1/32 trust\n"
+
+
+@pytest.fixture
+def debians() -> Iterator[PostgresServer]:
+    with PostgresServer({"password_encryption": "scram-sha-256"}) as server:
+        system = "postgres" if os.geteuid() == 0 else getpass.getuser()
+        (server.data / "pg_hba.conf").write_text(OURS + DEBIANS)
+        (server.data / "pg_ident.conf").write_text(f"superuser {system} postgres\n")
+        server.restart()
+        yield server
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """With a ``sudo -u postgres``, which machines of tests seldom have, and the owner of the server for postgres."""
+    folder = environment_of_its_own(tmp_path / "programs")
+    sudo = folder / "sudo"
+    become = "runuser -u postgres -- " if os.geteuid() == 0 else ""
+    sudo.write_text(
+        f'#!/bin/sh\n[ "$1 $2" = "-u postgres" ] || exit 9\nshift 2\ncd /\nPGUSER=postgres exec {become}"$@"\n'
+    )
+    sudo.chmod(0o755)
+    return folder
+
+
+def of_roles() -> list[Block]:
+    """The blocks of the section, and of the one that lists with its users."""
+    every = blocks(PAGE)
+    first = next(number for number, block in enumerate(every) if "CREATE ROLE topics_owner" in block.text)
+    last = next(number for number, block in enumerate(every) if "postgres status" in block.text)
+    return every[first : last + 1]
+
+
+def test_the_users_log_in_as_debian_has_it(debians: PostgresServer, programs: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    with PageRunner(home, programs, lambda: debians) as runner:
+        scripts = 0
+        for block in of_roles():
+            if block.language == "sh" and "~/.pgpass" in block.text:
+                runner.script(block)
+                scripts += 1
+            else:
+                runner.run(block)
+        assert scripts == 1
+    assert (home / ".pgpass").stat().st_mode & 0o777 == 0o600
+    assert len((home / ".pgpass").read_text().splitlines()) == 3
+
+
+def test_without_the_passwords_they_do_not(debians: PostgresServer, programs: Path, tmp_path: Path) -> None:
+    with (
+        pytest.raises(AssertionError, match="password"),
+        PageRunner(tmp_path, programs, lambda: debians) as runner,
+    ):
+        for block in of_roles():
+            runner.run(block)
