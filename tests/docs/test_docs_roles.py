@@ -15,7 +15,7 @@ from tests.support.postgres_server import PostgresServer
 
 PAGE = "how-to/postgres-operate.md"
 #: /etc/postgresql/15/main/pg_hba.conf. `map`, since a server of the tests may run as another user than postgres.
-DEBIANS = """
+STOCK = """
 local   all             postgres                                peer map=superuser
 local   all             all                                     peer
 host    all             all             127.0.0.1/32            scram-sha-256
@@ -26,10 +26,10 @@ OURS = "host all postgres 127.0.0.1/32 trust\n"
 
 
 @pytest.fixture
-def debians() -> Iterator[PostgresServer]:
+def stock() -> Iterator[PostgresServer]:
     with PostgresServer({"password_encryption": "scram-sha-256"}) as server:
         system = "postgres" if os.geteuid() == 0 else getpass.getuser()
-        (server.data / "pg_hba.conf").write_text(OURS + DEBIANS)
+        (server.data / "pg_hba.conf").write_text(OURS + STOCK)
         (server.data / "pg_ident.conf").write_text(f"superuser {system} postgres\n")
         server.restart()
         yield server
@@ -56,10 +56,10 @@ def of_roles() -> list[Block]:
     return every[first : last + 1]
 
 
-def test_the_users_log_in_as_debian_has_it(debians: PostgresServer, programs: Path, tmp_path: Path) -> None:
+def test_the_users_log_in_as_debian_has_it(stock: PostgresServer, programs: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    with PageRunner(home, programs, lambda: debians) as runner:
+    with PageRunner(home, programs, lambda: stock) as runner:
         scripts = 0
         for block in of_roles():
             if block.language == "sh" and "~/.pgpass" in block.text:
@@ -72,10 +72,10 @@ def test_the_users_log_in_as_debian_has_it(debians: PostgresServer, programs: Pa
     assert len((home / ".pgpass").read_text().splitlines()) == 3
 
 
-def test_without_the_passwords_they_do_not(debians: PostgresServer, programs: Path, tmp_path: Path) -> None:
+def test_without_the_passwords_they_do_not(stock: PostgresServer, programs: Path, tmp_path: Path) -> None:
     with (
         pytest.raises(AssertionError, match="password"),
-        PageRunner(tmp_path, programs, lambda: debians) as runner,
+        PageRunner(tmp_path, programs, lambda: stock) as runner,
     ):
         for block in of_roles():
             runner.run(block)
