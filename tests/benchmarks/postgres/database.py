@@ -20,9 +20,12 @@ from tests.benchmarks.postgres.devices import PROPERTY_KEYS, Devices
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 from tests.support.served import Served, broker_core_command
 
-__all__ = ["SETTINGS", "Filled", "fill", "fill_quickly", "load_names", "running_server"]
+__all__ = ["BESIDE", "SETTINGS", "Filled", "fill", "fill_quickly", "load_names", "running_server"]
 
 _MIB = 1024 * 1024
+#: The same load into a database that has as many topics already.
+BESIDE = "load beside as many"
+_SMALL = 10_000
 _COLUMNS = "namespace, domain, local_name, properties, topic_id, created_version, changed_version"
 
 
@@ -82,19 +85,43 @@ def running_server() -> Iterator[PostgresServer]:
 
 
 def fill(server: PostgresServer, devices: Devices, folder: Path) -> Filled:
-    """A new database, loaded by `broker-core postgres load`, twice, and compared with ``COPY``."""
+    """A new database, loaded by `broker-core postgres load`, twice; ``COPY``, and loads into a copy of it, to compare.
+
+    The copy has the topics already, so that a load must keep their indexes for those who list them.
+    """
     database = server.create_database(f"bench_{devices.size}")
     file = folder / f"{devices.size}.jsonl"
     with file.open("w", encoding="utf-8") as out:
         out.writelines(devices.json_lines())
     command = [broker_core_command(), "postgres", "load", devices.namespace, str(file), "--dsn", database.dsn]
     seconds = {"load": _seconds(command), "load again, no changes": _seconds(command)}
+    seconds |= _loads_beside(database, devices, file)
     seconds |= run_apart(lambda: _copied(database))
     # As it is a while after a load; what autovacuum does then must not be in the measurements.
     database.sql("VACUUM ANALYZE broker_core.topics")
     server.sql("CHECKPOINT")
     file.unlink()
     return Filled(devices, database, seconds)
+
+
+def _loads_beside(database: Database, devices: Devices, file: Path) -> dict[str, float]:
+    """The same file into another namespace of a database that has its topics, then a small one into a third."""
+    server = database.server
+    copy = Database(server, f"{database.name}_beside")
+    server.sql(f'CREATE DATABASE "{copy.name}" TEMPLATE "{database.name}"')
+    small = file.with_name("small.txt")
+    small.write_text("".join(f"small-{number}\n" for number in range(_SMALL)))
+    load = [broker_core_command(), "postgres", "load"]
+    try:
+        return {
+            BESIDE: _seconds([*load, f"{devices.namespace}-beside", str(file), "--dsn", copy.dsn]),
+            f"load of {_SMALL:,} beside": _seconds(
+                [*load, f"{devices.namespace}-small", str(small), "--dsn", copy.dsn]
+            ),
+        }
+    finally:
+        server.drop_database(copy.name)
+        small.unlink()
 
 
 def fill_quickly(server: PostgresServer, devices: Devices) -> Filled:
