@@ -71,7 +71,7 @@ def test_a_trial_from_before_a_recovery_decides_no_more_than_others() -> None:
     assert (breaker.state, breaker.failures) == (BreakerState.CLOSED, 1)
     fail(breaker, 4)
     breaker.succeeded(trial)
-    assert breaker.admit(6.0) is Admission.REFUSED
+    assert breaker.admit(0.1) is Admission.REFUSED
 
 
 def test_calls_from_before_it_opened_decide_nothing() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import asyncpg
 
+from broker_core.mass_deletion import Deletions
 from broker_core.names import NamespaceName
 from broker_core_postgres.load import load_topics
 from tests.postgres.replaying import check_everything
@@ -150,7 +151,8 @@ async def test_readers_see_one_file_or_the_other(database: Database) -> None:
         connection = await database.connect()
         try:
             for _ in range(4):
-                await load_topics(connection, namespace, io.BytesIO("\n".join(names).encode()))
+                file = io.BytesIO("\n".join(names).encode())
+                await load_topics(connection, namespace, file, deletions=Deletions(mass=True))
         finally:
             await connection.close()
 
