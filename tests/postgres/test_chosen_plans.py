@@ -30,18 +30,25 @@ from tests.support.postgres_server import Database, PostgresServer
 
 # One statement of more rows than the log holds, given with their versions: the fastest way in.
 _FILL: Final = """INSERT INTO broker_core.topics
-        (namespace, local_name, properties, topic_id, created_version, changed_version)
+        (namespace, local_name, properties, topic_id, created_version, changed_version, trigram_part)
     SELECT n.name, 'topic-' || lpad(g::text, 6, '0') || CASE WHEN g % 10 = 0 THEN '-partition-0' ELSE '' END,
         CASE WHEN g % 3 = 0 THEN '{}' ELSE jsonb_build_object('team', 't' || g % 100, 'region', 'r' || g % 7) END,
-        gen_random_uuid(), 1, 1
-    FROM (VALUES ('acme/huge', 60000), ('acme/skewed', 40000), ('acme/tiny', 5), ('acme/small', 300),
-        ('b/other', 2000)) n(name, size), LATERAL generate_series(1, n.size) g"""
+        gen_random_uuid(), 1, 1, CASE WHEN g % 2 = 0 THEN n.part ELSE 0 END
+    FROM (VALUES ('acme/huge', 60000, 1), ('acme/skewed', 40000, 2), ('acme/tiny', 5, 0), ('acme/small', 300, 0),
+        ('b/other', 2000, 3)) n(name, size, part), LATERAL generate_series(1, n.size) g"""
 _SKEWED: Final = "acme/skewed"
 _SMALL: Final = "acme/small"
 
 _MATCHED: Final = frozenset({"topics_matched"})
 _PROPERTIES: Final = frozenset({"topics_properties"})
-_TRIGRAMS: Final = frozenset({"topics_trigrams"})
+#: The index is in parts, as after loads; half of the namespace is in one of them, the rest in the first.
+_PARTS: Final = tuple((number, number) for number in range(4))
+_OF_PARTS: Final = "".join(
+    f"SELECT broker_core.make_trigram_index('topics_trigrams_{number}', {number}, {number});"
+    for number, _ in _PARTS[1:]
+)
+_TRIGRAMS: Final = frozenset({"topics_trigrams", *(f"topics_trigrams_{number}" for number, _ in _PARTS[1:])})
+_SOURCE: Final = Source(parts=_PARTS)
 _PRIMARY: Final = frozenset({"topics_pkey"})
 _STATES: Final = {"loaded": None, "analyzed": "ANALYZE", "vacuumed": "VACUUM ANALYZE"}
 
@@ -77,7 +84,9 @@ _ANY_OWN: Final = _MATCHED | _PROPERTIES | _TRIGRAMS | _PRIMARY
 def crowded(postgres_server: PostgresServer) -> Iterator[Database]:
     database = postgres_server.create_database()
     database.sql("ALTER TABLE broker_core.topics SET (autovacuum_enabled = off)")
+    database.sql(f"INSERT INTO broker_core.trigram_parts VALUES {', '.join(map(str, _PARTS[1:]))}")
     database.sql(_FILL)
+    database.sql(_OF_PARTS)
     yield database
     postgres_server.drop_database(database.name)
 
@@ -106,14 +115,14 @@ async def test_selective_questions(session: Any, cached: str) -> None:
         for name, question in _QUESTIONS.items():
             for mode in (Mode.PERSISTENT, Mode.ALL) if namespace == _SKEWED else (Mode.ALL,):
                 plan = _plan(question, namespace, mode)
-                statements = [first_page(plan, Source(), 1 << 20)]
+                statements = [first_page(plan, _SOURCE, 1 << 20)]
                 if plan.kind == "search":
-                    statements.append(pages_of_search(plan, Source(), 1 << 20))
+                    statements.append(pages_of_search(plan, _SOURCE, 1 << 20))
                 else:
                     low = plan.bounds[0][0]
                     last = (low, "persistent", low)
                     statements += [
-                        next_page(plan, Source(), plan.bounds[0], after, 1 << 20) for after in (None, last)
+                        next_page(plan, _SOURCE, plan.bounds[0], after, 1 << 20) for after in (None, last)
                     ]
                 for statement in statements:
                     found = await _explained(session, statement)
@@ -134,12 +143,10 @@ async def test_whole_namespaces(session: Any, cached: str) -> None:
                     mode,
                     None if pattern is None else compile_pattern(pattern),
                 )
-                _check(
-                    await _explained(session, first_page(plan, Source(), 1 << 20)), _PRIMARY, size, pattern
-                )
+                _check(await _explained(session, first_page(plan, _SOURCE, 1 << 20)), _PRIMARY, size, pattern)
             after = ("topic-000100", "persistent", "topic-000100")
             whole = make_plan(NamespaceName.parse(namespace), mode)
-            page = next_page(whole, Source(), None, after, 1 << 20)
+            page = next_page(whole, _SOURCE, None, after, 1 << 20)
             _check(await _explained(session, page), _PRIMARY, size - 99, "a later page")
 
 
@@ -153,7 +160,7 @@ async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: st
     for plan, bounds in ((whole, None), (ranged, ("topic-", "topic.")), (ranged, ("topic-", None))):
         read = []
         for last in ("topic-000001", "topic-039990"):
-            page = next_page(plan, Source(), bounds, (last, "persistent", last), 1 << 20)
+            page = next_page(plan, _SOURCE, bounds, (last, "persistent", last), 1 << 20)
             found = await _explained(session, page)
             (scan,) = (node for node in found if node.get("Index Name") in _ANY_OWN)
             read.append(int(scan["Shared Hit Blocks"] + scan["Shared Read Blocks"]))

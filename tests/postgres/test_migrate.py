@@ -76,6 +76,55 @@ async def test_a_newer_or_another_database_is_refused(database: Database) -> Non
         await migrate_dsn(database.dsn)
 
 
+async def test_a_database_of_schema_5_with_topics_is_brought_to_the_newest(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its index of trigrams is of all rows, and is made anew in parts."""
+    with monkeypatch.context() as patch:
+        for module in ("migrate", "schema_version"):
+            patch.setattr(f"broker_core_postgres.{module}.migrations", lambda: OURS[:5])
+        connection = await empty_database.connect()
+        await migrate(connection, trigrams="off")
+    try:
+        await connection.execute(
+            "CREATE EXTENSION pg_trgm SCHEMA broker_core; CREATE EXTENSION btree_gin SCHEMA broker_core;"
+            " CREATE INDEX topics_trigrams ON broker_core.topics USING gin ("
+            'namespace COLLATE "POSIX" broker_core.text_ops, matched COLLATE "POSIX" broker_core.gin_trgm_ops);'
+            " INSERT INTO broker_core.topics (namespace, local_name)"
+            " SELECT 'a/b', n::text FROM generate_series(1, 99) n"
+        )
+        before = await connection.fetch("SELECT * FROM broker_core.namespaces")
+        done = await migrate(connection)
+        assert (done.applied, done.trigrams) == ([str(each) for each in OURS[5:]], "namespace")
+        (defined,) = await connection.fetch(
+            "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'topics_trigrams%'"
+        )
+        assert defined["indexdef"].endswith("WHERE ((trigram_part >= 0) AND (trigram_part <= 0))")
+        assert await connection.fetch("SELECT * FROM broker_core.namespaces") == before
+        assert await connection.fetchval("SELECT count(*) FROM broker_core.topics") == 99
+    finally:
+        await connection.close()
+
+
+async def test_a_load_that_was_killed_under_schema_5_left_no_index(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        for module in ("migrate", "schema_version"):
+            patch.setattr(f"broker_core_postgres.{module}.migrations", lambda: OURS[:5])
+        connection = await empty_database.connect()
+        await migrate(connection, trigrams="off")
+    try:
+        await connection.execute(
+            "CREATE INDEX topics_trigrams ON broker_core.topics (namespace);"
+            " SELECT broker_core.postpone_indexes(1000000)"
+        )
+        assert (await migrate(connection)).trigrams == "namespace"
+        assert await connection.fetchval("SELECT to_regclass('broker_core.postponed_indexes')") is None
+    finally:
+        await connection.close()
+
+
 async def test_retention_comes_from_the_settings(database: Database) -> None:
     connection = await database.connect()
     try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 from broker_core.errors import ListingFailed
@@ -37,6 +38,7 @@ from broker_core_postgres.rows import (
     later_pages,
 )
 from broker_core_postgres.statements import Source, first_page, version_statement
+from broker_core_postgres.trigrams import read_parts
 
 __all__ = ["PostgresLister", "QuestionOptions"]
 
@@ -185,6 +187,12 @@ class PostgresLister:
         self.hashes.put(question, Known(name, listing.topics_hash, reading.read_bytes))
         return name
 
+    async def source_for(self, plan: Plan, connection: Any) -> Source:
+        """Where the rows of a plan are, as the snapshot of the connection's transaction sees it."""
+        if not plan.likes or not self.source.own_index or plan.impossible:
+            return self.source
+        return replace(self.source, parts=await read_parts(connection))
+
     async def _is_still(self, request: ListingRequest, plan: Plan, known: Known) -> bool:
         """Whether the namespace is at the version that the hash is for: one look at an index."""
         asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
@@ -206,14 +214,15 @@ class PostgresLister:
     ) -> tuple[tuple[str, int] | None, Reading | None]:
         """Version and names in one statement; ``None`` for the names where the namespace was never loaded."""
         search = plan.kind == "search"
-        statement = (
-            version_statement(plan)
-            if plan.impossible and self.source.versions
-            else first_page(plan, self.source, memory.page_bytes, most_names=0 if plan.impossible else None)
-        )
 
         async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
-            row = await fetch_page(connection, statement)
+            source = await self.source_for(plan, connection)
+            row = await fetch_page(
+                connection,
+                version_statement(plan)
+                if plan.impossible and source.versions
+                else first_page(plan, source, memory.page_bytes, most_names=0 if plan.impossible else None),
+            )
             if row is None:
                 return None, None
             version = _version_of(row)
@@ -226,7 +235,7 @@ class PostgresLister:
             if not page.full:
                 await reading.take(page)
                 return version, reading
-            async for each in later_pages(connection, plan, self.source, memory, reading):
+            async for each in later_pages(connection, plan, source, memory, reading):
                 await reading.take(each)
             await reading.settle()
             return version, reading

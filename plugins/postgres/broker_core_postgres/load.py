@@ -2,14 +2,14 @@
 
 One transaction: the file goes by COPY into a temporary table, line by line checked by the core's own reader, so that
 both formats and all messages are those of ``broker-core topics import``; one merge then makes the namespace what the
-table says. Nobody waits for it but other writers of the same namespace, and only for the merge; for the first large
-load of a database all writers (:mod:`.postponed`).
+table says. Nobody waits for it but other writers of the same namespace, and only for the merge; where that writes many
+names, all writers (:mod:`.trigram_part`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any, BinaryIO, Final, Literal
@@ -22,7 +22,6 @@ from broker_core.mass_deletion import Deletions
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import Counts, compare, merge, version_of
-from broker_core_postgres.postponed import PostponedIndexes
 from broker_core_postgres.staging import Staging, copy_lines
 from broker_core_postgres.storable import longest_name, storable_text
 
@@ -69,11 +68,8 @@ async def load_topics(
     deletions: Deletions = USUAL_DELETIONS,
     dry_run: bool = False,
     progress: Progress | None = None,
-    second: Callable[[], Awaitable[Any]] | None = None,
 ) -> LoadReport:
     """Make a namespace hold exactly the topics of a file; with ``add``, hold them too.
-
-    ``second`` makes a second connection: with it the first load of a database is faster (:mod:`.postponed`).
 
     A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
     version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
@@ -87,42 +83,39 @@ async def load_topics(
 
     staging = Staging(connection)
     given = _Given(namespace, source, progress)
-    async with PostponedIndexes(second) as indexes:
-        transaction = connection.transaction()
-        await transaction.start()
-        try:
-            await connection.execute("SET LOCAL statement_timeout = 0")
-            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            await connection.execute("SET LOCAL work_mem = '256MB'")
-            await staging.create()
-            await staging.copy(given.blocks())
-            if not given.names and not add and not allow_empty:
-                raise FillingFailed(
-                    f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
-                )
-            names = given.names
-            if given.repeats:
-                await staging.keep_each_once()
-                names = await connection.fetchval("SELECT count(*) FROM pg_temp.broker_core_staged")
-            await staging.analyze()
-            if progress is not None:
-                progress("write", names)
-            if dry_run:
-                report = await _dry(connection, namespace, given, names, add=add)
-            else:
-                await indexes.postpone(connection, names)
-                merged = await merge(connection, str(namespace), remove=not add, check=check)
-                await indexes.make(connection)
-                report = LoadReport(
-                    given.lines, names, merged.added, merged.changed, merged.removed, merged.version
-                )
-        except BaseException:
-            await _undo(transaction)
-            raise
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        await connection.execute("SET LOCAL work_mem = '256MB'")
+        await staging.create()
+        await staging.copy(given.blocks())
+        if not given.names and not add and not allow_empty:
+            raise FillingFailed(
+                f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
+            )
+        names = given.names
+        if given.repeats:
+            await staging.keep_each_once()
+            names = await connection.fetchval("SELECT count(*) FROM pg_temp.broker_core_staged")
+        await staging.analyze()
+        if progress is not None:
+            progress("write", names)
         if dry_run:
-            await transaction.rollback()
+            report = await _dry(connection, namespace, given, names, add=add)
         else:
-            await transaction.commit()
+            merged = await merge(connection, str(namespace), remove=not add, check=check, parts=True)
+            report = LoadReport(
+                given.lines, names, merged.added, merged.changed, merged.removed, merged.version
+            )
+    except BaseException:
+        await _undo(transaction)
+        raise
+    if dry_run:
+        await transaction.rollback()
+    else:
+        await transaction.commit()
     return report
 
 

@@ -15,6 +15,7 @@ import asyncpg
 
 from broker_core.mass_deletion import Loss
 from broker_core_postgres.filling_failed import FillingFailed
+from broker_core_postgres.trigram_part import begin_part, end_part
 
 __all__ = ["Counts", "Merged", "compare", "merge", "namespaces_of_database", "version_of"]
 
@@ -43,10 +44,11 @@ _DERIVED: Final = (
 _PARTITIONED: Final = (
     "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged WHERE namespace = $1 AND topic IS NOT NULL)"
 )
+_STAGED: Final = "SELECT count(*) FROM pg_temp.broker_core_staged WHERE namespace = $1"
 _INTO: Final = """INSERT INTO broker_core.topics
-    (namespace, domain, local_name, properties, topic_id, created_version, changed_version)"""
+    (namespace, domain, local_name, properties, topic_id, created_version, changed_version, trigram_part)"""
 _INSERT_FIRST: Final = """{into}
-    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2, {part:d}
     FROM pg_temp.broker_core_staged s WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
 # A further partition of a topic has the topic's properties, unless others are given.
 _INSERT: Final = """WITH new AS MATERIALIZED (
@@ -60,7 +62,7 @@ _INSERT: Final = """WITH new AS MATERIALIZED (
             SELECT domain, coalesce(topic, local_name) FROM new WHERE properties IS NULL)
         ORDER BY t.domain, t.matched, t.partition NULLS FIRST
     ) {into}
-    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{{}}'), {id}, $2, $2
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{{}}'), {id}, $2, $2, {part:d}
     FROM new s LEFT JOIN kept
         ON s.properties IS NULL AND kept.domain = s.domain AND kept.matched = coalesce(s.topic, s.local_name)
     ORDER BY s.domain, s.local_name"""
@@ -135,13 +137,19 @@ async def compare(connection: Any, namespace: str, *, remove: bool = True) -> Co
 
 
 async def merge(
-    connection: Any, namespace: str, *, remove: bool = True, check: Callable[[Counts], None] | None = None
+    connection: Any,
+    namespace: str,
+    *,
+    remove: bool = True,
+    check: Callable[[Counts], None] | None = None,
+    parts: bool = False,
 ) -> Merged:
     """Bring a namespace to what is staged, within the caller's transaction.
 
     With ``remove`` to exactly that; without it properties that are given for some name of a topic are given to all.
     ``check`` is given what will be done, when nobody else can change it any more: what it raises is raised, and nothing
-    was written.
+    was written. ``parts``: many names get a part of the index of trigrams (:mod:`.trigram_part`), for which all other
+    writers wait.
 
     A namespace without topics is marked as filled: it lists nothing from then on, instead of passing through. Nothing
     to change leaves the version as it is. Raises :exc:`FillingFailed` where another writer does not come to an end.
@@ -149,7 +157,7 @@ async def merge(
     for number in range(_TRIES, 0, -1):
         try:
             async with connection.transaction():
-                return await _merge(connection, namespace, remove=remove, check=check)
+                return await _merge(connection, namespace, remove=remove, check=check, parts=parts)
         except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
             # Somebody else writes the same topics by SQL, without taking the version first: once more, after them.
             if number == 1:
@@ -163,16 +171,17 @@ async def merge(
 
 
 async def _merge(
-    connection: Any, namespace: str, *, remove: bool, check: Callable[[Counts], None] | None
+    connection: Any, namespace: str, *, remove: bool, check: Callable[[Counts], None] | None, parts: bool
 ) -> Merged:
     await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     proposed = await connection.fetchval(_BEGIN, namespace)
     first = not await connection.fetchval(_TOPICS, namespace)
     made = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN
     if first:
-        added = _count(
-            await connection.execute(_INSERT_FIRST.format(into=_INTO, id=made), namespace, proposed)
-        )
+        part = await begin_part(connection, await connection.fetchval(_STAGED, namespace)) if parts else 0
+        insert = _INSERT_FIRST.format(into=_INTO, id=made, part=part)
+        added = _count(await connection.execute(insert, namespace, proposed))
+        await end_part(connection, part)
         return Merged(added, 0, 0, await connection.fetchval(_VERSION, namespace))
     # Each statement compares all of both sides. One look tells which of them have something to do: mostly few have.
     expected = await compare(connection, namespace, remove=remove)
@@ -180,8 +189,10 @@ async def _merge(
         check(expected)
     added = changed = removed = 0
     if expected.added:
-        insert = _INSERT.format(into=_INTO, id=made)
+        part = await begin_part(connection, expected.added) if parts else 0
+        insert = _INSERT.format(into=_INTO, id=made, part=part)
         added = _count(await connection.execute(insert, namespace, proposed))
+        await end_part(connection, part)
     if expected.changed or (added and not remove):
         changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
     if expected.removed:

@@ -119,7 +119,6 @@ async def _migrate(connection: Any, done: Migrated, trigrams: str, retention: fl
     async with connection.transaction():
         await connection.execute(f"SET LOCAL ROLE {done.owner}")
         await connection.execute("SELECT broker_core.grant_roles()")
-        await connection.execute("SELECT broker_core.make_postponed_indexes()")
         if retention is not None:
             await connection.execute("SELECT broker_core.set_retention(make_interval(secs => $1))", retention)
         if trigrams != "off":

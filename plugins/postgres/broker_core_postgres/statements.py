@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core_postgres.plan import Bounds, Plan
+from broker_core_postgres.trigrams import Parts
 
 __all__ = ["PAGE", "Source", "Statement", "first_page", "next_page", "pages_of_search", "version_statement"]
 
@@ -34,12 +35,13 @@ class Source:
     """Where the rows are, as it is written in SQL (quoted by whoever made it), and what is known of it.
 
     ``versions`` is false for a relation of the operator's own: nothing says then which state it is in. ``own_index``:
-    properties are indexed together with their namespace, as the schema does it.
+    properties are indexed together with their namespace, as the schema does it, and substrings in ``parts``.
     """
 
     relation: str = "broker_core.topics"
     versions: bool = True
     own_index: bool = True
+    parts: Parts = ((0, 0),)
 
 
 @dataclass(slots=True)
@@ -198,6 +200,9 @@ def _search(statement: Statement, plan: Plan, source: Source) -> list[str]:
         # A LIKE that says how a name begins would be a range.
         anywhere = (like if like.startswith("%") else f"%{like}" for like in plan.likes)
         conditions += [f"t.matched LIKE {statement.bind(like, collation='POSIX')}" for like in anywhere]
+        # Numbers of the database, as constants: each index says by them which rows it has.
+        parts = " OR ".join(f"t.trigram_part BETWEEN {low:d} AND {high:d}" for low, high in source.parts)
+        conditions.append(f"({parts})")
     return conditions
 
 

@@ -14,31 +14,39 @@ from typing import Any, Final, Literal
 
 import asyncpg
 
-__all__ = ["EXTENSIONS", "INDEX", "Trigrams", "create_extensions", "make_index", "read_trigrams"]
-
-#: The name of the index, in the schema ``broker_core``.
-INDEX: Final = "topics_trigrams"
+__all__ = [
+    "EXTENSIONS",
+    "Parts",
+    "Trigrams",
+    "create_extensions",
+    "make_index",
+    "read_parts",
+    "read_trigrams",
+]
 
 #: ``namespace``: the index has namespaces too; ``None`` stands for no index.
 Trigrams = Literal["namespace"]
 
 #: What the index is made of.
 EXTENSIONS: Final = ("pg_trgm", "btree_gin")
-_READ: Final = """SELECT true FROM pg_catalog.pg_index i
+_READ: Final = """SELECT i.indpred IS NOT NULL FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'broker_core' AND c.relname = 'topics_trigrams' AND i.indisvalid"""
-_MAY_BE_POSTPONED: Final = "SELECT to_regclass('broker_core.postponed_indexes') IS NOT NULL"
-_POSTPONED: Final = "SELECT EXISTS (SELECT FROM broker_core.postponed_indexes)"
-_SCHEMA_OF: Final = """SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e
-    JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = $1"""
+_PARTS: Final = "SELECT low, high FROM broker_core.trigram_parts ORDER BY low"
+_MERGE: Final = "SELECT broker_core.merge_trigram_parts()"
+
+#: The parts that the index is in, each with an index of its own, as ranges of their numbers, both ends included.
+Parts = tuple[tuple[int, int], ...]
 
 
 async def read_trigrams(connection: Any) -> Trigrams | None:
-    """Which index there is, or will be when a load is done that makes it of its rows (:mod:`.postponed`)."""
-    if await connection.fetchval(_READ):
-        return "namespace"
-    postponed = await connection.fetchval(_MAY_BE_POSTPONED) and await connection.fetchval(_POSTPONED)
-    return "namespace" if postponed else None
+    """Which index there is."""
+    return None if await connection.fetchval(_READ) is None else "namespace"
+
+
+async def read_parts(connection: Any) -> Parts:
+    """The parts of the rows that the snapshot of the transaction sees (:mod:`.trigram_part`)."""
+    return tuple((low, high) for low, high in await connection.fetch(_PARTS))
 
 
 async def create_extensions(connection: Any) -> dict[str, str]:
@@ -56,15 +64,9 @@ async def create_extensions(connection: Any) -> dict[str, str]:
 async def make_index(connection: Any) -> Trigrams | None:
     """Make the index where both extensions are, within the caller's transaction; the user owns the table.
 
-    It takes about as long as all other indexes together, and writers wait meanwhile.
+    One that is not in parts, of a schema before the seventh, is made anew. It takes about as long as all other indexes
+    together, and writers wait meanwhile.
     """
-    found = await read_trigrams(connection)
-    trgm, gin = [await connection.fetchval(_SCHEMA_OF, name) for name in EXTENSIONS]
-    if found is not None or trgm is None or gin is None:
-        return found
-    await connection.execute(f"DROP INDEX IF EXISTS broker_core.{INDEX}")
-    await connection.execute(
-        f"CREATE INDEX {INDEX} ON broker_core.topics"
-        f' USING gin (namespace COLLATE "POSIX" {gin}.text_ops, matched COLLATE "POSIX" {trgm}.gin_trgm_ops)'
-    )
+    if not await connection.fetchval(_READ) and not await connection.fetchval(_MERGE):
+        return await read_trigrams(connection)
     return "namespace"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any, Final
 
 import asyncpg
@@ -11,13 +10,12 @@ __all__ = ["refresh_statistics"]
 
 #: From so many changed rows on, VACUUM is worth its time: scans of an index alone need it.
 _MANY: Final = 10_000
-_LOCK_WAIT: Final = "2s"
 
 
 async def refresh_statistics(connection: Any, changed: int) -> None:
     """ANALYZE the topics and bring their indexes up to date; VACUUM where many changed. Nobody waits for it.
 
-    And make the index that a killed load left out; let go of changes and tombstones that are past the retention.
+    And let go of changes and tombstones that are past the retention.
 
     PostgreSQL skips the VACUUM, with a warning, for a user that does not own the table (from 17 on: has no MAINTAIN on
     it); its own autovacuum does it some time later.
@@ -26,14 +24,10 @@ async def refresh_statistics(connection: Any, changed: int) -> None:
         return
     try:
         await connection.execute("SET statement_timeout = 0")
-        # Who waits for its lock has other writers wait behind: it is tried again the next time.
-        await connection.execute(f"SET lock_timeout = '{_LOCK_WAIT}'")
-        with contextlib.suppress(asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
-            await connection.execute("SELECT broker_core.make_postponed_indexes()")
         await connection.execute("SELECT broker_core.tidy_topics()")
         await connection.execute("SELECT broker_core.prune_changes()")
         if changed >= _MANY:
             await connection.execute("VACUUM (SKIP_LOCKED) broker_core.topics")
-        await connection.execute("RESET statement_timeout; RESET lock_timeout")
+        await connection.execute("RESET statement_timeout")
     except asyncpg.PostgresError:  # the topics are written: that this failed is no failure of theirs
         return

@@ -124,8 +124,8 @@ async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[st
 
 async def _statement(lister: PostgresLister, plan: Plan) -> dict[str, Any]:
     """The first statement, its parameters, and what PostgreSQL makes of it."""
-    statement = first_page(plan, lister.source, _MOST_BYTES)
     async with lister.connections.acquire(snapshot=True) as connection:
+        statement = first_page(plan, await lister.source_for(plan, connection), _MOST_BYTES)
         rows = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}", *statement.arguments)
         started = time.perf_counter()
         await connection.fetchrow(statement.text, *statement.arguments)

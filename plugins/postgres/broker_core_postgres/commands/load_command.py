@@ -20,7 +20,6 @@ from broker_core.mass_deletion import Deletions
 from broker_core_postgres.commands.writing import (
     DryRunOption,
     DsnOption,
-    connected,
     filled_connection,
     run_to_end,
 )
@@ -81,7 +80,6 @@ def run(
                     deletions=Deletions(max_deletions, allow_mass_deletions),
                     dry_run=dry_run,
                     progress=progress,
-                    second=lambda: connected(dsn),
                 )
                 if not dry_run:
                     await refresh_statistics(connection, report.added + report.changed + report.removed)
