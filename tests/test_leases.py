@@ -4,6 +4,8 @@ import asyncio
 import threading
 from typing import Any
 
+import pyarrow as pa
+
 from broker_core import leases as leases_module
 from broker_core.leases import Leases
 from broker_core.permits import Permit, PermitBudget
@@ -68,6 +70,7 @@ async def test_a_second_lease_takes_the_place_of_the_first() -> None:
 
 async def test_an_object_in_the_place_of_one_that_ended_keeps_its_own_lease() -> None:
     budget, leases = PermitBudget(1000), Leases()
+    thing = Thing()
     for _ in range(50):  # identities are used again
         thing = Thing()
         leases.hold(thing, held(budget, 10))
@@ -83,7 +86,7 @@ async def test_large_memory_goes_back_to_the_system(monkeypatch: Any) -> None:
         def release_unused(self) -> None:
             released.set()
 
-    monkeypatch.setattr(leases_module.pa, "default_memory_pool", Pool)
+    monkeypatch.setattr(pa, "default_memory_pool", Pool)
     monkeypatch.setattr(leases_module, "_RELEASE_DELAY", 0.0)
     budget, leases = PermitBudget(0), Leases()
     thing = Thing()
