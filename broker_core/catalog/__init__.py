@@ -9,6 +9,7 @@ from broker_core.catalog.errors import (
     CatalogUnusable,
     ExportRefused,
     ImportRefused,
+    PairRefused,
     TopicExists,
     TopicMissing,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Listed",
     "LogBounds",
     "Operation",
+    "PairRefused",
     "SqliteCatalog",
     "TopicExists",
     "TopicMissing",

@@ -5,6 +5,7 @@ CatalogError
 |-- CatalogBusy          another process held the file for longer than the time-out
 |-- TopicExists          create() of what is there already
 |-- TopicMissing         delete(), set_properties() of what is not there
+|-- PairRefused          a topic beside a partition of its name, with different properties
 |-- ImportRefused        a line of an imported file is wrong; nothing of the file was taken
 |-- ExportRefused        a name that the plain format cannot carry
 """
@@ -24,6 +25,7 @@ __all__ = [
     "CatalogUnusable",
     "ExportRefused",
     "ImportRefused",
+    "PairRefused",
     "TopicExists",
     "TopicMissing",
     "sqlite_errors",
@@ -48,6 +50,10 @@ class TopicExists(CatalogError):
 
 class TopicMissing(CatalogError):
     """A topic to be changed or deleted is not there."""
+
+
+class PairRefused(CatalogError):
+    """A topic and a partition of its name would have different properties, as no broker has them."""
 
 
 class ImportRefused(CatalogError):

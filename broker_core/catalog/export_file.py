@@ -89,8 +89,9 @@ def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
         name = prefixes[domain] + base
         told = "" if properties is None or properties == "{}" else f', "properties": {properties}'
         of = Listed.parse(listed)
-        if of.plain:
-            yield f'{{"name": {_quoted(name)}{told}}}\n'
+        if of.plain:  # beside partitions it has to be told that the line is not about these
+            apart = ', "partitions": 0' if of.ranges else ""
+            yield f'{{"name": {_quoted(name)}{apart}{told}}}\n'
         for first, last in of.ranges:
             declared = min(last + 1, MAX_PARTITIONS) if first == 0 else 0
             if declared:

@@ -1,16 +1,13 @@
 """Importing a file of names into a namespace: all of it or nothing, however large.
 
-The file is read, checked and gathered into a temporary table first, which locks nothing; only then one transaction
-brings it into the catalogue, in the order of its index. Both run in SQLite on whole sets, not topic by topic. SQLite
-puts the temporary table into a file once it outgrows its cache (in the folder that ``SQLITE_TMPDIR`` names), so the
-file may be larger than memory.
+The file is read, checked and gathered into a temporary table first (:mod:`.staging`), which locks nothing; only then
+one transaction brings it into the catalogue, in the order of its index. Both run in SQLite on whole sets, not topic by
+topic.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,11 +15,12 @@ from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.change_log import NamespaceChange
 from broker_core.catalog.errors import sqlite_errors
-from broker_core.catalog.lines import Rows, TopicLines
 from broker_core.catalog.listed import Listed, merge_listed
+from broker_core.catalog.pairs import is_pair, pair_refused
 from broker_core.catalog.records import CatalogVersion
+from broker_core.catalog.staging import stage_file
 from broker_core.catalog.store import SqliteCatalog
-from broker_core.catalog.topic_id import new_topic_ids
+from broker_core.mass_deletion import Deletions, Loss, MassDeletion
 from broker_core.names import NamespaceName
 
 __all__ = ["ImportReport", "Progress", "import_topics"]
@@ -33,64 +31,63 @@ __all__ = ["ImportReport", "Progress", "import_topics"]
 Progress = Callable[[Literal["read", "write"], int], None]
 
 _CACHE_KIB: Final = 65_536
-_STAGED_CACHE_KIB: Final = 262_144  # of some 3 million topics; beyond that pages go to the temporary file
 _TICK: Final = 500_000  # steps of SQLite's machine between two calls of progress: some 20 ms
-_ALIKE: Final = 16  # topics with the same properties; fewer go one by one
 
-# What the file says, one row a topic: lines about the same topic are merged as they come.
-_STAGED = """CREATE TEMP TABLE staged (
-    domain INTEGER NOT NULL,
-    base TEXT NOT NULL,
-    listed TEXT NOT NULL,
-    topic_id BLOB NOT NULL,
-    properties TEXT,
-    PRIMARY KEY (domain, base)
-) WITHOUT ROWID"""
-_STAGE_CONFLICT = """ ON CONFLICT (domain, base) DO UPDATE SET
-    listed = merge_listed(listed, excluded.listed),
-    properties = coalesce(excluded.properties, properties)
-    WHERE listed <> excluded.listed OR excluded.properties IS NOT NULL"""
-_STAGE_ROW = "INSERT INTO temp.staged VALUES (?, ?, ?, ?, ?)" + _STAGE_CONFLICT  # noqa: S608 - two constants
-# A JSON array of names enters SQLite several times faster than a row of parameters for each name. Six digits before
-# the name say which of the kinds (names and properties) the topic has.
-_KINDS = "CREATE TEMP TABLE kinds (id INTEGER PRIMARY KEY, listed TEXT NOT NULL, properties TEXT)"
-_STAGE_ALIKE = (
-    """INSERT INTO temp.staged
-    SELECT ?1, substr(j.value, 7), k.listed, substr(?2, 16 * j.key + 1, 16), k.properties
-    FROM json_each(?3) j CROSS JOIN temp.kinds k WHERE k.id = CAST(substr(j.value, 1, 6) AS INTEGER)"""  # noqa: S608
-    + _STAGE_CONFLICT
-)
+# Properties alone are for the topic as it is; of one that is not there nobody has told of partitions.
+_TELL = """UPDATE temp.staged AS s SET listed = t.listed FROM main.topics t
+    WHERE t.namespace = :namespace AND t.listed <> '*'
+        AND s.domain = t.domain AND s.base = t.base AND s.listed = '?'"""
+# A topic that is there would be one beside its own partitions (or the other way round), with other properties.
+_PAIRS = """SELECT s.base, merge_listed(t.listed, s.listed) FROM temp.staged s
+    CROSS JOIN main.topics t ON t.namespace = :namespace AND t.domain = s.domain AND t.base = s.base
+    WHERE s.listed NOT IN (t.listed, '?')
+        AND coalesce(s.properties, iif(is_pair(t.listed), t.properties, NULL), '{}') <> coalesce(t.properties, '{}')
+        AND NOT is_pair(s.listed) AND is_pair(merge_listed(t.listed, s.listed)) LIMIT 1"""
 
-# Topics, and the names that they are listed by. Few are listed by more than the plain one, so Python hardly sees any.
-_COUNT = "SELECT count(*), total(CASE listed WHEN '*' THEN 1 ELSE count_listed(listed) END) FROM temp.staged"
-
-# The same merge for the log (before the fact) and for the topics themselves.
+# The same merge for the log (before the fact) and for the topics themselves. The names of an exact import are those of
+# the file; of any other they come to those that are there.
+_FILE: Final = "iif(s.listed = '?', '*', s.listed)"
+_ADDED: Final = f"merge_listed(coalesce(t.listed, ''), {_FILE})"
 _LOG = """INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,
         properties_before, properties_after, time)
     SELECT :namespace, :version, iif(t.base IS NULL, 'create', 'update'), s.domain, s.base,
-        coalesce(t.topic_id, s.topic_id), coalesce(t.listed, ''), merge_listed(coalesce(t.listed, ''), s.listed),
+        coalesce(t.topic_id, s.topic_id), coalesce(t.listed, ''), {listed},
         t.properties, coalesce(s.properties, t.properties), :time
     FROM temp.staged s
     LEFT JOIN main.topics t ON t.namespace = :namespace AND t.domain = s.domain AND t.base = s.base
     WHERE t.base IS NULL
-        OR (s.listed <> t.listed AND merge_listed(t.listed, s.listed) <> t.listed)
-        OR coalesce(s.properties, t.properties, '{}') <> coalesce(t.properties, '{}')
+        OR ({file} <> t.listed AND {listed} <> t.listed)
+        OR coalesce(s.properties, t.properties, '{{}}') <> coalesce(t.properties, '{{}}')
     LIMIT :limit"""
 _MERGE = """INSERT INTO main.topics (namespace, domain, base, listed, topic_id, properties, created)
-    SELECT :namespace, domain, base, listed, topic_id, properties, :time FROM temp.staged WHERE true
-    ORDER BY domain, base
+    SELECT :namespace, domain, base, iif(listed = '?', '*', listed), topic_id, properties, :time
+    FROM temp.staged WHERE true ORDER BY domain, base
     ON CONFLICT (namespace, domain, base) DO UPDATE SET
-        listed = merge_listed(listed, excluded.listed),
+        listed = {listed},
         properties = coalesce(excluded.properties, properties)
-    WHERE (excluded.listed <> listed AND merge_listed(listed, excluded.listed) <> listed)
-        OR coalesce(excluded.properties, properties, '{}') <> coalesce(properties, '{}')"""
+    WHERE (excluded.listed <> listed AND {listed} <> listed)
+        OR coalesce(excluded.properties, properties, '{{}}') <> coalesce(properties, '{{}}')"""
+
+# What an exact import takes away.
+_STAGED_TOPIC: Final = "SELECT 1 FROM temp.staged s WHERE s.domain = t.domain AND s.base = t.base"
+_LOSS = f"""SELECT total(CASE t.listed WHEN '*' THEN 1 ELSE count_listed(t.listed) END),
+        total(CASE WHEN s.base IS NULL AND t.listed = '*' THEN 1 WHEN s.listed = t.listed THEN 0
+            ELSE count_lost(t.listed, coalesce({_FILE}, '')) END)
+    FROM main.topics t LEFT JOIN temp.staged s ON s.domain = t.domain AND s.base = t.base
+    WHERE t.namespace = :namespace"""  # noqa: S608 - constants
+_LOG_GONE = f"""INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before,
+        listed_after, properties_before, time)
+    SELECT :namespace, :version, 'delete', domain, base, topic_id, listed, '', properties, :time FROM main.topics t
+    WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC}) LIMIT :limit"""  # noqa: S608 - constants
+_DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
     """What an import did. ``topics`` counts the topics of the file: created, updated and unchanged ones.
 
-    ``repeats`` counts names that the file has more than once: each time but the first.
+    ``repeats`` counts names that the file has more than once: each time but the first. ``deleted`` counts the topics
+    that an exact import removed, and ``names_lost`` the listed names that it took away in all.
     """
 
     lines: int
@@ -99,6 +96,8 @@ class ImportReport:
     updated: int
     version: CatalogVersion
     repeats: int = 0
+    deleted: int = 0
+    names_lost: int = 0
 
     @property
     def unchanged(self) -> int:
@@ -107,55 +106,72 @@ class ImportReport:
 
 
 def import_topics(
-    catalog: SqliteCatalog, namespace: NamespaceName, source: BinaryIO, *, progress: Progress | None = None
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    source: BinaryIO,
+    *,
+    exact: Deletions | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> ImportReport:
     """Add the topics of a file (see :mod:`broker_core.catalog.lines`) to a namespace, in one transaction.
 
-    A topic that is there keeps its id, gets further partitions and the new properties; nothing is removed. Nothing to
-    change leaves the version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is
-    wrong, and :exc:`~broker_core.catalog.errors.CatalogBusy` where another process writes for longer than the time-out;
-    in each case the catalogue is as it was.
+    A topic that is there keeps its id, gets further partitions and the new properties; nothing is removed. With
+    ``exact``, which says how much may go, the namespace becomes what the file says, and a topic keeps its properties
+    unless the file gives some. Nothing to change leaves the version as it is, and so does a ``dry_run``.
+
+    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
+    :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
+    :exc:`~broker_core.mass_deletion.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` where another
+    process writes for longer than the time-out; in each case the catalogue is as it was.
     """
     with sqlite_errors(catalog.path), closing(catalog.connect()) as connection:
-        connection.create_function("merge_listed", 2, merge_listed, deterministic=True)
-        connection.create_function("count_listed", 1, _count_listed, deterministic=True)
-        connection.execute("PRAGMA temp_store = FILE")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        connection.execute(_STAGED)
-        connection.execute(_KINDS)
-        connection.execute(f"PRAGMA temp.cache_size = -{_STAGED_CACHE_KIB}")
-        lines = TopicLines(namespace, source)
-        connection.execute("BEGIN")
-        for rows in lines:
-            for domain, part in enumerate(rows):
-                _stage(connection, domain, part)
-            if progress is not None:
-                progress("read", lines.bytes)
-        connection.execute("COMMIT")
-        topics, names = connection.execute(_COUNT).fetchone()
+        staged = stage_file(
+            connection,
+            namespace,
+            source,
+            has_partitions=lambda *topic: exact is None and _has_partitions(connection, namespace, *topic),
+            read=None if progress is None else lambda size: progress("read", size),
+        )
+        connection.create_function("merge_listed", 2, merge_listed, deterministic=True)
+        connection.create_function("count_lost", 2, _count_lost, deterministic=True)
+        connection.create_function("is_pair", 1, is_pair, deterministic=True)
         failed: list[BaseException] = []
         if progress is not None:
-            connection.set_progress_handler(lambda: _tick(progress, topics, failed), _TICK)
+            connection.set_progress_handler(lambda: _tick(progress, staged.topics, failed), _TICK)
         try:
-            created, updated, version = _merge(connection, catalog, namespace)
+            merged = _merge(connection, catalog, namespace, exact, untold=staged.untold, dry_run=dry_run)
         except sqlite3.OperationalError:
             if failed:
                 raise failed[0] from None
             raise
         connection.set_progress_handler(None, 0)
-        _checkpoint(connection)
+        if not dry_run:
+            _checkpoint(connection)
         return ImportReport(
-            lines.lines,
-            topics,
-            created,
-            updated,
-            CatalogVersion(catalog.catalog_id, version),
-            lines.names - int(names),
+            staged.lines,
+            staged.topics,
+            merged.created,
+            merged.updated,
+            CatalogVersion(catalog.catalog_id, merged.version),
+            staged.repeats,
+            merged.deleted,
+            merged.names_lost,
         )
 
 
-def _count_listed(listed: str) -> int:
-    return len(Listed.parse(listed))
+def _has_partitions(connection: sqlite3.Connection, namespace: NamespaceName, domain: int, base: str) -> bool:
+    row = connection.execute(
+        "SELECT listed FROM main.topics WHERE namespace = (SELECT id FROM main.namespaces WHERE name = ?)"
+        " AND domain = ? AND base = ?",
+        (str(namespace), domain, base),
+    ).fetchone()
+    return row is not None and bool(Listed.parse(row[0]).ranges)
+
+
+def _count_lost(before: str, after: str) -> int:
+    return len(Listed.parse(before).without(Listed.parse(after)))
 
 
 def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
@@ -168,60 +184,88 @@ def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
     return False
 
 
-def _stage(connection: sqlite3.Connection, domain: int, rows: Rows) -> None:
-    """Add the rows of one chunk to the temporary table."""
-    counts = Counter(rows.topics.values())
-    frequent = [row for row, count in counts.items() if count >= _ALIKE]
-    prefixes = {row: f"{kind:06d}" for kind, row in enumerate(frequent)}
-    connection.execute("DELETE FROM temp.kinds")
-    connection.executemany(
-        "INSERT INTO temp.kinds VALUES (?, ?, ?)", [(kind, *row) for kind, row in enumerate(frequent)]
-    )
-    # Sorted, so that neighbours in the index come one after the other.
-    names = sorted(rows.topics)
-    alike = [prefixes[row] + base for base in names if (row := rows.topics[base]) in prefixes]
-    ids = new_topic_ids(len(names))
-    connection.execute(_STAGE_ALIKE, (domain, ids, json.dumps(alike, ensure_ascii=False)))
-    if len(alike) < len(names):
-        others = [base for base in names if rows.topics[base] not in prefixes]
-        starts = range(16 * len(alike), 16 * len(names), 16)
-        connection.executemany(
-            _STAGE_ROW,
-            (
-                (domain, base, rows.topics[base][0], ids[start : start + 16], rows.topics[base][1])
-                for base, start in zip(others, starts, strict=True)
-            ),
-        )
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    created: int
+    updated: int
+    version: int
+    deleted: int = 0
+    names_lost: int = 0
 
 
 def _merge(
-    connection: sqlite3.Connection, catalog: SqliteCatalog, namespace: NamespaceName
-) -> tuple[int, int, int]:
-    """Bring the staged topics into the catalogue: (created, updated, number of the version)."""
+    connection: sqlite3.Connection,
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    exact: Deletions | None,
+    *,
+    untold: bool,
+    dry_run: bool,
+) -> _Merged:
+    """Bring the staged topics into the catalogue."""
     connection.execute("BEGIN IMMEDIATE")
     change = NamespaceChange(connection, namespace, catalog.log_bounds)
-    count = "SELECT count(*) FROM main.topics WHERE namespace = ?"
-    (before,) = connection.execute(count, (change.id,)).fetchone()
     values = {
         "namespace": change.id,
         "version": change.version,
         "time": change.time,
         "limit": change.most_logged + 1,
     }
-    logged = connection.execute(_LOG, values).rowcount
+    lost = deleted = logged = 0
+    if exact is None:
+        if untold:
+            connection.execute(_TELL, values)
+        pair = connection.execute(_PAIRS, values).fetchone()
+        if pair is not None:
+            raise pair_refused(pair[0], Listed.parse(pair[1]))
+    else:
+        lost = _allowed_loss(connection, namespace, values, exact, dry_run=dry_run)
+        logged = connection.execute(_LOG_GONE, values).rowcount
+        deleted = connection.execute(_DELETE, values).rowcount
+    listed = _ADDED if exact is None else _FILE
+    logged += connection.execute(_LOG.format(file=_FILE, listed=listed), values).rowcount
     if not logged:
         connection.execute("ROLLBACK")
-        return 0, 0, change.version - 1
-    changed = connection.execute(_MERGE, values).rowcount
+        return _Merged(0, 0, change.version - 1)
+    count = "SELECT count(*) FROM main.topics WHERE namespace = ?"
+    (before,) = connection.execute(count, (change.id,)).fetchone()
+    listed = "merge_listed(listed, excluded.listed)" if exact is None else "excluded.listed"
+    changed = connection.execute(_MERGE.format(listed=listed), values).rowcount
     (after,) = connection.execute(count, (change.id,)).fetchone()
+    created = after - before
+    if dry_run:
+        connection.execute("ROLLBACK")
+        return _Merged(created, changed - created, change.version - 1, deleted, lost)
     if logged > change.most_logged:
         change.leave_gap()
     else:
         change.logged(logged)
     change.finish()
     connection.execute("COMMIT")
-    created = after - before
-    return created, changed - created, change.version
+    return _Merged(created, changed - created, change.version, deleted, lost)
+
+
+def _allowed_loss(
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    values: dict[str, int],
+    allowed: Deletions,
+    *,
+    dry_run: bool,
+) -> int:
+    """How many listed names an exact import takes away, if so many may go."""
+    there, lost = connection.execute(_LOSS, values).fetchone()
+    loss = Loss(there=int(there), removed=int(lost))
+    if not dry_run:
+        allowed.check({str(namespace): loss}, "--dry-run shows how many")
+        if loss.removed and allowed == Deletions():
+            (topics,) = connection.execute("SELECT count(*) FROM temp.staged").fetchone()
+            if not topics:  # of however few names: no topic at all is hardly ever meant
+                raise MassDeletion(
+                    f"the file has no topics, and {namespace} would lose all of its {loss.there} listed names: "
+                    "nothing was written; --allow-mass-deletions allows it"
+                )
+    return loss.removed
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:

@@ -10,6 +10,8 @@ Rules, for both formats:
 - A name with a ``/`` is a full name and must be in the namespace; one without is the local name of a persistent topic.
 - Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives
   some wins; a line that gives none leaves those that are there.
+- A JSON line with properties and without partitions is about the topic of this name, whatever its partitions are: a
+  partitioned topic gets the properties alone. ``"partitions": 0`` says that it is a topic without partitions.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from broker_core.names import (
     check_local_name,
 )
 
-__all__ = ["CHUNK_BYTES", "MAX_LINE_BYTES", "Row", "Rows", "TopicLines", "topic_in_namespace"]
+__all__ = ["CHUNK_BYTES", "MAX_LINE_BYTES", "UNTOLD", "Row", "Rows", "TopicLines", "topic_in_namespace"]
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
 #: A longer line is refused, so that a file without line feeds is not read into memory.
@@ -43,6 +45,8 @@ MAX_LINE_BYTES: Final = 1024 * 1024
 
 #: A topic's row so far: which names are listed (the compact form), and its properties (``None``: not given).
 Row = tuple[str, str | None]
+#: In place of the compact form: properties of a topic of which no line says whether it has partitions.
+UNTOLD: Final = "?"
 
 _PLAIN: Final[Row] = ("*", None)
 # What json.loads calls for one value, without what it does around it: a third of the time of an import.
@@ -69,34 +73,53 @@ def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
 
 
 class Rows:
-    """What a chunk of lines says about the topics of one domain."""
+    """What a chunk of lines says about the topics of one domain.
 
-    __slots__ = ("_indices", "topics")
+    Where lines of a topic and of its partitions are to be told ``apart``, the latter are in :attr:`partitions`, and a
+    topic may be :data:`UNTOLD`; else all is in :attr:`topics`.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_indices", "declared", "partitions", "topics")
+
+    def __init__(self, *, apart: bool = False) -> None:
         #: By local name without partition suffix.
         self.topics: dict[str, Row] = {}
+        self.partitions: dict[str, Row] = {} if apart else self.topics
+        #: Topics of which a line says how many partitions they have.
+        self.declared: set[str] = set()
         self._indices: dict[str, list[int]] = {}
 
     def add(self, base: str, listed: str, properties: str | None) -> None:
         """A line about a topic, in any order with others about it."""
-        known = self.topics.get(base)
-        if known is not None:
-            listed = merge_listed(known[0], listed)
-            properties = known[1] if properties is None else properties
-        self.topics[base] = (listed, properties)
+        _add(self.topics, base, listed, properties)
+
+    def declare(self, base: str, partitions: int, properties: str | None) -> None:
+        """A line that says how many partitions a topic has."""
+        self.declared.add(base)
+        _add(self.partitions, base, str(Listed.partitioned(partitions)), properties)
 
     def add_partition(self, base: str, index: int, properties: str | None) -> None:
         """The same for the name of one partition; they are joined in :meth:`finish`, since there may be very many."""
         self._indices.setdefault(base, []).append(index)
         if properties is not None:
-            self.add(base, "", properties)
+            _add(self.partitions, base, "", properties)
 
     def finish(self) -> None:
         """Join what was gathered, when the chunk is over."""
         for base, indices in self._indices.items():
-            self.add(base, str(Listed.of_indices(indices)), None)
+            _add(self.partitions, base, str(Listed.of_indices(indices)), None)
         self._indices.clear()
+
+
+def _add(rows: dict[str, Row], base: str, listed: str, properties: str | None) -> None:
+    known = rows.get(base)
+    if known is not None:
+        if UNTOLD in (known[0], listed):
+            listed = known[0] if listed == UNTOLD else listed
+        else:
+            listed = merge_listed(known[0], listed)
+        properties = known[1] if properties is None else properties
+    rows[base] = (listed, properties)
 
 
 class TopicLines:
@@ -104,6 +127,7 @@ class TopicLines:
 
     For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
     :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
+    ``apart`` is that of :class:`Rows`.
     """
 
     def __init__(
@@ -113,8 +137,11 @@ class TopicLines:
         *,
         checked: Callable[[object], str] = checked_text,
         longest: int = MAX_NAME_BYTES,
+        apart: bool = False,
     ) -> None:
         self._namespace = namespace
+        self._apart = apart
+        self._untold = UNTOLD if apart else "*"
         self._source = source
         self._checked = checked
         self._longest = longest
@@ -138,7 +165,7 @@ class TopicLines:
     def __iter__(self) -> Iterator[tuple[Rows, Rows]]:
         """The rows of each chunk: (persistent, non-persistent)."""
         for text in self._chunks():
-            rows = (Rows(), Rows())
+            rows = (Rows(apart=self._apart), Rows(apart=self._apart))
             lines = text.split("\n")
             if self.is_json:
                 self._read_json(lines, rows)
@@ -205,6 +232,7 @@ class TopicLines:
         persistent = rows[0].topics
         short = self._short
         tails = self._tails
+        untold = self._untold
         for number, line in enumerate(lines):
             begin = _NAME_FIRST.match(line)
             known = None if begin is None else tails.get(line[begin.end() :])
@@ -223,9 +251,9 @@ class TopicLines:
                 or len(name) > short
             ):
                 if name not in persistent:
-                    persistent[name] = _PLAIN if text is None else ("*", text)
+                    persistent[name] = _PLAIN if text is None else (untold, text)
                 else:
-                    rows[0].add(name, "*", text)
+                    rows[0].add(name, "*" if text is None else untold, text)
                 continue
             self._add(rows, number, name, partitions, text)
 
@@ -317,12 +345,13 @@ class TopicLines:
         if self._longest < MAX_NAME_BYTES:
             self._check_length(number, name, partitions)
         if partitions:
-            rows[domain].add(name, str(Listed.partitioned(partitions)), properties)
+            rows[domain].declare(name, partitions, properties)
             self._further += partitions - 1
             return
         base, index = split_local_name(name)
         if index < 0:
-            rows[domain].add(base, "*", properties)
+            told = partitions is not None or properties is None
+            rows[domain].add(base, "*" if told else self._untold, properties)
         else:
             rows[domain].add_partition(base, index, properties)
 

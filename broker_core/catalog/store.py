@@ -21,6 +21,7 @@ from broker_core.catalog.change_log import (
 )
 from broker_core.catalog.errors import CatalogError, TopicExists, TopicMissing, sqlite_errors
 from broker_core.catalog.listed import Listed, split_local_name
+from broker_core.catalog.pairs import pair_refused
 from broker_core.catalog.properties import check_properties, properties_of, properties_text
 from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation, TopicRecord
 from broker_core.catalog.schema import connect, open_catalog_file
@@ -206,8 +207,9 @@ class SqliteCatalog:
     ) -> TopicRecord:
         """Add a topic: a plain one, one of ``partitions``, or (by a partition's name) one more partition of a topic.
 
-        Raises :exc:`TopicExists` where the topic, or that partition, is there. Properties given with a further
-        partition replace those of its topic.
+        Raises :exc:`TopicExists` where the topic, or that partition, is there, and
+        :exc:`~broker_core.catalog.errors.PairRefused` for a partition beside a topic without any, with different
+        properties. Properties given with a further partition replace those of its topic.
         """
         if not 0 <= partitions <= MAX_PARTITIONS:
             raise CatalogError(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
@@ -236,6 +238,10 @@ class SqliteCatalog:
                 )
             else:
                 kept = before.properties if properties is None else check_properties(properties)
+                if before.listed.plain:
+                    given = before.properties if properties is None and before.listed.ranges else properties
+                    if dict(given or {}) != dict(before.properties):
+                        raise pair_refused(str(own), listed)
                 after = replace(before, listed=before.listed | listed, properties=kept)
                 _update(connection, change, after)
             change.log(Operation.UPDATE if before else Operation.CREATE, before, after)

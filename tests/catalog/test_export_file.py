@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.errors import ExportRefused
+from broker_core.catalog.errors import ExportRefused, PairRefused
 from broker_core.catalog.export_file import ExportFormat, export_topics
 from broker_core.catalog.import_file import import_topics
 from broker_core.catalog.store import SqliteCatalog
@@ -45,10 +45,11 @@ def test_names_are_local_where_they_are_persistent(catalog: SqliteCatalog) -> No
 
 def test_json_lines_have_partitions_and_properties(catalog: SqliteCatalog) -> None:
     catalog.create(TopicName("persistent", NAMESPACE, "a"), partitions=3, properties={"x": "1", "é": "ü"})
-    bring(catalog, "a\na-partition-7\nb-partition-2\nnon-persistent://a/b/n\nc-partition-1-partition-0")
     properties = {"x": "1", "é": "ü"}
+    bring(catalog, json.dumps({"name": "a", "partitions": 0, "properties": properties}))
+    bring(catalog, "a-partition-7\nb-partition-2\nnon-persistent://a/b/n\nc-partition-1-partition-0")
     assert [json.loads(line) for line in exported(catalog, "json")] == [
-        {"name": "a", "properties": properties},
+        {"name": "a", "partitions": 0, "properties": properties},
         {"name": "a", "partitions": 3, "properties": properties},
         {"name": "a-partition-7", "properties": properties},
         {"name": "b-partition-2"},
@@ -114,7 +115,10 @@ def test_an_export_imports_as_the_same_set(
     )
     folder = tmp_path_factory.mktemp("e")
     with SqliteCatalog(folder / "1.sqlite") as one, SqliteCatalog(folder / "2.sqlite") as two:
-        bring(one, data)
+        try:
+            bring(one, data)
+        except PairRefused:
+            return
         target = io.BytesIO()
         try:
             export_topics(one, NAMESPACE, target, form)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.change_log import LogBounds
-from broker_core.catalog.errors import CatalogBusy, CatalogUnusable, ImportRefused
+from broker_core.catalog.errors import CatalogBusy, CatalogUnusable, ImportRefused, PairRefused
 from broker_core.catalog.import_file import ImportReport, import_topics
 from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation, TopicRecord
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.mass_deletion import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
@@ -29,9 +31,11 @@ def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
         yield opened
 
 
-def bring(catalog: SqliteCatalog, *lines: object) -> ImportReport:
+def bring(
+    catalog: SqliteCatalog, *lines: object, exact: Deletions | None = None, dry_run: bool = False
+) -> ImportReport:
     data = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
-    return import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()))
+    return import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()), exact=exact, dry_run=dry_run)
 
 
 def read(catalog: SqliteCatalog, local: str) -> TopicRecord:
@@ -91,8 +95,110 @@ def test_a_name_that_is_there_keeps_its_id_and_gets_the_new_properties(catalog: 
     assert after.topic_id == before.topic_id
     assert after.created == before.created
     assert after.properties == {"x": "3"}
-    assert str(after.listed) == "*,0-1", "names are added, none goes"
+    assert str(after.listed) == "0-1", "properties alone add no topic beside its partitions"
     assert catalog.version(NAMESPACE).number == 2
+
+
+def test_properties_alone_change_properties(catalog: SqliteCatalog) -> None:
+    catalog.create(TopicName.parse("persistent://a/b/orders"), partitions=3)
+    assert bring(catalog, {"name": "orders", "properties": {"region": "eu"}}).updated == 1
+    partitions = {f"persistent://a/b/orders-partition-{index}": {"region": "eu"} for index in range(3)}
+    assert all_names(catalog) == partitions
+    # In one file with the partitions, in whatever order, and beside further ones.
+    bring(
+        catalog,
+        *({"name": "bills", "properties": {"region": "us"}}, {"name": "bills", "partitions": 1}),
+        *({"name": "orders-partition-3"}, {"name": "orders", "properties": {"region": "asia"}}),
+    )
+    assert all_names(catalog) == {
+        "persistent://a/b/bills-partition-0": {"region": "us"},
+        **{f"persistent://a/b/orders-partition-{index}": {"region": "asia"} for index in range(4)},
+    }
+
+
+PLAIN = {"name": "x", "properties": {"region": "eu"}}
+PARTITION = {"name": "x-partition-0", "properties": {"region": "us"}}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [[PLAIN, PARTITION]],
+        [[PARTITION, PLAIN]],
+        [[PLAIN], [PARTITION]],
+        [[PLAIN], ["x-partition-0"]],
+        [[PLAIN], [{"name": "x", "partitions": 2, "properties": {"region": "us"}}]],
+        [[PARTITION], [{"name": "x", "partitions": 0, "properties": {"region": "eu"}}]],
+        [[PARTITION], ["x"]],
+        [[{"name": "x"}], [PARTITION]],
+        [[{"name": "x"}, PARTITION]],
+    ],
+)
+def test_a_topic_beside_its_partition_with_other_properties_is_refused(
+    catalog: SqliteCatalog, files: list[list[object]]
+) -> None:
+    for lines in files[:-1]:
+        bring(catalog, *lines)
+    before = all_names(catalog)
+    with pytest.raises(PairRefused, match="'x' and partition 'x-partition-0' cannot both be there"):
+        bring(catalog, *files[-1])
+    assert all_names(catalog) == before
+
+
+def test_a_pair_without_other_properties_is_listed(catalog: SqliteCatalog) -> None:
+    bring(catalog, "x", "x-partition-0")
+    bring(
+        catalog, {"name": "y", "properties": {"k": "v"}}, {"name": "y-partition-2", "properties": {"k": "v"}}
+    )
+    assert all_names(catalog) == {
+        **{f"persistent://a/b/{name}": {} for name in ("x", "x-partition-0")},
+        **{f"persistent://a/b/{name}": {"k": "v"} for name in ("y", "y-partition-2")},
+    }
+    bring(catalog, {"name": "y", "properties": {"k": "w"}})
+    assert all_names(catalog)["persistent://a/b/y-partition-2"] == {"k": "w"}
+    with pytest.raises(PairRefused):
+        bring(catalog, {"name": "y-partition-2", "properties": {"k": "other"}})
+
+
+def test_an_exact_import_makes_the_namespace_the_file(catalog: SqliteCatalog) -> None:
+    bring(catalog, {"name": "a", "partitions": 4, "properties": {"k": "v"}}, {"name": "b"}, {"name": "gone"})
+    ids = {name: read(catalog, name).topic_id for name in ("a", "b")}
+    lines = ({"name": "a", "partitions": 2}, {"name": "b", "properties": {"x": "1"}}, {"name": "new"})
+
+    dry = bring(catalog, *lines, exact=Deletions(), dry_run=True)
+    assert (dry.created, dry.updated, dry.deleted, dry.names_lost) == (1, 2, 1, 3)
+    assert catalog.version(NAMESPACE).number == 1
+
+    report = bring(catalog, *lines, exact=Deletions())
+    assert (report.created, report.updated, report.deleted, report.names_lost) == (1, 2, 1, 3)
+    assert all_names(catalog) == {
+        "persistent://a/b/a-partition-0": {"k": "v"},
+        "persistent://a/b/a-partition-1": {"k": "v"},
+        "persistent://a/b/b": {"x": "1"},
+        "persistent://a/b/new": {},
+    }
+    assert {name: read(catalog, name).topic_id for name in ids} == ids
+    assert bring(catalog, *lines, exact=Deletions()).version.number == 2, "nothing to change"
+
+
+def test_an_exact_import_is_guarded(catalog: SqliteCatalog) -> None:
+    bring(catalog, *(f"t{number}" for number in range(2000)))
+    half = [f"t{number}" for number in range(0, 2000, 2)]
+    with pytest.raises(MassDeletion, match="1000 of 2000 listed names would be deleted, more than 200"):
+        bring(catalog, *half, exact=Deletions())
+    assert len(all_names(catalog)) == 2000
+    assert bring(catalog, *half, exact=Deletions(most=1000)).names_lost == 1000
+    with pytest.raises(MassDeletion):
+        bring(catalog, exact=Deletions())
+    assert bring(catalog, exact=Deletions(mass=True)).deleted == 1000
+    assert all_names(catalog) == {}
+
+
+def test_an_exact_import_of_nothing_is_refused_however_small_the_namespace(catalog: SqliteCatalog) -> None:
+    bring(catalog, "a", "b")
+    with pytest.raises(MassDeletion, match="the file has no topics, and a/b would lose all of its 2"):
+        bring(catalog, exact=Deletions())
+    assert len(all_names(catalog)) == 2
 
 
 def test_names_without_properties_leave_those_that_are_there(catalog: SqliteCatalog) -> None:
@@ -169,6 +275,7 @@ def test_a_wrong_line_takes_nothing_of_the_file(
 
 
 PROPERTIES = st.none() | st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"))
+Line = tuple[str, str, int | None, dict[str, str] | None]
 LINES = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", "a-partition-0", "a-partition-3", "a-partition-0-partition-1", "é😀"]),
@@ -180,53 +287,119 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@dataclass
+class Model:
+    """A topic by the rules in plain Python: -1 of ``listed`` is the plain name."""
+
+    listed: set[int] = field(default_factory=set)
+    properties: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def pair(self) -> bool:
+        return -1 in self.listed and len(self.listed) > 1
+
+
+@dataclass
+class Told:
+    """What one file says about a topic: of its own name, and of its partitions."""
+
+    own: bool | None = None  # false: properties alone
+    properties: dict[str, str] | None = None
+    partitions: set[int] = field(default_factory=set)
+    of_partitions: dict[str, str] | None = None
+    declared: bool = False
+
+
+def by_the_rules(there: dict[str, Model], lines: list[Line], *, exact: bool) -> dict[str, Model] | None:
+    """The topics after an import by their own full names, ``None`` where it is refused."""
+    file: dict[str, Told] = {}
+    for name, prefix, partitions, properties in lines:
+        full = TopicName.parse(f"{prefix or 'persistent://a/b/'}{name}")
+        of_a_partition = not partitions and full.partition >= 0
+        told = file.setdefault(str(full.partitioned_name if of_a_partition else full), Told())
+        if partitions or of_a_partition:
+            told.partitions |= set(range(partitions)) if partitions else {full.partition}
+            told.declared = told.declared or bool(partitions)
+            told.of_partitions = told.of_partitions if properties is None else properties
+        else:
+            told.own = bool(told.own) or partitions is not None or properties is None
+            told.properties = told.properties if properties is None else properties
+    after = {} if exact else {own: Model(set(model.listed), model.properties) for own, model in there.items()}
+    for own, told in file.items():
+        before = there.get(own, Model())
+        known = set() if exact else before.listed
+        given = told.properties if told.own is not None else told.of_partitions
+        listed = set(told.partitions)
+        if told.own is not None and told.partitions:
+            alone = told.own is False and (told.declared or bool(known - {-1}))
+            if not alone:
+                if (told.properties or {}) != (told.of_partitions or {}):
+                    return None
+                given = told.properties if told.properties is not None else told.of_partitions
+                listed.add(-1)
+        elif told.own or (told.own is False and not known):
+            listed.add(-1)
+        model = Model(listed | known, before.properties if given is None else given)
+        both = -1 in listed and len(listed) > 1
+        if not exact and before.listed and model.pair and not both and listed and listed != known:
+            wanted = given if given is not None else before.properties if before.pair else {}
+            if wanted != before.properties:
+                return None
+        after[own] = model
+    return after
+
+
+@settings(max_examples=150, deadline=None)
 @given(
-    st.lists(LINES, max_size=3), st.sampled_from([LogBounds(), LogBounds(rows=2)]), st.sampled_from([1, 16])
+    st.lists(st.tuples(LINES, st.booleans()), max_size=4),
+    st.sampled_from([LogBounds(), LogBounds(rows=2)]),
+    st.sampled_from([1, 16]),
+    st.sampled_from([64, 1 << 20]),
 )
 def test_imports_are_what_the_rules_say(
     tmp_path_factory: pytest.TempPathFactory,
-    files: list[list[tuple[str, str, int | None, dict[str, str] | None]]],
+    files: list[tuple[list[Line], bool]],
     log: LogBounds,
     alike: int,
+    chunk: int,
 ) -> None:
-    """Against the rules in plain Python; with few and many topics of a kind, and with a log and a gap."""
-    listed: set[str] = set()
-    properties: dict[str, dict[str, str]] = {}
+    """Against the rules in plain Python; with few and many topics of a kind, in parts, with a log and a gap."""
+    model: dict[str, Model] = {}
     with (
         pytest.MonkeyPatch.context() as patch,
         SqliteCatalog(tmp_path_factory.mktemp("i") / "c.sqlite", log=log) as catalog,
     ):
-        patch.setattr("broker_core.catalog.import_file._ALIKE", alike)
-        for lines in files:
-            for name, prefix, partitions, given_properties in lines:
-                full = f"{prefix or 'persistent://a/b/'}{name}"
-                listed |= (
-                    {f"{full}-partition-{index}" for index in range(partitions or 0)}
-                    if partitions
-                    else {full}
-                )
-                own = full if partitions else str(TopicName.parse(full).partitioned_name)
-                if given_properties is not None:
-                    properties[own] = given_properties
+        patch.setattr("broker_core.catalog.staging._ALIKE", alike)
+        patch.setattr("broker_core.catalog.lines.CHUNK_BYTES", chunk)
+        for lines, exact in files:
             before = catalog.version(NAMESPACE)
             state = all_names(catalog)
-            bring(
-                catalog,
-                *(
-                    {"name": prefix + name, "partitions": partitions, "properties": given_properties}
-                    for name, prefix, partitions, given_properties in lines
-                ),
-            )
+            rows = [
+                {"name": prefix + name, "partitions": partitions, "properties": given_properties}
+                for name, prefix, partitions, given_properties in lines
+            ]
+            wanted = by_the_rules(model, lines, exact=exact)
+            allowed = Deletions(mass=True) if exact else None
+            if wanted is None:
+                with pytest.raises(PairRefused):
+                    bring(catalog, *rows, exact=allowed)
+                assert all_names(catalog) == state
+                assert catalog.version(NAMESPACE) == before
+                continue
+            model = wanted
+            report = bring(catalog, *rows, exact=allowed)
             found = all_names(catalog)
             assert found == {
-                name: properties.get(str(TopicName.parse(name).partitioned_name), {}) for name in listed
+                own if index < 0 else f"{own}-partition-{index}": topic.properties
+                for own, topic in model.items()
+                for index in topic.listed
             }
+            assert report.names_lost == (len(set(state) - set(found)) if exact else 0)
             assert (catalog.version(NAMESPACE).number > before.number) == (found != state)
             changes = catalog.changes(NAMESPACE, before)
             if isinstance(changes, Changes):
                 assert {name for change in changes for name in change.added} == set(found) - set(state)
-                assert not [name for change in changes for name in change.removed]
+                assert {name for change in changes for name in change.removed} == set(state) - set(found)
 
 
 def test_progress_is_told_and_may_end_the_import(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+"""A topic ``x`` beside a partition ``x-partition-0``: no broker makes such a pair, and a catalogue has one row for both.
+
+So both have the same properties. Where they are given different ones, the pair is refused: one of the two names would
+go missing from selections by property. A pair of the same properties, or without any, is taken, since there are
+clusters that list one (made by old releases), and it is listed and selected right.
+"""
+
+from __future__ import annotations
+
+from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.listed import Listed
+from broker_core.names import PARTITION_SUFFIX
+
+__all__ = ["is_pair", "pair_refused"]
+
+
+def is_pair(listed: str) -> bool:
+    """Whether the compact form lists the plain name and partitions; a function of the SQL of imports."""
+    return listed.startswith("*,")
+
+
+def pair_refused(name: str, listed: Listed) -> PairRefused:
+    """The error for a topic's own name (full or local) that would be ``listed`` with different properties."""
+    partition = f"{name}{PARTITION_SUFFIX}{next(listed.indices(), 0)}"
+    return PairRefused(
+        f"Topic {name!r} and partition {partition!r} cannot both be there with different properties: a topic either "
+        'has partitions, which share its properties (in a file {"name": ..., "partitions": N}), or has none'
+    )
