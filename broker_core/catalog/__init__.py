@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker_core.catalog.change_log import LogBounds
+from broker_core.catalog.delete_topics import DeletionReport, delete_matching, delete_of_file
 from broker_core.catalog.errors import (
     CatalogBusy,
     CatalogError,
@@ -20,6 +21,12 @@ from broker_core.catalog.listed import Listed
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.log_reader import CatalogLogReader
 from broker_core.catalog.records import Catalog, CatalogVersion, Change, Changes, Gap, Operation, TopicRecord
+from broker_core.catalog.set_properties import (
+    PropertiesChange,
+    PropertiesReport,
+    set_properties,
+    set_properties_of_matching,
+)
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
 
@@ -33,6 +40,7 @@ __all__ = [
     "CatalogVersion",
     "Change",
     "Changes",
+    "DeletionReport",
     "ExportFormat",
     "ExportRefused",
     "Gap",
@@ -42,13 +50,19 @@ __all__ = [
     "LogBounds",
     "Operation",
     "PairRefused",
+    "PropertiesChange",
+    "PropertiesReport",
     "SqliteCatalog",
     "TopicExists",
     "TopicMissing",
     "TopicRecord",
+    "delete_matching",
+    "delete_of_file",
     "export_topics",
     "import_topics",
     "parse_topic_id",
+    "set_properties",
+    "set_properties_of_matching",
     "topic_id_text",
     "topic_in_namespace",
 ]

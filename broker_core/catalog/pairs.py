@@ -1,4 +1,4 @@
-"""A topic ``x`` beside a partition ``x-partition-0``: no broker makes such a pair, and a catalogue has one row for both.
+"""A topic ``x`` beside a partition ``x-partition-0``: no broker makes such a pair; a catalogue has one row for both.
 
 So both have the same properties. Where they are given different ones, the pair is refused: one of the two names would
 go missing from selections by property. A pair of the same properties, or without any, is taken, since there are

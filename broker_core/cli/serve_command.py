@@ -49,9 +49,12 @@ def run(
     not.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # before anything else, which takes a while
+    from broker_core.cli.new_catalog import NewCatalog
     from broker_core.cli.serving import serve
 
-    serve(call.load(serve_options(pulsar, http, catalog)).settings, debug=call.debug)
+    loaded = call.load(serve_options(pulsar, http, catalog))
+    new = NewCatalog.of(loaded) if loaded.settings.upstream is None else None
+    serve(loaded.settings, debug=call.debug, when_ready=None if new is None else new.log)
 
 
 def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) -> Options:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.quantities import ListenAddress
-from broker_core.settings.layers import EnvironmentLayer, FileLayer, Layer, OptionsLayer
+from broker_core.settings.layers import CONFIG_VARIABLE, EnvironmentLayer, FileLayer, Layer, OptionsLayer
 from broker_core.settings.load import LoadedSettings, SettingInForce, load_settings
 from broker_core.settings.models import (
     CatalogSettings,
@@ -20,6 +20,7 @@ from broker_core.settings.problems import SettingsError
 from broker_core.settings.secrets import MASK, masked
 
 __all__ = [
+    "CONFIG_VARIABLE",
     "MASK",
     "CatalogSettings",
     "EnvironmentLayer",

@@ -1,0 +1,78 @@
+"""A catalogue that is made where there was none: said, with the ones that may have been meant instead."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from broker_core.settings import CONFIG_VARIABLE, LoadedSettings, SettingsError, load_settings
+
+__all__ = ["NewCatalog", "others_nearby"]
+
+_log = structlog.get_logger(__name__)
+
+#: What settings files are called in the documentation.
+_USUAL_FILE = "broker-core.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class NewCatalog:
+    """A catalogue that is not there yet: ``text`` says where it is made and why there."""
+
+    text: str
+    others: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, loaded: LoadedSettings) -> NewCatalog | None:
+        """The one that these settings will make; ``None`` where there is one."""
+        path = loaded.settings.catalog.path
+        if path.exists():
+            return None
+        origin = loaded.origin(("catalog", "path"))
+        if origin is not None:
+            why = f"of {origin.label(('catalog', 'path'))}"
+        elif loaded.file is not None:
+            why = f"beside {loaded.file}, which names none"
+        else:
+            why = "by default: there is no settings file"
+        text = f"made a new catalogue {os.path.abspath(path)} ({why})"  # noqa: PTH100 - without its ".."
+        others = tuple(others_nearby(loaded))
+        if others:
+            named = ", ".join(map(str, others))
+            text += f"; another one is there already: {named} (--catalog or --config names it)"
+        return cls(text, others)
+
+    async def log(self, _broker: object) -> None:
+        """Say it in the log of a server: a warning where another one may have been meant."""
+        (_log.warning if self.others else _log.info)(self.text)
+
+
+def others_nearby(loaded: LoadedSettings) -> list[Path]:
+    """Catalogues that are there, where somebody may have expected this one."""
+    path = loaded.settings.catalog.path.absolute()
+    found: dict[Path, None] = {}
+    for candidate in _candidates(loaded):
+        if candidate.is_file() and candidate.resolve() != path.resolve():
+            found[candidate.resolve()] = None
+    return list(found)
+
+
+def _candidates(loaded: LoadedSettings) -> Iterator[Path]:
+    default = type(loaded.settings.catalog)().path
+    folders = [Path.cwd()]
+    if loaded.file is not None:
+        folders.append(loaded.file.absolute().parent)
+    for folder in folders:
+        yield folder / loaded.settings.catalog.path.name
+        yield folder / default
+    variable = os.environ.get(CONFIG_VARIABLE)
+    for file in [*([Path(variable)] if variable else []), Path.cwd() / _USUAL_FILE]:
+        if file != loaded.file and file.is_file():
+            try:
+                yield load_settings(file, environment={}).settings.catalog.path
+            except SettingsError:
+                continue

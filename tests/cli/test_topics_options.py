@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker_core.cli.question import UnusableQuestion
+from broker_core.cli.topics_options import is_namespace, topic_names
+from tests.cli.conftest import Cli
+
+
+def test_names_are_full_or_within_a_namespace() -> None:
+    full = ["persistent://a/b/x", "non-persistent://a/b/y"]
+    assert [str(name) for name in topic_names(full)] == full
+    assert [str(name) for name in topic_names(["a/b", "x", full[1]])] == full
+    assert [str(name) for name in topic_names(["a/b/x"])] == full[:1]
+    with pytest.raises(UnusableQuestion, match="name the topic as well"):
+        topic_names(["a/b"])
+    with pytest.raises(UnusableQuestion, match="not in namespace a/c"):
+        topic_names(["a/c", full[0]])
+
+
+def test_a_namespace_is_told_from_a_topic() -> None:
+    assert is_namespace("a/b")
+    assert not any(map(is_namespace, ("a/b/c", "persistent://a/b/c", "a")))
+
+
+def test_a_command_that_writes_says_which_file(cli: Cli, tmp_path: Path) -> None:
+    """On standard error: what is on standard output may be read by a program."""
+    path = tmp_path / "c.sqlite"
+    assert cli("topics", "create", "a/b", "x", "--catalog", path).err.startswith(
+        f"broker-core: made a new catalogue {path} (of --catalog)"
+    )
+    (tmp_path / "sub").mkdir()
+    told = f"broker-core: wrote the catalogue {path}\n"
+    by_another_way = tmp_path / "sub" / ".." / "c.sqlite"
+    assert cli("topics", "create", "a/b", "y", "--catalog", by_another_way).err == told
+    assert cli("topics", "set-properties", "a/b", "y", "k=v", "--catalog", path).err == told
+    assert cli("topics", "delete", "a/b", "y", "--catalog", path).err == told
+    assert not cli("topics", "show", "--catalog", path).err
+    assert cli("topics", "delete", "a/b", "y", "--catalog", path).err.count("\n") == 1, "nothing was written"
+
+
+def test_a_relative_path_of_the_settings_is_told_whole(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "s.toml").write_text('[catalog]\npath = "topics.sqlite"\n')
+    monkeypatch.setenv("BROKER_CORE_CONFIG", str(tmp_path / "etc" / "s.toml"))
+    assert f" {tmp_path / 'etc' / 'topics.sqlite'} (of " in cli("topics", "create", "a/b", "x").err
+    said = cli("topics", "create", "a/b", "x", "--catalog", "topics.sqlite").err
+    assert f"there already: {tmp_path / 'etc' / 'topics.sqlite'} (--catalog or --config names it)" in said
