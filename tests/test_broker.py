@@ -60,6 +60,25 @@ async def test_serves_the_catalogue_and_its_changes(tmp_path: Path) -> None:
         assert again.topics == ["persistent://public/default/one-more", *answer.topics]
 
 
+async def test_every_reader_sees_that_the_file_was_replaced(tmp_path: Path) -> None:
+    """Without a listing in between: the number of partitions is asked for on its own."""
+    filled(tmp_path)
+    with SqliteCatalog(tmp_path / "new.sqlite") as other:
+        other.create(TopicName.parse(ORDERS), partitions=5)
+        other.create(TopicName.parse("persistent://public/default/theirs"), partitions=3)
+    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+        assert await client.partitioned_metadata(ORDERS) == 2
+        for end in ("-wal", "-shm"):
+            (tmp_path / f"topics.sqlite{end}").unlink(missing_ok=True)
+        (tmp_path / "new.sqlite").rename(tmp_path / "topics.sqlite")
+        assert await client.partitioned_metadata(ORDERS) == 5
+        assert await client.partitioned_metadata("persistent://public/default/theirs") == 3
+        answer = await client.get_topics("public/default", pattern="public/default/theirs")
+        assert len(answer.topics) == 3
+        assert broker.catalog is not None
+        assert broker.catalog.topic(TopicName.parse("persistent://public/default/bills")) is None
+
+
 async def test_properties_select_by_the_keys_of_the_settings(tmp_path: Path) -> None:
     filled(tmp_path)
     async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:

@@ -2,17 +2,17 @@
 
 ``PRAGMA data_version`` changes with every commit of another connection, of this process or of another one; the watch
 has a connection of its own that never writes. A file that was put into the place of the one that is open is noticed
-by its inode: SQLite would go on reading the old one.
+by its inode, as the catalogue itself notices it: SQLite would go on reading the old one.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
 
 from broker_core.catalog.change_log import read_catalog_id, read_version
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.records import CatalogVersion
+from broker_core.catalog.schema import file_identity
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.names import NamespaceName
 
@@ -24,7 +24,7 @@ class FileWatch:
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
-        self._path = os.fspath(catalog.path)
+        self._path = catalog.path
         self._data_version = -1
         #: Counts the states of the file that were noticed: the same number, the same content.
         self.state = 0
@@ -39,10 +39,10 @@ class FileWatch:
     def look(self) -> bool:
         """Notice what was committed (:attr:`state`); false where the file cannot be looked at, or is another one."""
         try:
-            if self._identity() != self._file:
+            if self.replaced:
                 return False
             (data_version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        except (OSError, sqlite3.Error):
+        except sqlite3.Error:
             return False
         if data_version != self._data_version:
             self._data_version = data_version
@@ -59,30 +59,25 @@ class FileWatch:
     @property
     def replaced(self) -> bool:
         """Whether there is another file in the place of the one that is open, or none."""
-        try:
-            return self._identity() != self._file
-        except OSError:
-            return True
+        return file_identity(self._path) != self._file
 
     def reopen(self) -> None:
-        """Look at the file that is there now, after :meth:`SqliteCatalog.reopen`."""
+        """Look at the file that is there now, after :meth:`SqliteCatalog.notice`."""
         connection, file = self._opened()
         self._connection.close()
         self._connection, self._file = connection, file
         self._data_version = -1
         self.state += 1
 
-    def _identity(self) -> tuple[int, int]:
-        status = os.stat(self._path)  # noqa: PTH116 - a Path would double the time
-        return status.st_dev, status.st_ino
-
-    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int]]:
-        with sqlite_errors(self._catalog.path):
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+        with sqlite_errors(self._path):
+            # Before it is opened: what is put there in the midst of this, the next look finds to be another one.
+            file = file_identity(self._path)
             connection = self._catalog.connect(busy_timeout=0.0)
             try:
                 connection.execute("PRAGMA query_only = ON")
                 self.catalog_id = read_catalog_id(connection)
-                return connection, self._identity()
-            except OSError:
+            except BaseException:
                 connection.close()
-                raise sqlite3.OperationalError("the file has gone") from None
+                raise
+            return connection, file

@@ -150,7 +150,7 @@ class CatalogLister:
         if kept is None:
             version = watch.version(key[0])
             if version is not None and not version.number:
-                return _nothing(self._catalog.catalog_id, *key)
+                return _nothing(watch.catalog_id, *key)
             return None
         if kept.seen != watch.state:
             version = watch.version(key[0])
@@ -195,7 +195,7 @@ class CatalogLister:
         """The newest snapshot: permits first, then a place among those that are read, so that nobody waits in one."""
         async with self._reopening:
             if self._watch.replaced:
-                await asyncio.to_thread(self._catalog.reopen)
+                await asyncio.to_thread(self._catalog.notice)
                 self._watch.reopen()
                 self._kept.drop_all()
         seen = self._watch.state

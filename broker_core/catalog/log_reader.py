@@ -86,7 +86,7 @@ class CatalogLogReader:
             if not self._watch.replaced:
                 return
             try:
-                await asyncio.to_thread(self._catalog.reopen)
+                await asyncio.to_thread(self._catalog.notice)
                 self._watch.reopen()
             except CatalogError as error:
                 raise _unreadable(error) from error

@@ -7,6 +7,7 @@ database is refused before it is touched.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from broker_core.catalog.errors import CatalogUnusable, sqlite_errors
 from broker_core.catalog.topic_id import new_topic_id, topic_id_text
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "connect", "open_catalog_file"]
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "connect", "file_identity", "open_catalog_file"]
 
 APPLICATION_ID = 0x62726F6B  # "brok"
 SCHEMA_VERSION = 1
@@ -87,6 +88,15 @@ def connect(path: Path, *, create: bool = False, busy_timeout: float = 30.0) -> 
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA journal_size_limit = 67108864")
     return connection
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that is put into its place; ``None`` where there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - for every call of a catalogue
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def open_catalog_file(path: Path, *, create: bool, busy_timeout: float = 30.0) -> str:

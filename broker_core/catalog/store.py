@@ -24,7 +24,7 @@ from broker_core.catalog.listed import Listed, split_local_name
 from broker_core.catalog.pairs import pair_refused
 from broker_core.catalog.properties import check_properties, properties_of, properties_text
 from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation, TopicRecord
-from broker_core.catalog.schema import connect, open_catalog_file
+from broker_core.catalog.schema import connect, file_identity, open_catalog_file
 from broker_core.catalog.topic_id import new_topic_id
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 
@@ -49,6 +49,9 @@ class SqliteCatalog:
 
     Synchronous, and safe to call from any thread. Opening makes the file where there is none, unless ``create`` is
     false, and raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no catalogue.
+
+    Whoever reads or writes next sees that another file was put into its place, and gets that one (SQLite would go on
+    with the old one): each call looks at the inode first, which takes some two microseconds.
     """
 
     def __init__(
@@ -68,11 +71,14 @@ class SqliteCatalog:
         self._generation = 0
         self._closed = False
         self._lock = threading.Lock()
+        self._reopening = threading.Lock()
         self._catalog_id = open_catalog_file(self.path, create=create, busy_timeout=busy_timeout)
+        self._file = file_identity(self.path)
 
     @property
     def catalog_id(self) -> str:
         """The random id of this file; versions of namespaces are comparable under the same id only."""
+        self.notice()
         return self._catalog_id
 
     def close(self) -> None:
@@ -84,15 +90,25 @@ class SqliteCatalog:
         for connection in idle:
             connection.close()
 
-    def reopen(self) -> None:
-        """Open the file anew, after another one was put into its place."""
-        catalog_id = open_catalog_file(self.path, create=False, busy_timeout=self._busy_timeout)
-        with self._lock:
-            self._generation += 1
-            idle, self._idle = self._idle, []
-            self._catalog_id = catalog_id
-        for connection in idle:
-            connection.close()
+    def notice(self) -> None:
+        """Open the file anew where another one was put into its place, as each call does before anything else.
+
+        Raises :exc:`CatalogUnusable` where there is none. It may wait: an event loop has it done by a thread.
+        """
+        if file_identity(self.path) == self._file or self._closed:
+            return
+        with self._reopening:
+            now = file_identity(self.path)
+            if now == self._file:
+                return
+            # A file that is put there in the midst of this has another identity than `now`: the next call sees it.
+            catalog_id = open_catalog_file(self.path, create=False, busy_timeout=self._busy_timeout)
+            with self._lock:
+                self._generation += 1
+                idle, self._idle = self._idle, []
+                self._catalog_id, self._file = catalog_id, now
+            for connection in idle:
+                connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -108,11 +124,13 @@ class SqliteCatalog:
         """A connection of the caller's own, to be closed by it."""
         if self._closed:
             raise CatalogError(f"The catalogue {self.path} is closed")
+        self.notice()
         return connect(self.path, busy_timeout=self._busy_timeout if busy_timeout is None else busy_timeout)
 
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
         with sqlite_errors(self.path):
+            self.notice()
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
                 generation = self._generation

@@ -87,7 +87,6 @@ def test_another_file_is_noticed_and_opened(catalog: SqliteCatalog, watch: FileW
     put_another(catalog, "z")
     assert watch.replaced
     assert not watch.look()
-    catalog.reopen()
     watch.reopen()
     assert not watch.replaced
     assert watch.look()

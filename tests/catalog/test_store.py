@@ -277,7 +277,6 @@ def test_another_file_in_its_place_is_opened_anew(tmp_path: Path) -> None:
         (tmp_path / "new.sqlite").rename(tmp_path / "c.sqlite")
         for leftover in tmp_path.glob("c.sqlite-*"):
             leftover.unlink()
-        catalog.reopen()
         assert catalog.catalog_id != old
         assert catalog.topic(topic("ours")) is None
         assert catalog.topic(topic("theirs")) is not None

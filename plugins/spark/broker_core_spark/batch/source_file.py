@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from broker_core.catalog import CatalogError, ImportRefused, SqliteCatalog, import_topics
+from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
 from broker_core.catalog.change_log import read_changes
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.loading import load_names
@@ -174,7 +174,7 @@ class NamesSource:
                         report = import_topics(catalog, self._namespace, lines)
                     with catalog.reading() as connection:
                         yield _Embedded(connection, STATIC_ID, None, {}, report.repeats)
-            except ImportRefused as error:
+            except CatalogError as error:
                 raise InvalidCatalogue(f"{self._path}: {error}") from error
             except OSError as error:
                 raise InvalidCatalogue(f"Cannot read {self._path}: {error.strerror}") from error
