@@ -81,7 +81,7 @@ class Broker:
                 self._http = HttpServer(
                     core.metrics.registry,
                     lambda: self._readiness,
-                    questions=core.pipeline.questions.most_asked,
+                    questions=core.pipeline.questions.most_asked if settings.http.questions else None,
                     plugins=core.pipeline.dispatcher.describe_without_errors,
                     connections=files.http,
                 )

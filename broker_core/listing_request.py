@@ -16,7 +16,10 @@ _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed."""
+    """Who asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed.
+
+    ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host.
+    """
 
     role: str | None = None
     original_principal: str | None = None
@@ -24,6 +27,14 @@ class Asker:
     client_version: str = ""
     protocol_version: int = 0
     transport: str = "pulsar"
+
+    @property
+    def host(self) -> str:
+        """``remote_address`` without the port, which is another one with each connection of the same client."""
+        host, _, port = self.remote_address.rpartition(":")
+        if not (port.isascii() and port.isdigit()) or (":" in host and not host.startswith("[")):
+            return self.remote_address  # no port: a path, or an IPv6 address alone
+        return host.removeprefix("[").removesuffix("]")
 
 
 async def _unlimited(_bytes: int) -> None:

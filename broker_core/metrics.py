@@ -37,6 +37,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from broker_core.logs import dropped_lines
+from broker_core.metric_labels import CALL_OUTCOMES, CLOSURES, LISTINGS, REFUSALS, from_zero
 from broker_core.permits import PermitBudget, Permits
 from broker_core.plugin_metrics import PluginMetrics
 
@@ -90,6 +91,7 @@ class WatchedLoopTime(Protocol):
 class WatchedPlugins(Protocol):
     """What is read from the dispatcher of the plugins, by plugin."""
 
+    def hooks(self) -> Mapping[str, tuple[str, ...]]: ...
     def breaker_states(self) -> Mapping[str, int]: ...
     def abandoned_calls(self) -> Mapping[str, int]: ...
     def passed_over(self) -> Mapping[str, int]: ...
@@ -197,6 +199,13 @@ class Metrics:
 
     def watch(self, permits: Permits, plugins: WatchedPlugins) -> None:
         """Show budgets and plugins from now on."""
+        for plugin, hooks in plugins.hooks().items():
+            for hook in hooks:
+                self._call_seconds.setdefault((plugin, hook), Buckets(_SECONDS_BOUNDS))
+                for outcome in CALL_OUTCOMES[hook]:
+                    self._calls[plugin, hook, outcome] += 0
+            if "list_topics" in hooks:
+                self._stale_ages.setdefault(plugin, Buckets(_AGE_BOUNDS))
         for budget in (permits.heap, permits.direct, permits.reserve):
             kind = "heap" if budget is permits.heap else "direct"
             budget.on_wait = self._waits[kind].observe
@@ -232,13 +241,13 @@ class Metrics:
             "listing_requests",
             "Listings by outcome (served, unchanged, error), and by how the pattern was matched.",
             ("outcome", "plan"),
-            self._requests,
+            from_zero(LISTINGS, self._requests),
         )
         yield _counter(
             "listing_rejected",
             "Listings that got no answer, by reason.",
             ("reason",),
-            {(reason,): count for reason, count in self._rejected.items()},
+            _reasons(REFUSALS, self._rejected),
         )
         yield _histogram(
             "listing_seconds",
@@ -252,13 +261,13 @@ class Metrics:
             "listing_errors_sent",
             "Errors sent in answer to listings, by reason: rejected ones, and answers that could not be sent.",
             ("reason",),
-            {(reason,): count for reason, count in self._errors.items()},
+            _reasons(REFUSALS, self._errors),
         )
         yield _counter(
             "connections_closed",
             "Connections that the server closed, by reason.",
             ("reason",),
-            {(reason,): count for reason, count in self._closed.items()},
+            _reasons(CLOSURES, self._closed),
         )
         yield _counter(
             "connections_refused",
@@ -369,6 +378,10 @@ def _counter(name: str, text: str, labels: tuple[str, ...], counts: Mapping[tupl
     for values, count in counts.items():
         family.add_metric(values, count)
     return family
+
+
+def _reasons(known: Iterable[str], counts: Mapping[str, int]) -> Mapping[tuple[str, ...], int]:
+    return from_zero(((reason,) for reason in known), {(reason,): count for reason, count in counts.items()})
 
 
 def _histogram(name: str, text: str, buckets: Buckets, *, more_at_zero: int = 0) -> Metric:

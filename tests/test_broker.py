@@ -107,7 +107,7 @@ class Selecting:
 
 async def test_what_was_asked_and_how_plugins_do_are_pages(tmp_path: Path) -> None:
     filled(tmp_path)
-    served = settings(tmp_path, http={"listen": "127.0.0.1:0"})
+    served = settings(tmp_path, http={"listen": "127.0.0.1:0", "questions": True})
     async with (
         Broker(served, plugins={"own-keys": Selecting()}) as broker,
         LookupClient(url(broker)) as client,

@@ -76,3 +76,21 @@ def test_properties_do_not_change_whoever_made_the_request() -> None:
     assert request.properties == {"a": "b"}
     again = dataclasses.replace(request, topics_hash="0a1b2c3d")
     assert again.properties is request.properties  # what cannot change is not copied
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("127.0.0.1:54321", "127.0.0.1"),
+        ("[::1]:54321", "::1"),
+        ("[fe80::1%eth0]:1", "fe80::1%eth0"),
+        ("::1", "::1"),
+        ("2001:db8::1:6650", "2001:db8::1:6650"),
+        ("proxy.example:1", "proxy.example"),
+        ("/run/a.sock", "/run/a.sock"),
+        ("somewhere", "somewhere"),
+        ("", ""),
+    ],
+)
+def test_the_host_is_the_same_with_each_connection(address: str, host: str) -> None:
+    assert Asker(remote_address=address).host == host

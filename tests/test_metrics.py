@@ -10,7 +10,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from broker_core import hookimpl
 from broker_core.logs import dropped_lines
+from broker_core.metric_labels import CALL_OUTCOMES, CLOSURES, LISTINGS, REFUSALS
 from broker_core.metrics import Buckets, Metrics
 from broker_core.permits import PermitLimits, Permits, PermitTimeout
 from broker_core.plugins import Dispatcher, PluginFailed, PluginRegistry
@@ -115,6 +117,42 @@ def test_the_log_is_one_of_the_process() -> None:
         "reason=rate",
         "reason=failed",
     }
+
+
+class Both:
+    """Lists and hides nothing."""
+
+    @hookimpl
+    def broker_core_list_topics(self) -> None:
+        return None
+
+    @hookimpl
+    def broker_core_visible(self) -> None:
+        return None
+
+
+def test_every_label_is_there_from_the_start_with_zero() -> None:
+    metrics, _, dispatcher = watched(both=Both())
+    samples = scraped(metrics)
+    before = set(samples)
+    for name, labels in before:
+        if name.startswith("broker_core_") and name.endswith(("_total", "_count")):
+            assert samples[name, labels] == 0, (name, labels)
+    for outcome, plan in LISTINGS:
+        metrics.listing_refused("time", 1) if outcome == "error" else metrics.listing(outcome, plan, 1, 1)
+    for reason in REFUSALS:
+        metrics.refused(reason)
+        metrics.listing_refused(reason, 1)
+    for reason in CLOSURES:
+        metrics.connection_closed(reason)
+    for hook in dispatcher.hooks()["both"]:
+        for outcome in CALL_OUTCOMES[hook]:
+            metrics.plugin_call("both", hook, outcome, 0.1)
+    metrics.stale_answer("both", 1)
+    assert set(scraped(metrics)) == before
+    labels = "hook=visible,outcome=mask,plugin=both"
+    assert ("broker_core_listing_plugin_calls_total", labels) in before
+    assert ("broker_core_listing_claim_mismatch_total", "plugin=both") in before
 
 
 def test_two_brokers_of_a_process_do_not_mix() -> None:

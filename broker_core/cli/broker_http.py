@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 from typing import Annotated, Final, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ __all__ = ["TIMEOUT", "BrokerOption", "BrokerUnreachable", "broker_url", "get"]
 
 #: Seconds to wait for an answer.
 TIMEOUT: Final = 30.0
+_MOST_ERROR_BYTES: Final = 4096
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 BrokerOption: TypeAlias = Annotated[
@@ -52,6 +54,16 @@ def broker_url(given: str | None) -> str:
     return f"http://{settings.listen.from_here}"
 
 
+def _said(error: HTTPError) -> str:
+    """The status, and what the broker says of it."""
+    try:
+        said = json.loads(error.read(_MOST_ERROR_BYTES))["error"]
+        text = str(said).encode(errors="replace").decode()  # a lone surrogate could not be printed
+    except (ValueError, TypeError, KeyError, RecursionError, OSError, http.client.HTTPException):
+        return f"HTTP status {error.code}"
+    return f"HTTP status {error.code}: {text[:300]}"
+
+
 def get(url: str, path: str, *, timeout: float = TIMEOUT) -> str:
     """The body at a path of the broker. Raises :exc:`BrokerUnreachable`."""
     request = Request(f"{url}{path}", headers={"Accept": "*/*"})  # noqa: S310 - http or https, see broker_url
@@ -60,7 +72,7 @@ def get(url: str, path: str, *, timeout: float = TIMEOUT) -> str:
             body: bytes = response.read(_MOST_BYTES + 1)
     except HTTPError as error:
         with error:
-            raise BrokerUnreachable(f"{url}{path}: HTTP status {error.code}") from error
+            raise BrokerUnreachable(f"{url}{path}: {_said(error)}") from error
     except (URLError, http.client.HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         raise BrokerUnreachable(f"{url}{path}: {getattr(reason, 'strerror', None) or reason}") from error

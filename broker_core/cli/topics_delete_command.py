@@ -81,10 +81,11 @@ def run(
                 for name in names:
                     if opened.topic(name) is None:
                         raise TopicMissing(f"There is no topic {name} in the catalogue")
+            print_lines(f"{said} {name}" for name in names)
         else:
             with written_catalog(call, catalog) as opened:
                 opened.delete_all(names)
-        print_lines(f"{said} {name}" for name in names)
+                print_lines(f"{said} {name}" for name in names)
         return
     if file is not None and pattern is not None:
         raise UnusableQuestion("--file and --pattern are both given: which one counts?")
@@ -100,9 +101,9 @@ def run(
             assert file is not None
             with file_to_read(file) as source:
                 report = delete_of_file(opened, of, source, allowed, dry_run=dry_run)
-    if dry_run:
-        print_lines(f"{said} {name}" for name in report.topics)
-    print(f"{said} {report.names} names of {of}")
+        if dry_run:
+            print_lines(f"{said} {name}" for name in report.topics)
+        print(f"{said} {report.names} names of {of}")
 
 
 def _check_pattern(pattern: str) -> None:

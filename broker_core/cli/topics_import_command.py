@@ -75,8 +75,8 @@ def run(
         import_progress(source) as progress,
     ):
         report = import_topics(topics, into, source, exact=allowed, dry_run=dry_run, progress=progress)
-    deleted = f", {report.deleted} deleted ({report.names_lost} names in all)" if exact else ""
-    print(
-        f"{'would import' if dry_run else 'imported'} {report.topics} topics into {into}: {report.created} created, "
-        f"{report.updated} updated, {report.unchanged} unchanged{deleted}"
-    )
+        deleted = f", {report.deleted} deleted ({report.names_lost} names in all)" if exact else ""
+        print(
+            f"{'would import' if dry_run else 'imported'} {report.topics} topics into {into}: "
+            f"{report.created} created, {report.updated} updated, {report.unchanged} unchanged{deleted}"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,6 +87,7 @@ def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -
             say(new.text)
         yield opened
         if new is None:
+            sys.stdout.flush()  # what was printed comes first, wherever both go
             say(f"wrote the catalogue {os.path.abspath(opened.path)}")  # noqa: PTH100 - without its ".."
 
 
@@ -108,8 +110,6 @@ def _options(catalog: Path | None) -> dict[str, tuple[tuple[str, ...], object]]:
 @contextmanager
 def file_to_read(file: str) -> Iterator[BinaryIO]:
     """A file by its path, or standard input by ``-``; what is wrong with a line names it."""
-    import sys
-
     from broker_core.catalog import ImportRefused
     from broker_core.errors import BrokerCoreError
 

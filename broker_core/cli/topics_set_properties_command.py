@@ -88,7 +88,7 @@ def run(
             )
         else:
             report = set_properties(opened, topic_names(named)[0], change, dry_run=dry_run)
-    print(
-        f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.topics} topics "
-        f"({report.names} names)"
-    )
+        print(
+            f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.topics} topics "
+            f"({report.names} names)"
+        )

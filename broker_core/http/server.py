@@ -55,8 +55,9 @@ class HttpListenError(BrokerCoreError):
 class HttpServer:
     """Serves one registry of metrics and one readiness, from :meth:`start` to :meth:`stop`.
 
-    ``questions`` gives the most frequent questions up to a number (``None``: all), and ``plugins`` what is known of
-    each plugin, in plain values. Both are called on the event loop. ``connections`` is how many there may be.
+    ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are nobody's
+    business. ``plugins`` gives what is known of each plugin, in plain values. Both are called on the event loop.
+    ``connections`` is how many there may be.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class HttpServer:
         registry: CollectorRegistry,
         readiness: Callable[[], Readiness],
         *,
-        questions: Callable[[int | None], list[Question]] = lambda _: [],
+        questions: Callable[[int | None], list[Question]] | None = None,
         plugins: Callable[[], Sequence[dict[str, Any]]] = list,
         connections: int = _CONNECTIONS,
     ) -> None:
@@ -176,6 +177,13 @@ class HttpServer:
 
     async def _asked(self, request: web.Request) -> web.Response:
         """The most frequent questions as JSON lines, ``?limit=`` of them."""
+        if self._questions is None:
+            return _json(
+                403,
+                {
+                    "error": "/questions is off: set questions = true in the table [http] of the settings to show it"
+                },
+            )
         limit = request.query.get("limit")
         if limit is not None and not (limit.isascii() and limit.isdigit() and len(limit) < 10):
             return _json(400, {"error": "limit is a number of questions, such as /questions?limit=100"})

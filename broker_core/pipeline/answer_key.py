@@ -44,4 +44,4 @@ def _dependence(plugin: LoadedPlugin, request: ListingRequest, by_pattern: bool)
     if "principal" in plugin.depends_on:
         yield ("principal", asker.role, asker.original_principal)
     if "client" in plugin.depends_on:
-        yield ("client", asker.client_version, asker.remote_address, asker.protocol_version, asker.transport)
+        yield ("client", asker.client_version, asker.host, asker.protocol_version, asker.transport)

@@ -251,7 +251,13 @@ class Dispatcher:
 
     def claim_mismatches(self) -> dict[str, int]:
         """For metrics: how often each plugin said that it had filtered, and had not, or gave a wrong hash."""
-        return dict(self._claims)
+        return dict.fromkeys(self._callers, 0) | self._claims
+
+    def hooks(self) -> dict[str, tuple[str, ...]]:
+        """For metrics: the hooks of each plugin that are called for listings."""
+        return {
+            name: tuple(caller.hook for caller in callers.values()) for name, callers in self._callers.items()
+        }
 
     async def startup(self, handle: Callable[[str], object] = lambda _: None) -> None:
         """Call the ``broker_core_startup`` of all plugins in order, and ask each for its change log.

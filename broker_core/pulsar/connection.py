@@ -24,6 +24,7 @@ from broker_core.pulsar.inbox import Inbox
 from broker_core.pulsar.listing_command import read_listing_request
 from broker_core.pulsar.lookups import LOOKUP_COMMANDS
 from broker_core.pulsar.outbox import Outbox
+from broker_core.quantities import ListenAddress
 from broker_core.wire import commands
 from broker_core.wire.frames import FrameError
 from broker_core.wire.large_commands import TooManyElements
@@ -74,7 +75,7 @@ class Connection(asyncio.Protocol):
         server = self._server
         self._transport = transport
         peer = transport.get_extra_info("peername")
-        self._address = f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else str(peer or "")
+        self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
         self._outbox = Outbox(
             transport,
             server.permits,

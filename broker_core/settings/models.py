@@ -84,6 +84,10 @@ class HttpSettings(_Table):
         default=ListenAddress("127.0.0.1", 8080),
         description="HOST:PORT of /metrics, /questions, /plugins, /-/live and /-/ready.",
     )
+    questions: bool = Field(
+        default=False,
+        description="Whether /questions says which patterns and selecting properties were asked for how often.",
+    )
 
 
 class CatalogSettings(_Table):

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from broker_core import TopicListingResult, hookimpl
 from broker_core.client import ServerRefused
 from broker_core.hookspecs import HookSpecs
+from broker_core.metric_labels import CLOSURES, REFUSALS
 from broker_core.metrics import PREFIX
 from broker_core.testing import Server, serve
 from broker_core_postgres.listen import CHANNEL
@@ -175,7 +176,7 @@ def test_every_reason_of_a_refused_listing_is_documented() -> None:
     shown = reasons("Reasons of a refused listing")
     # PluginLoadError and others use the same keyword for texts with blanks, which are no labels.
     used = {reason for reason in constants("reason") if reason.isidentifier()}
-    assert used <= shown
+    assert used <= shown == set(REFUSALS), "REFUSALS are there from the start, with 0"
     assert shown <= words(), "documented, but nowhere in the sources"
 
 
@@ -184,5 +185,5 @@ def test_every_reason_of_a_closed_connection_is_documented() -> None:
     for source in (ROOT / "broker_core").rglob("*.py"):
         closed |= set(re.findall(r"_close_for\(\"(\w+)\"", source.read_text(encoding="utf-8")))
     shown = reasons("Reasons of a closed connection")
-    assert closed <= shown
+    assert closed <= shown == set(CLOSURES), "CLOSURES are there from the start, with 0"
     assert shown <= words()

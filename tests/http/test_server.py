@@ -78,6 +78,16 @@ async def test_metrics_are_openmetrics_for_whoever_asks_for_it(
         assert (await answer.text()).endswith("# EOF\n")
 
 
+async def test_questions_are_shown_to_nobody_unless_they_are_given(session: aiohttp.ClientSession) -> None:
+    server = HttpServer(CollectorRegistry(), lambda: Readiness.READY)
+    await server.start("127.0.0.1", 0)
+    host, port = server.address
+    async with session.get(f"http://{host}:{port}/questions") as answer:
+        assert answer.status == 403
+        assert "questions = true in the table [http]" in (await answer.json())["error"]
+    await server.stop()
+
+
 async def test_questions_are_json_lines(served: Served, session: aiohttp.ClientSession) -> None:
     async with session.get(served.url + "/questions") as answer:
         assert (answer.status, await answer.text()) == (200, "")

@@ -57,3 +57,13 @@ def test_the_text_of_the_client_is_counted() -> None:
     assert answer_key(depending(), long).text == 0
     assert answer_key(depending("pattern"), long).text == 2000
     assert answer_key(depending("pattern", "properties"), long).text == 4000
+
+
+def test_a_client_is_the_same_after_a_reconnect() -> None:
+    plugin = depending("client")
+
+    def of(address: str) -> object:
+        return answer_key(plugin, ListingRequest(NAMESPACE, asker=Asker(remote_address=address)))
+
+    assert of("10.0.0.7:40001") == of("10.0.0.7:51234") != of("10.0.0.8:40001")
+    assert of("[2001:db8::7]:40001") == of("[2001:db8::7]:51234") != of("[2001:db8::8]:40001")

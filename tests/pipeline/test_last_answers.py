@@ -8,7 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from broker_core import ListingRequest
+from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core.client import LookupClient
 from broker_core.leases import Leases
 from broker_core.listing import Listing
 from broker_core.listing_request import Asker
@@ -19,6 +20,7 @@ from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.last_answers import LastAnswers, LastAnswersTo
 from broker_core.pipeline.run import Listed
 from broker_core.plugins import LoadedPlugin
+from broker_core.testing import serve
 from tests.support.plugins import PluginOf, loaded
 
 NAMESPACE = NamespaceName("t", "n")
@@ -205,3 +207,22 @@ def test_what_is_recalled_is_what_a_full_record_says(events: list[Any], now: int
                 assert found == ("pass_through", None, now - at)
             else:
                 assert found == ("success", ANSWERS[which], now - at)
+
+
+async def test_it_survives_a_reconnect_of_the_client() -> None:
+    """The port of a client is another one each time."""
+    fails = False
+
+    class Failing:
+        @hookimpl
+        def broker_core_list_topics(self, namespace: object) -> TopicListingResult:
+            if fails:
+                raise OSError("the database is away")
+            return TopicListingResult.success([f"persistent://{namespace}/a"])
+
+    settings = {"plugins": {"failing": {"on_failure": "stale"}}}
+    async with serve({"failing": Failing()}, settings=settings) as server:
+        first = await server.list("t/n")
+        fails = True
+        async with LookupClient(server.url) as again:
+            assert (await again.get_topics("t/n")).topics == first.topics == ["persistent://t/n/a"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -15,12 +16,17 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from broker_core.metrics import Buckets
+from broker_core_postgres.failures import REASONS
 from broker_core_postgres.history import History
 from broker_core_postgres.listen import TopicsListener
 from broker_core_postgres.mirrors import MirrorWatch
+from broker_core_postgres.plan import KINDS
 from broker_core_postgres.pool import Connections
 
-__all__ = ["PREFIX", "PostgresMetrics"]
+__all__ = ["OUTCOMES", "PREFIX", "PostgresMetrics"]
+
+#: What a listing that asked the database came to.
+OUTCOMES: Final = ("listed", "unchanged", "not_loaded", "failed")
 
 #: Of a plugin that is named as its entry point is.
 PREFIX: Final = "broker_core_postgres_"
@@ -34,10 +40,10 @@ class PostgresMetrics(Collector):
 
     def __init__(self, prefix: str = PREFIX) -> None:
         self._prefix = prefix
-        self._queries: Counter[tuple[str, str]] = Counter()
-        self._seconds: dict[str, Buckets] = {}
+        self._queries: Counter[tuple[str, str]] = Counter(dict.fromkeys(product(KINDS, OUTCOMES), 0))
+        self._seconds = {kind: Buckets(_SECONDS) for kind in KINDS}
         self._rows = Buckets(_ROWS)
-        self._failures: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter(dict.fromkeys(sorted(REASONS), 0))
         self._ignored = 0
         self._connections: Connections | None = None
         self._listener: TopicsListener | None = None
@@ -65,14 +71,11 @@ class PostgresMetrics(Collector):
     def query(self, plan: str, outcome: str, seconds: float, rows: int = 0) -> None:
         """A listing asked the database.
 
-        ``plan`` is one of a few words for how the rows are found; ``outcome`` is ``listed``, ``unchanged``,
-        ``not_loaded`` or ``failed``; ``seconds`` from asking for a connection to the last row.
+        ``plan`` is the kind of the :class:`~.plan.Plan`; ``outcome`` one of :data:`OUTCOMES`; ``seconds`` from asking
+        for a connection to the last row.
         """
         self._queries[plan, outcome] += 1
-        buckets = self._seconds.get(plan)
-        if buckets is None:
-            buckets = self._seconds[plan] = Buckets(_SECONDS)
-        buckets.observe(seconds)
+        self._seconds[plan].observe(seconds)
         if outcome == "listed":
             self._rows.observe(rows)
 

@@ -18,7 +18,10 @@ from typing import Final
 from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 
-__all__ = ["Bounds", "Plan", "local_bounds", "make_plan"]
+__all__ = ["KINDS", "Bounds", "Plan", "local_bounds", "make_plan"]
+
+#: How rows are found: by properties or substrings, by ranges of names, or all of a namespace.
+KINDS: Final = ("search", "range", "namespace")
 
 #: Half-open bounds of ``matched`` by its UTF-8 bytes; ``None`` is no upper bound.
 Bounds = tuple[str, str | None]
@@ -53,7 +56,7 @@ class Plan:
 
     @property
     def kind(self) -> str:
-        """How rows are found: ``search`` (properties or substrings), ``range``, or ``namespace`` (all of it)."""
+        """How rows are found, one of :data:`KINDS`: by properties or substrings, by ranges, or all of a namespace."""
         if self.properties or self.likes:
             return "search"
         return "range" if self.bounds else "namespace"

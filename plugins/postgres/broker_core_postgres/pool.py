@@ -31,6 +31,8 @@ from broker_core_postgres.session import Session
 
 __all__ = ["TOPICS", "VERSION_QUERY", "Connections", "PoolOptions"]
 
+#: Which server a listing may be read from, for the metrics.
+_CHOICES: Final = ("primary", "replica", "replica_behind", "replica_failed")
 _log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
@@ -105,7 +107,7 @@ class Connections:
         self.lock = lock
         self.retries = 0
         #: How listings chose a server: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
-        self.choices: Counter[str] = Counter()
+        self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
         #: By name of a replica's pool, how many versions it was behind when it was last compared.
         self.lags: dict[str, int] = {}
         self._max_lag = max_lag

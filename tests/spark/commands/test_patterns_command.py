@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_replaced_leaves_nothing_beside(tmp_path: Path) ->
 
 async def test_a_running_broker_is_asked(cli: Cli, tmp_path: Path) -> None:
     tables: dict[str, dict[str, Any]] = {
-        "http": {"listen": "127.0.0.1:0"},
+        "http": {"listen": "127.0.0.1:0", "questions": True},
         "catalog": {"property_keys": ["team"]},
     }
     async with serve(topics=["persistent://public/default/a"], settings=tables) as server:
@@ -143,3 +143,13 @@ async def test_a_running_broker_is_asked(cli: Cli, tmp_path: Path) -> None:
     question = Question.of(record["namespace"], Mode[record["mode"]], record["pattern"], record["properties"])
     assert question == Question.of("public/default", Mode.PERSISTENT, "public/default/a.*", {"team": "x"})
     assert not output.with_name("patterns.jsonl.new").exists()
+
+
+async def test_a_broker_that_keeps_them_to_itself_says_how_to_show_them(cli: Cli) -> None:
+    async with serve(settings={"http": {"listen": "127.0.0.1:0"}}) as server:
+        assert server.broker.http_address is not None
+        url = "http://{}:{}".format(*server.broker.http_address)
+        said = await asyncio.to_thread(cli, "spark", "patterns", "export", "--broker", url)
+    assert said.code == 1
+    assert f"{url}/questions: HTTP status 403: " in said.err
+    assert "questions = true in the table [http]" in said.err

@@ -25,5 +25,5 @@ def test_only_the_last_hour_is_told() -> None:
     assert tally.last_hour() == (0, 1)
     now += 10 * HOUR
     assert tally.last_hour() == (0, 0)
-    assert tally.answers == {"served": 1, "unchanged": 1}
+    assert tally.answers == {"served": 1, "unchanged": 1, "stale": 0}
     assert (tally.passed["not_registered"], tally.passed["gap"]) == (1, 1)

@@ -21,7 +21,7 @@ class Tally:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         #: By outcome: ``served``, ``unchanged``, ``stale``.
-        self.answers: Counter[str] = Counter()
+        self.answers: Counter[str] = Counter({"served": 0, "unchanged": 0, "stale": 0})
         #: By reason.
         self.passed: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
         #: By result: ``ok``, ``failed``.

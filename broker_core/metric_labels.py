@@ -1,0 +1,63 @@
+"""The values that labels of the metrics may have: each is there from the start, with 0.
+
+A counter that appears with its first event has no rate for it, and an alert on one that never happened has nothing to
+look at. What is not here (the reason of a plugin's own ``ListingFailed``) appears when it is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import Final
+
+__all__ = ["CALL_OUTCOMES", "CLOSURES", "LISTINGS", "REFUSALS", "from_zero"]
+
+#: Outcome and plan of listings.
+LISTINGS: Final = (
+    *product(("served", "unchanged"), ("none", "all", "literal", "range", "scan", "unsupported", "lister")),
+    ("error", "unknown"),
+)
+
+#: Why a listing got no answer.
+REFUSALS: Final = (
+    "bad_namespace",
+    "bad_request",
+    "bad_pattern",
+    "snapshot_memory",
+    "lookups",
+    "heap_timeout",
+    "heap_queue",
+    "heap",
+    "direct_timeout",
+    "direct",
+    "time",
+    "plugin_error",
+    "plugin_deadline",
+    "plugin_breaker",
+    "plugin_threads",
+    "plugin_answer",
+    "plugin_topics",
+    "bad_topics",
+    "catalog",
+    "upstream",
+    "frame_limit",
+    "failed",
+    "internal",
+)
+
+#: Why the server closed a connection.
+CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "internal", "buffers")
+
+#: What a call of a plugin's hook may come to.
+CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "list_topics": ("success", "pass_through", "unchanged", "error"),
+    "visible": ("mask", "pass_through", "error"),
+    "listing_served": ("observed", "error"),
+}
+
+
+def from_zero(
+    labels: Iterable[tuple[str, ...]], counts: Mapping[tuple[str, ...], int]
+) -> dict[tuple[str, ...], int]:
+    """All counts, and 0 for each of ``labels`` that has none."""
+    return dict.fromkeys(labels, 0) | dict(counts)
