@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from broker_core.credentials import without_credentials
 from broker_core.printable import printable
 
 __all__ = ["EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_USAGE", "ended", "one_line", "say"]
@@ -17,8 +18,8 @@ EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as of a shell's own
 
 
 def say(text: str) -> None:
-    """One line on standard error."""
-    print(f"broker-core: {one_line(text)}", file=sys.stderr, flush=True)
+    """One line on standard error, without the passwords of addresses in it."""
+    print(f"broker-core: {without_credentials(one_line(text))}", file=sys.stderr, flush=True)
 
 
 def one_line(text: str) -> str:

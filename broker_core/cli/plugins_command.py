@@ -10,6 +10,7 @@ from broker_core.cli.broker_http import BrokerOption
 from broker_core.cli.call import Call
 from broker_core.cli.examples import examples
 from broker_core.cli.failures import one_line
+from broker_core.credentials import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +50,8 @@ def run(
     served = _served(broker)
     for plugin in plugins:
         plugin["served"] = served.get(plugin["name"])
+        if plugin["error"] is not None:
+            plugin["error"] = without_credentials(plugin["error"])
     if form == "json":
         print_json(plugins)
     elif not plugins:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import structlog
 
+from broker_core.credentials import without_credentials
 from broker_core.printable import printable
 
 __all__ = ["Renderer"]
@@ -53,7 +54,8 @@ class Renderer:
         raised = _exception(event.pop("exc_info", None))
         plain = {str(key): _bounded(value) for key, value in event.items()}
         if raised is not None:
-            plain["exception"] = "".join(_chunks(raised, escaped=False)).rstrip("\n")[-_LONGEST_TRACEBACK:]
+            text = without_credentials("".join(_chunks(raised, escaped=False)))
+            plain["exception"] = text.rstrip("\n")[-_LONGEST_TRACEBACK:]
         # Everything but ASCII is escaped by json, DEL is not.
         return json.dumps(plain, default=_shown).replace("\x7f", "\\u007f")
 
@@ -62,9 +64,10 @@ class Renderer:
         plain = {printable(str(key)): _value(value) for key, value in event.items()}
         for key in ("exception", "stack"):
             if key in event:
-                plain[key] = _indented(str(event[key]).split("\n"))
+                plain[key] = _indented(without_credentials(str(event[key])).split("\n"))
         if raised is not None:
-            plain["exception"] = _indented("".join(_chunks(raised, escaped=True)).rstrip("\n").split("\n"))
+            text = without_credentials("".join(_chunks(raised, escaped=True)))
+            plain["exception"] = _indented(text.rstrip("\n").split("\n"))
         return str(self._console(None, "", plain))
 
 
@@ -106,5 +109,6 @@ def _shown(value: object) -> str:
 
 
 def _cut(text: str) -> str:
+    text = without_credentials(text)
     more = len(text) - _LONGEST_VALUE
     return text if more <= 0 else f"{text[:_LONGEST_VALUE]}... and {more} characters more"

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import structlog
 
 from broker_core.change_log import ChangeLog
+from broker_core.credentials import without_credentials
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind, TopicListingResult
@@ -291,13 +292,13 @@ class Dispatcher:
         for threads in self._threads.values():
             threads.close()
 
-    def report_problems(self, plugin: str, problems: tuple[str, ...]) -> None:
+    def report_problems(self, plugin: str, problems: Collection[str]) -> None:
         """What a plugin says is wrong with what it works on, in place of what it said before.
 
         Where all of it has gone, nobody waits for the plugin's breakers: the next call is made.
         """
         before = self._problems.get(plugin)
-        self._problems[plugin] = problems
+        self._problems[plugin] = tuple(map(without_credentials, problems))
         if before and not problems:
             for caller in self._callers[plugin].values():
                 caller.breaker.recovered()

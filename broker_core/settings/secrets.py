@@ -1,4 +1,4 @@
-"""What must not be shown: passwords, tokens and keys of plugins, and user names with passwords in URLs."""
+"""Settings as they may be shown: what goes by the name of a secret is masked, and so are passwords within values."""
 
 from __future__ import annotations
 
@@ -6,52 +6,36 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ["MASK", "masked", "without_credentials"]
+from broker_core.credentials import MASK, holds_connection, is_secret_name, without_credentials
 
-MASK: Final = "********"
+__all__ = ["MASK", "masked"]
 
-#: A name one of whose words is one of these holds a secret, whatever its value looks like.
-_SECRET_NAME: Final = re.compile(
-    r"(?:^|[^a-z])(?:pass|passwd|password|passphrase|pwd|secret|secrets|token|tokens|dsn|credential|credentials|"
-    r"key|apikey|private|auth|jwt|cookie)(?:[^a-z]|$)",
-    re.IGNORECASE,
+#: The value of ``ssl_key`` and the like may be the file that a key is in.
+_FILE: Final = re.compile(r"(?:/|\./|\.\./|~/)[^\s:]*\.(?:pem|key|crt|cer|der|p12|pfx|jks|json|txt)")
+_KEYWORDS: Final = re.compile(
+    r"""\s*(?:[A-Za-z][\w .-]*?\s*=\s*(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;'"]*)(?:\s*[;\s]\s*|\s*$))+"""
 )
-#: Names with such a word that hold no secret: places of secrets, and settings of this package.
-_HARMLESS_NAME: Final = re.compile(
-    r"property_keys$|(?:_|-)(?:file|path|claim|name|id|ttl|timeout|size|algorithm)$"
-)
-#: After a scheme, or at the begin of what an error quotes.
-_USER_INFO: Final = re.compile(r"(?:(?<=://)|(?<='))[^/@\s']+@")
-_PASSWORD_PAIR: Final = re.compile(r"(?i)\b(password|passwd|secret|token|sslpassword)=('[^']*'|[^\s&;,]+)")
 
 
 def masked(path: tuple[str, ...], value: Any) -> Any:
-    """``value`` as it may be shown: the whole of a secret is :data:`MASK`, of a URL only its user name and password."""
+    """``value`` as it may be shown: the whole of a secret is :data:`MASK`, of an address or a DSN only the password.
+
+    A plugin's own name (``token-filter``) says nothing about its settings.
+    """
     if isinstance(value, Mapping):
         return {key: masked((*path, str(key)), inner) for key, inner in value.items()}
-    if _is_secret(path) and value not in (None, "", False, True):
-        return MASK
+    names = path[2:] if path[0] == "plugins" else path[-1:]
+    if any(is_secret_name(name) for name in names) and value not in (None, "", False, True):
+        return value if isinstance(value, str) and _FILE.fullmatch(value) else MASK
     if isinstance(value, list | tuple):
         return [masked(path, inner) for inner in value]
     if isinstance(value, str):
-        return without_credentials(value)
+        if (
+            value
+            and any(map(holds_connection, names))
+            and "://" not in value
+            and not _KEYWORDS.fullmatch(value)
+        ):
+            return MASK  # in a form that is not known here
+        return without_credentials(value, value=True)
     return value
-
-
-def without_credentials(text: str) -> str:
-    """Text without the user names and passwords of URLs and of ``password=...`` pairs in it."""
-    return _PASSWORD_PAIR.sub(rf"\1={MASK}", _USER_INFO.sub(f"{MASK}@", text))
-
-
-def _is_secret(path: tuple[str, ...]) -> bool:
-    """Only plugins have secrets of their own yet; a plugin's own name (``token-filter``) is none."""
-    if path[0] != "plugins":
-        return False
-    return any(
-        _SECRET_NAME.search(_words(part)) and not _HARMLESS_NAME.search(_words(part)) for part in path[2:]
-    )
-
-
-def _words(name: str) -> str:
-    """``apiKey`` and ``API-KEY`` as ``api_key``, so that words are found."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()

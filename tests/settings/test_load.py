@@ -31,6 +31,7 @@ drain_delay = "0s"
 drain_timeout = "10s"               # on SIGTERM
 [http]
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
+questions = true
 [catalog]
 path = "broker-core.sqlite"
 property_keys = ["region", "team"]

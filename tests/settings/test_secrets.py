@@ -20,7 +20,15 @@ WITH_PASSWORD = "postgres://app:hunter2" + "@db:5432/topics"
         "token",
         "secret",
         "client_secret",
-        "dsn",
+        "authorization",
+        "bearer",
+        "passwords",
+        "accesskey",
+        "secret_id",
+        "signing_keys",
+        "sasl_jaas_config",
+        "basicauth",
+        "pw",
         "key",
         "auth",
         "private_key",
@@ -62,9 +70,9 @@ def test_what_is_not_set_shows(value: Any) -> None:
 
 
 def test_user_and_password_of_a_url_are_not_shown() -> None:
-    assert masked(("plugins", "p", "url"), WITH_PASSWORD) == f"postgres://{MASK}@db:5432/topics"
+    assert masked(("plugins", "p", "url"), WITH_PASSWORD) == f"postgres://app:{MASK}@db:5432/topics"
     assert masked(("upstream", "service_url"), "pulsar://127.0.0.1:6651") == "pulsar://127.0.0.1:6651"
-    assert masked(("plugins", "p", "urls"), [WITH_PASSWORD]) == [f"postgres://{MASK}@db:5432/topics"]
+    assert masked(("plugins", "p", "urls"), [WITH_PASSWORD]) == [f"postgres://app:{MASK}@db:5432/topics"]
 
 
 def test_a_password_in_a_connection_string_is_not_shown() -> None:
@@ -80,3 +88,34 @@ def test_tables_are_masked_inside() -> None:
     assert masked(("plugins", "p"), {"a": {"password": "x", "user": "u"}}) == {
         "a": {"password": MASK, "user": "u"}
     }
+
+
+def test_the_name_of_a_header_counts_and_that_of_its_table_does_not() -> None:
+    headers = {"Authorization": "Bearer abc", "X-Api-Key": "abc", "Cookie": "a=b", "Accept": "*/*"}
+    shown = masked(("plugins", "p", "headers"), headers)
+    assert shown == dict.fromkeys(headers, MASK) | {"Accept": "*/*"}
+
+
+@pytest.mark.parametrize("key", ["dsn", "listen_dsn", "connection_string", "conninfo", "anything"])
+def test_of_a_connection_string_the_password_alone_is_hidden(key: str) -> None:
+    hidden = f"postgres://app:{MASK}@db:5432/topics?sslpassword={MASK}&sslmode=require"
+    assert masked(("plugins", "p", key), WITH_PASSWORD + "?sslpassword=x&sslmode=require") == hidden
+    keywords = "host=db user=app password='it\\'s' dbname=topics"
+    assert masked(("plugins", "p", key), keywords) == f"host=db user=app password={MASK} dbname=topics"
+    assert masked(("plugins", "p", key), "postgresql:///topics") == "postgresql:///topics"
+
+
+@pytest.mark.parametrize("key", ["dsn", "connection_string"])
+def test_a_connection_string_that_cannot_be_read_is_hidden(key: str) -> None:
+    assert masked(("plugins", "p", key), "hunter2") == MASK
+    assert masked(("plugins", "p", key), "") == ""
+
+
+def test_the_file_that_a_key_is_in_is_shown() -> None:
+    assert masked(("plugins", "p", "ssl_key"), "/etc/ssl/broker.pem") == "/etc/ssl/broker.pem"
+    assert masked(("plugins", "p", "ssl_key"), "/9j4AAQSkZJRg") == MASK
+
+
+def test_secrets_of_the_core_are_masked_too() -> None:
+    assert masked(("access", "signing_key"), "hunter2") == MASK
+    assert masked(("limits", "property_bytes"), 10) == 10

@@ -1,0 +1,148 @@
+"""What must not be shown: passwords, tokens and keys, told by the names that they go by and by how they are written.
+
+Two questions are answered here. Does a name (of a setting, a header, an option of an address) go with a secret? And
+what of a text may be shown: of an address or a connection string everything but the password.
+
+Names are taken apart into words (``signing_keys``, ``apiKey``, ``X-Vault-Token``), in singular and plural. The last
+word may say that the value is no secret but where one is, or something about one: ``password_file``, ``token_ttl``,
+``key_id``. In doubt a value is hidden: an operator finds it in the settings file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import unquote
+
+__all__ = ["MASK", "holds_connection", "is_secret_name", "without_credentials"]
+
+MASK: Final = "********"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+#: A name with one of these words is a secret's.
+_SECRET: Final = _words(
+    "password passwd passphrase passcode pass pwd pw psk secret token credential cred auth authorization "
+    "bearer jwt cookie jaas signature sig sas hmac otp salt"
+)
+#: The same for words that are written together: ``accesskey``, ``dbpassword``, ``basicauth``.
+_SECRET_END: Final = re.compile(
+    r"(?:password|passwd|passphrase|secret|token|credential|authorization|bearer|jaas|basicauth|"
+    r"(?:api|access|secret|private|signing|auth|shared|master|account|encryption|storage|service)key)s?$"
+)
+#: Keys that are names of fields, and those that everybody may have.
+_OPEN_KEY: Final = _words(
+    "property partition routing primary foreign sort public cache row column message ordering order group "
+    "lookup index unique join hash object field config label record topic"
+)
+#: What may stand behind the word `key` of a secret.
+_OF_KEY: Final = _words("pem base64 b64 hex value data material string current previous old new secondary")
+#: A last word that says where a secret is, or what it is like.
+_HARMLESS_END: Final = _words(
+    "file path dir directory folder claim name id ttl timeout size algorithm env variable type method "
+    "mode enabled plugin provider url uri endpoint host port length prefix suffix column field issuer "
+    "audience realm scope lifetime expiry interval refresh count limit bytes format location policy "
+    "required version age scheme leeway"
+)
+#: Names that go with a connection string, whose password alone is a secret.
+_CONNECTION: Final = ("dsn", "connectionstring", "connstring", "connstr", "conninfo")
+
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_ONE_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:(?!://).)*", re.DOTALL)
+_OPTIONS: Final = re.compile(r"[?#][\w.%-]+=")
+_OPTION: Final = re.compile(r"([?&;#])([^=&;#\s]+)=([^&;#\s]*)")
+_NEXT_ADDRESS: Final = re.compile(r",(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+_PAIR: Final = re.compile(
+    r"""(?<![\w.?&])([A-Za-z][\w.-]*)(\s*=\s*)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;,&'"]+)""", re.DOTALL
+)
+#: At the begin of what an error quotes: an address whose scheme somebody forgot.
+_QUOTED_LOGIN: Final = re.compile(r"(?<=')([^/@:\s']*):(?!//)[^@\s']+@")
+_SCHEME_OF_HEADER: Final = re.compile(r"\b(Bearer|Basic|ApiKey)(\s+)[\w+/=.~:-]{4,}")
+_JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?")
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+#: Without one of these there is nothing to find.
+_WORTH_A_LOOK: Final = re.compile(r"://|=|@|earer|asic|piKey|eyJ|PRIVATE")
+#: Alone they are everyday words of an error: ``expected KEY=VALUE``.
+_EVERYDAY: Final = frozenset({"key", "keys", "auth", "pass", "sig"})
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what goes by this name is a secret."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or _singular(words[-1]) in _HARMLESS_END:
+        return [_singular(word) for word in words[-2:]] == ["secret", "id"]
+    for place, word in enumerate(words):
+        if word in _SECRET or _singular(word) in _SECRET or _SECRET_END.search(word):
+            return True
+        if _singular(word) == "key":
+            behind = [after for after in words[place + 1 :] if not after.isdigit()]
+            open_key = place > 0 and _singular(words[place - 1]) in _OPEN_KEY
+            if not open_key and all(after in _OF_KEY for after in behind):
+                return True
+    return bool(words[-1] == "private")
+
+
+def holds_connection(name: str) -> bool:
+    """Whether a connection string goes by this name, of which all but the password may be shown."""
+    words = [_singular(word.lower()) for word in _WORD.findall(name)]
+    return "dsn" in words or "".join(words).endswith(_CONNECTION)
+
+
+def without_credentials(text: str, *, value: bool = False) -> str:
+    """Text without the passwords of addresses, of their options and of ``password=...`` pairs, and without tokens.
+
+    With ``value`` it is a setting's whole value, so that an address in it ends where it ends.
+    """
+    if not _WORTH_A_LOOK.search(text):
+        return text
+    text = _PRIVATE_KEY.sub(rf"-----BEGIN \1----- {MASK}", text)
+    if value and _ONE_ADDRESS.fullmatch(text):
+        return _shown_address(text)
+    text = _ADDRESS.sub(lambda found: ",".join(map(_shown_address, _NEXT_ADDRESS.split(found[0]))), text)
+    text = _PAIR.sub(lambda found: _shown_pair(found, value=value), text)
+    text = _QUOTED_LOGIN.sub(rf"\1:{MASK}@", text)
+    text = _SCHEME_OF_HEADER.sub(rf"\1\2{MASK}", text)
+    return _JWT.sub(MASK, text)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _shown_address(text: str) -> str:
+    scheme, _, rest = text.partition("://")
+    options = _OPTIONS.search(rest)
+    cut = len(rest) if options is None else options.start()
+    if "@" not in rest[:cut] and not _is_place(rest[:cut]):
+        cut = len(rest)  # a password with a ? in it
+    head, tail = rest[:cut], rest[cut:]
+    login, at, place = head.rpartition("@")
+    if at and ("@" in head.partition("/")[0] or not _is_place(login)):
+        user, colon, _ = login.partition(":")
+        if colon:
+            login = f"{user}:{MASK}"
+        elif scheme.lower() in ("http", "https"):
+            login = MASK  # a token in the place of a user
+    return f"{scheme}://{login}{at}{place}{_OPTION.sub(_shown_option, tail)}"
+
+
+def _is_place(text: str) -> bool:
+    """Whether this is a host with its port or none, and perhaps a path: no user with a password."""
+    return re.match(r"(?:\[[^\]]*\]|[^:/@]*)(?::\d*)?(?:,[^/]*)?(?:/|$)", text) is not None
+
+
+def _shown_option(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}={MASK if is_secret_name(unquote(found[2])) else found[3]}"
+
+
+def _shown_pair(found: re.Match[str], *, value: bool) -> str:
+    name = found[1]
+    if not is_secret_name(name) or (not value and name.lower() in _EVERYDAY):
+        return found[0]
+    return f"{name}{found[2]}{MASK}"
