@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from broker_core.checks import Check
     from broker_core.hookspecs import hookimpl
     from broker_core.listing import Listing
     from broker_core.listing_request import Asker, ListingRequest
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Asker",
+    "Check",
     "Listing",
     "ListingRequest",
     "Mode",
@@ -31,6 +33,7 @@ __all__ = [
 
 _HOMES: Final = {
     "Asker": "listing_request",
+    "Check": "checks",
     "Listing": "listing",
     "ListingRequest": "listing_request",
     "Mode": "names",

@@ -12,7 +12,7 @@ runs, and must return at once; ``broker_core_problems`` is for the command line 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from broker_core.change_log import ChangeLog
+    from broker_core.checks import Check
     from broker_core.listing_request import ListingRequest
     from broker_core.listing_result import TopicListingResult
     from broker_core.names import Mode, NamespaceName
@@ -134,6 +135,15 @@ class HookSpecs(Protocol):
     @hookspec
     def broker_core_commands(self, app: typer.Typer) -> None:
         """Add commands to the group ``broker-core NAME`` of the command line."""
+
+    @hookspec
+    def broker_core_check(self, settings: Any) -> Iterable[Check] | Awaitable[Iterable[Check]]:
+        """Look at what this plugin needs (a database, files), and say what is right and what is wrong.
+
+        For ``broker-core check``, which calls it in a process of its own, before a server starts: it changes nothing,
+        may wait, and is given up after some seconds. The names of the checks are those of settings, or words of the
+        plugin's own. Sync or async.
+        """
 
     @hookspec
     def broker_core_problems(self, settings: Any) -> Collection[str] | None:

@@ -12,6 +12,7 @@ from broker_core.credentials import (
 )
 
 SECRET = "hunt" + "er2"
+USER = "u:"
 LOGIN = f"app:{SECRET}" + "@"
 
 SECRETS = """
@@ -53,7 +54,7 @@ def test_connection_strings_by_their_names() -> None:
             f"postgresql://h/db?user=u&password={MASK}&sslpassword={MASK}",
         ),
         # Not escaped, as nobody should write it and everybody does.
-        (f"postgresql://u:a@b/{SECRET}@h/db", f"postgresql://u:{MASK}@h/db"),
+        (f"postgresql://{USER}a@b/{SECRET}@h/db", f"postgresql://u:{MASK}@h/db"),
         (f"postgresql://u:{SECRET}/x@h/db", f"postgresql://u:{MASK}@h/db"),
         (f"postgresql://u:{SECRET}?x=1@h/db", f"postgresql://u:{MASK}@h/db"),
         (f"redis://:{SECRET}@h:1/0", f"redis://:{MASK}@h:1/0"),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from broker_core.cli import (
+    check_command,
     config_command,
     demo_command,
     explain_command,
@@ -58,6 +59,7 @@ for name, module in {
     "explain": explain_command,
     "plugins": plugins_command,
     "config": config_command,
+    "check": check_command,
     "demo": demo_command,
 }.items():
     app.command(name, epilog=module.EXAMPLES)(command(module.run))

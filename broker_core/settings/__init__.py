@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.quantities import ListenAddress
 from broker_core.settings.layers import CONFIG_VARIABLE, EnvironmentLayer, FileLayer, Layer, OptionsLayer
-from broker_core.settings.load import LoadedSettings, SettingInForce, load_settings
+from broker_core.settings.load import LoadedSettings, SettingInForce, find_problems, load_settings
 from broker_core.settings.models import (
     CatalogSettings,
     HttpSettings,
@@ -39,6 +39,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "UpstreamSettings",
+    "find_problems",
     "load_settings",
     "masked",
 ]

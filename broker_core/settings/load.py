@@ -23,7 +23,7 @@ from broker_core.settings.problems import (
     what_is_wrong,
 )
 
-__all__ = ["LoadedSettings", "SettingInForce", "load_settings"]
+__all__ = ["LoadedSettings", "SettingInForce", "find_problems", "load_settings"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +74,67 @@ def load_settings(
     ``file`` is the option ``--config``; without it the variable ``BROKER_CORE_CONFIG`` may name the file, and without
     both there is none. ``options`` maps an option to the path of its setting and its value.
     """
+    file, layers = _layers(file, options, environment)
+    for layer in layers:
+        for _, unknown in _unknown(layer):
+            raise unknown
+    try:
+        return _loaded(file, layers)
+    except ValidationError as error:
+        _, refused, more = _all_of(error, layers)[0]
+        raise SettingsError(f"{refused}{more}", layer=refused.layer) from error
+
+
+def find_problems(
+    file: Path | None = None, *, environment: Mapping[str, str] | None = None
+) -> tuple[LoadedSettings | None, list[str]]:
+    """All that :func:`load_settings` refuses, a line each, and what there is without that.
+
+    A setting that is unknown or wrong is left out, as if nobody had set it, so that the rest can be looked at. ``None``
+    where nothing can be read.
+    """
+    try:
+        file, layers = _layers(file, None, environment)
+    except SettingsError as error:
+        return None, [str(error)]
+    problems: list[str] = []
+    told: set[SettingPath] = set()
+    for layer in layers:
+        for path, unknown in list(_unknown(layer)):
+            problems.append(str(unknown))
+            _drop(layer.values, path)
+    while True:
+        try:
+            return _loaded(file, layers), problems
+        except ValidationError as error:
+            dropped = False
+            for path, refused, _ in _all_of(error, layers):
+                if path not in told:  # what was taken away below is missing now
+                    problems.append(str(refused))
+                told.add(path)
+                # What is missing from a table makes the table unusable.
+                for layer in layers:
+                    dropped = _drop(layer.values, path) or _drop(layer.values, path[:-1]) or dropped
+            if not dropped:
+                return None, problems
+
+
+def _layers(
+    file: Path | None,
+    options: Mapping[str, tuple[SettingPath, object]] | None,
+    environment: Mapping[str, str] | None,
+) -> tuple[Path | None, tuple[Layer, ...]]:
     environment = os.environ if environment is None else environment
     if file is None and environment.get(CONFIG_VARIABLE):
         file = Path(environment[CONFIG_VARIABLE])
     from_file = None if file is None else FileLayer(file)
     from_environment = EnvironmentLayer(environment, _plugins_named(from_file))
     from_options = OptionsLayer(options or {})
-    layers: tuple[Layer, ...] = tuple(
-        layer for layer in (from_options, from_environment, from_file) if layer is not None
-    )
-    for layer in layers:
-        _refuse_unknown(layer)
-    try:
-        settings = _merged(layers)
-    except ValidationError as error:
-        raise _first_of(error, layers) from error
+    return file, tuple(layer for layer in (from_options, from_environment, from_file) if layer is not None)
+
+
+def _loaded(file: Path | None, layers: tuple[Layer, ...]) -> LoadedSettings:
+    settings = _merged(layers)
     if not any(_has(layer.values, ("catalog", "path")) for layer in layers) and file is not None:
         # Left out, it is still the file's own business: whatever the working directory, the same file, the same topics.
         path = file.absolute().parent / settings.catalog.path
@@ -136,36 +182,58 @@ def _plugins_named(layer: Layer | None) -> list[str]:
     ]
 
 
-def _refuse_unknown(layer: Layer) -> None:
+def _unknown(layer: Layer) -> Iterator[tuple[SettingPath, SettingsError]]:
+    """Every value of a layer that is no setting, or is one in the place of a table, with the error for it."""
     known = known_keys(Settings)
 
-    def walk(table: Mapping[str, Any], above: SettingPath) -> None:
+    def walk(table: Mapping[str, Any], above: SettingPath) -> Iterator[tuple[SettingPath, SettingsError]]:
         for key, value in table.items():
             path = (*above, key)
             if above == ("plugins",) and key != "enabled":
                 if not isinstance(value, Mapping):
-                    raise SettingsError(layer.unknown(path))
-                continue
-            if path not in known:
-                raise SettingsError(layer.unknown(path))
-            if known[path] is not None:
-                if not isinstance(value, Mapping):
-                    raise SettingsError(f"{layer.label(path)}: {value!r} is not a table of settings")
-                walk(value, path)
+                    yield path, SettingsError(layer.unknown(path))
+            elif path not in known:
+                yield path, SettingsError(layer.unknown(path))
+            elif known[path] is not None:
+                if isinstance(value, Mapping):
+                    yield from walk(value, path)
+                else:
+                    yield path, SettingsError(f"{layer.label(path)}: {value!r} is not a table of settings")
 
-    walk(layer.values, ())
+    return walk(layer.values, ())
 
 
-def _first_of(error: ValidationError, layers: tuple[Layer, ...]) -> SettingsError:
+def _all_of(
+    error: ValidationError, layers: tuple[Layer, ...]
+) -> list[tuple[SettingPath, SettingsError, str]]:
+    """Each finding: the path of the setting, the error for it, and how many more there are."""
     found = findings(error)
-    path, detail = found[0]
-    layer = next((layer for layer in layers if _has(layer.values, path)), None)
-    if layer is None:  # a setting that is missing from a table that is there
-        layer = next((layer for layer in layers if _has(layer.values, path[:-1])), None)
-    place = dotted(path) if layer is None else layer.label(path)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    kind = None if layer is None else layer.kind
-    return SettingsError(f"{place}: {what_is_wrong(detail)}{more}", layer=kind)
+    errors = []
+    for path, detail in found:
+        layer = _layer_of(path, layers)
+        place = dotted(path) if layer is None else layer.label(path)
+        kind = None if layer is None else layer.kind
+        errors.append((path, SettingsError(f"{place}: {what_is_wrong(detail)}", layer=kind), more))
+    return errors
+
+
+def _layer_of(path: SettingPath, layers: tuple[Layer, ...]) -> Layer | None:
+    """The layer that a wrong value is from; of a setting that is missing, the one that has its table."""
+    of_value = (layer for layer in layers if _has(layer.values, path))
+    of_table = (layer for layer in layers if _has(layer.values, path[:-1]))
+    return next(of_value, None) or next(of_table, None)
+
+
+def _drop(values: dict[str, Any], path: SettingPath) -> bool:
+    """Take a value away; whether it was there."""
+    if not path or not _has(values, path):
+        return False
+    table = values
+    for part in path[:-1]:
+        table = table[part]
+    del table[path[-1]]
+    return True
 
 
 def _has(values: Mapping[str, Any], path: SettingPath) -> bool:

@@ -151,7 +151,7 @@ class PageRunner:
     def _type(self, block: Block, command: str, expected: str) -> None:
         if command.startswith("curl ") and shutil.which("curl") is None:
             return
-        refused = expected.rstrip("\n").rpartition("\n")[2].startswith("broker-core: ")
+        refused = expected.rstrip("\n").rpartition("\n")[2].startswith(("broker-core: ", "error "))
         if command.startswith("broker-core serve") and not refused:
             said, code = self._serve(command), 0
         else:

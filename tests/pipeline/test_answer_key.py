@@ -65,5 +65,5 @@ def test_a_client_is_the_same_after_a_reconnect() -> None:
     def of(address: str) -> object:
         return answer_key(plugin, ListingRequest(NAMESPACE, asker=Asker(remote_address=address)))
 
-    assert of("10.0.0.7:40001") == of("10.0.0.7:51234") != of("10.0.0.8:40001")
+    assert of("192.0.2.7:40001") == of("192.0.2.7:51234") != of("192.0.2.8:40001")
     assert of("[2001:db8::7]:40001") == of("[2001:db8::7]:51234") != of("[2001:db8::8]:40001")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.settings import PluginsSettings, Settings, SettingsError, load_settings
+from broker_core.settings import PluginsSettings, Settings, SettingsError, find_problems, load_settings
 
 WriteFile = Callable[[str], Path]
 
@@ -201,3 +201,34 @@ def test_what_is_wrong_in_the_environment_names_the_variable(variable: str, valu
 def test_what_is_wrong_in_an_option_names_the_option() -> None:
     with pytest.raises(SettingsError, match=r"^--pulsar: 'x' is not HOST:PORT"):
         load_settings(environment={}, options={"--pulsar": (("pulsar", "listen"), "x")})
+
+
+def test_all_problems_are_found_and_the_rest_is_there(toml: WriteFile) -> None:
+    file = toml(
+        '[pulsar]\nlisten = "127.0.0.1:7"\nkeep_alive = "fast"\nwrong = 1\n[limits]\nproperties = -1\n'
+        '[upstream]\nservice_url = "http://x"\n[nowhere]\nx = 1\n[plugins]\nextra = 3\n'
+    )
+    environment = {"BROKER_CORE_LIMITS__PERMIT_QUEUE": "many", "BROKER_CORE_LOG__COLOUR": "x"}
+    loaded, problems = find_problems(file, environment=environment)
+    assert loaded is not None
+    assert loaded.settings.pulsar.listen.port == 7
+    assert loaded.settings.pulsar.keep_alive == 30
+    assert loaded.settings.upstream is None
+    named = ["pulsar.wrong", "nowhere", "plugins.extra", "pulsar.keep_alive", "limits.properties"]
+    named += ["upstream.service_url", "BROKER_CORE_LIMITS__PERMIT_QUEUE", "BROKER_CORE_LOG__COLOUR"]
+    assert len(problems) == len(named)
+    assert all(any(name in problem for problem in problems) for name in named), problems
+
+
+def test_a_file_that_cannot_be_read_is_one_problem(toml: WriteFile) -> None:
+    loaded, (problem,) = find_problems(toml("[pulsar"), environment={})
+    assert loaded is None
+    assert "not valid TOML" in problem
+
+
+def test_where_nothing_is_wrong_it_is_what_is_loaded(toml: WriteFile) -> None:
+    file = toml(EVERYTHING)
+    loaded, problems = find_problems(file, environment={})
+    assert problems == []
+    assert loaded is not None
+    assert loaded.settings == load_settings(file, environment={}).settings

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_core import TopicListingResult, hookimpl
+from broker_core import Check, TopicListingResult, hookimpl
 from broker_core_spark.serving.passed_on import PassedOn
 from broker_core_spark.serving.tally import Tally
 from broker_core_spark.settings import SparkSettings
@@ -62,6 +62,12 @@ class SparkPlugin:
         except (BrokerCoreError, OSError) as error:
             return [str(error)]
         return []
+
+    @hookimpl
+    def broker_core_check(self, settings: SparkSettings) -> Iterable[Check]:
+        from broker_core_spark.checks import check_store
+
+        return check_store(settings)
 
     @hookimpl
     async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
@@ -130,6 +136,7 @@ _installed = SparkPlugin()
 broker_core_settings = _installed.broker_core_settings
 broker_core_depends_on = _installed.broker_core_depends_on
 broker_core_commands = _installed.broker_core_commands
+broker_core_check = _installed.broker_core_check
 broker_core_problems = _installed.broker_core_problems
 broker_core_startup = _installed.broker_core_startup
 broker_core_shutdown = _installed.broker_core_shutdown

@@ -1,0 +1,93 @@
+"""What ``broker-core check`` says of this plugin: files of passwords, the database, its schema, and replicas."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+
+from broker_core import Check
+from broker_core_postgres.dsn import CannotConnect, DsnError, close, connect, target_of
+from broker_core_postgres.failures import failed, server_words
+from broker_core_postgres.relation import Relation, RelationRefused, check_relation
+from broker_core_postgres.schema_version import SchemaMismatch, check_schema, migrations
+from broker_core_postgres.settings import PostgresSettings
+
+__all__ = ["check_database"]
+
+_NAMESPACES = "SELECT count(*) FROM broker_core.namespaces"
+
+
+async def check_database(settings: PostgresSettings) -> AsyncIterator[Check]:
+    """Everything that can be told by reading: no migration runs, and no statement writes."""
+    problems = list(_of_passwords(settings))
+    for problem in problems:
+        yield problem
+    if any(problem.level == "error" for problem in problems):
+        return  # whatever the database says would be about that
+    yield await _connected(settings, "dsn", None, served=True)
+    if settings.listen and settings.listen_dsn is not None:
+        yield await _connected(settings, "listen_dsn", settings.listen_dsn)
+    for number, replica in enumerate(settings.replicas, 1):
+        found = await _connected(settings, f"replicas.{number}", replica)
+        yield (
+            found if found.level == "ok" else Check.warning(found.name, f"{found.text} (it is not read from)")
+        )
+
+
+def _of_passwords(settings: PostgresSettings) -> Iterator[Check]:
+    if settings.password_file is not None:
+        yield _of_file("password_file", settings.password_file)
+    if settings.password_env is not None and settings.password_env not in os.environ:
+        yield Check.error("password_env", f"the environment has no variable {settings.password_env}")
+    if settings.service_file is not None and not settings.service_file.is_file():
+        yield Check.error("service_file", f"there is no file {settings.service_file}")
+
+
+def _of_file(name: str, path: Path) -> Check:
+    if not path.is_file():
+        return Check.error(name, f"there is no file {path}")
+    if not os.access(path, os.R_OK):
+        return Check.error(name, f"{path} cannot be read by this user")
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        return Check.warning(name, f"others may read {path}: chmod 0600")
+    return Check.ok(name, str(path))
+
+
+async def _connected(
+    settings: PostgresSettings, name: str, dsn: str | None, *, served: bool = False
+) -> Check:
+    """One database: that it answers and, where listings are ``served`` from it, that it has what they need."""
+    try:
+        target = target_of(settings, dsn)
+        connection = await connect(
+            target, application_name="broker-core check", timeout=settings.connect_timeout
+        )
+    except (DsnError, CannotConnect) as error:
+        return Check.error(name, str(error))
+    try:
+        await connection.execute("SET default_transaction_read_only = on")
+        place = f"{', '.join(map(str, target.hosts))}, database {target.database!r}"
+        return Check.ok(
+            name, f"{place}: {await _served(connection, settings)}" if served else f"{place} answers"
+        )
+    except (SchemaMismatch, RelationRefused) as error:
+        return Check.error("schema", str(error))
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        return Check.error(name, f"{failed(error).message}: {server_words(error)}")
+    finally:
+        await close(connection)
+
+
+async def _served(connection: Any, settings: PostgresSettings) -> str:
+    if settings.relation is not None:
+        relation = Relation.parse(settings.relation)
+        await check_relation(connection, relation, properties=bool(settings.property_keys))
+        return f"relation {settings.relation} can be read"
+    await check_schema(connection)
+    namespaces = await connection.fetchval(_NAMESPACES)
+    return f"schema {migrations()[-1].number}, {namespaces} namespaces"

@@ -1,0 +1,46 @@
+"""What ``broker-core check`` says of this plugin: the store can be read, and what is published can be served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from broker_core import Check
+from broker_core.errors import BrokerCoreError
+from broker_core_spark.settings import SparkSettings
+
+__all__ = ["check_store"]
+
+
+def check_store(settings: SparkSettings) -> Iterator[Check]:
+    """Reads the pointers and the manifest, and nothing of the generation itself: that may be large."""
+    from broker_core_spark.format.generation import read_manifest
+    from broker_core_spark.generations import current
+    from broker_core_spark.store import open_store
+
+    try:
+        store = open_store(settings.store, settings.store_options)
+        published = current(store)
+    except (BrokerCoreError, OSError) as error:
+        yield Check.error("store", str(error))
+        return
+    if published is None:
+        yield Check.warning(
+            "store",
+            f"{store.uri} has no generation yet: all questions pass until broker-core spark build made one",
+        )
+        return
+    yield Check.ok("store", f"{store.uri} can be read")
+    try:
+        manifest = read_manifest(store, published.generation)
+    except (BrokerCoreError, OSError) as error:
+        yield Check.error("generation", str(error))
+        return
+    hours = (datetime.now(UTC) - published.when).total_seconds() / 3600
+    yield Check.ok(
+        "generation",
+        f"{published.generation[:12]} of {max(0.0, hours):.1f} hours ago: {manifest.question_count} questions, "
+        f"{manifest.topics} topics",
+    )
+    if settings.folder is not None and not settings.folder.is_dir():
+        yield Check.error("folder", f"there is no folder {settings.folder}")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+
+from tests.cli.conftest import Cli
+
+
+def test_all_is_found_in_one_run(cli: Cli, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        (tmp_path / "s.toml").write_text(
+            f'[pulsar]\nlisten = "127.0.0.1:{port}"\nspeed = 3\n[limits]\npermit_timeout = "40s"\n'
+            '[plugins]\nenabled = ["postgre", "postgres"]\n'
+            f'[plugins.postgres]\npassword_file = "{tmp_path}/absent"\n'
+            'dsn = "postgresql://app:hunter2' + '@127.0.0.1:1/db"\n'
+        )
+        said = cli("check", "--config", "s.toml")
+    assert said.code == 1
+    lines = said.out.splitlines()
+    assert all(re.fullmatch(r"(ok|warning|error) [\w.-]+: .+", line) for line in lines)
+    for begin in (
+        "error settings: s.toml: unknown key 'pulsar.speed'",
+        f"error pulsar.listen: 127.0.0.1:{port} is in use",
+        "warning limits.permit_timeout: 40 s",
+        "error plugins.postgre: ",
+        f"error plugins.postgres.password_file: there is no file {tmp_path}/absent",
+    ):
+        assert any(line.startswith(begin) for line in lines), (begin, said.out)
+    assert "hunter2" not in said.out + said.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml"], "nothing is made"
+
+
+def test_warnings_alone_are_no_failure(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('[pulsar]\nlisten = "127.0.0.1:0"\n')
+    said = cli("check", "--config", "s.toml", "--format", "json")
+    assert said.code == 0
+    found = json.loads(said.out)
+    assert {"level": "ok", "name": "settings", "text": str(tmp_path / "s.toml")} in found
+    assert {each["level"] for each in found} == {"ok", "warning"}
+
+
+def test_a_file_that_does_not_parse_is_one_line(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("[pulsar\n")
+    said = cli("check", "--config", "s.toml")
+    assert said.code == 1
+    assert said.out.startswith("error settings: s.toml: not valid TOML")
+    assert said.out.count("\n") == 1
