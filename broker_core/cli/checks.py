@@ -126,7 +126,7 @@ def limit_checks(settings: Settings) -> Iterator[Check]:
             f"{limits.permit_timeout:g} s is longer than the {_CLIENTS_WAIT:g} s that clients wait for an answer: "
             "they ask again, and what they waited for is made for nobody",
         )
-    if pulsar.write_timeout > max(limits.permit_timeout, _CLIENTS_WAIT):
+    if pulsar.write_timeout > limits.permit_timeout:
         found = True
         yield Check.warning(
             "pulsar.write_timeout",

@@ -458,7 +458,7 @@ def test_another_writer_is_waited_for_in_bounds(tmp_path: Path) -> None:
 
 def test_a_catalogue_that_went_is_an_error(catalog: SqliteCatalog) -> None:
     catalog.path.unlink()
-    with pytest.raises(CatalogUnusable, match="cannot be opened"):
+    with pytest.raises(CatalogUnusable, match="There is no catalogue"):
         bring(catalog, "a")
 
 

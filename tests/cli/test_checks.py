@@ -22,7 +22,7 @@ from tests.support.ports import free_ports
 
 
 def settings(**tables: dict[str, Any]) -> Settings:
-    return Settings(**{"pulsar": {"listen": "127.0.0.1:0"}} | tables)  # type: ignore[arg-type]
+    return Settings(**{"pulsar": {"listen": "127.0.0.1:0"}} | tables)
 
 
 def levels(found: Iterator[Check] | list[Check]) -> dict[str, str]:
@@ -192,10 +192,10 @@ def test_a_plugin_says_what_it_sees(install_plugin: InstallPlugin, define: str) 
 
 
 def test_without_the_hook_its_problems_are_errors(install_plugin: InstallPlugin) -> None:
-    install_plugin("ill", HOOK.format("def broker_core_problems(settings):\n    return ['it is ill']"))
-    found = list(checks.plugin_checks(plugins("ill", deadline="40s")))
-    assert levels(found) == {"plugins.ill": "error", "plugins.ill.deadline": "warning"}
-    assert "it is ill" in text(found, "plugins.ill")
+    install_plugin("unwell", HOOK.format("def broker_core_problems(settings):\n    return ['it is ill']"))
+    found = list(checks.plugin_checks(plugins("unwell", deadline="40s")))
+    assert levels(found) == {"plugins.unwell": "error", "plugins.unwell.deadline": "warning"}
+    assert "it is ill" in text(found, "plugins.unwell")
 
 
 @pytest.mark.parametrize(
