@@ -73,12 +73,17 @@ class AnswerStore:
         """
         self.drop(key)
         own = OVERHEAD + text
-        if self._budget.maximum and own + (listing.nbytes if listing else 0) > self._budget.maximum // 2:
+        if (
+            self._budget.maximum
+            and own + (0 if listing is None else listing.nbytes) > self._budget.maximum // 2
+        ):
             return False
-        shared = None if listing is None else self._shared.get(id(listing))
-        more = 0 if listing is None or shared is not None else listing.nbytes
-        if not self._has_room(own + more):
+        size = 0 if listing is None or id(listing) in self._shared else listing.nbytes
+        if not self._has_room(own + size):
             return False
+        if listing is not None and not size and id(listing) not in self._shared:
+            # What made room was all that held this listing: it counts anew.
+            return self.put(key, namespace, value, listing, text)
         # Who holds a listing has its lease: an entry that is dropped while its answer is sent gives nothing back yet.
         leased = listing is None or listing in self._leases
         permit = self._budget.try_acquire(own)
@@ -89,6 +94,7 @@ class AnswerStore:
             if permit is not None:
                 permit.release()
             return False
+        shared = None
         if listing is not None:
             if whole is not None:
                 self._leases.hold(listing, whole)
@@ -96,7 +102,7 @@ class AnswerStore:
             shared.holders += 1
         self._entries[key] = _Entry(namespace, value, shared, permit, own)
         self._by_namespace.setdefault(namespace, {})[key] = None
-        self._bytes += own + more
+        self._bytes += own + size
         return True
 
     def drop(self, key: Hashable) -> None:

@@ -61,6 +61,16 @@ def test_what_is_dropped_while_somebody_has_it_is_charged_until_he_lets_go() -> 
     assert budget.acquired == OVERHEAD
 
 
+def test_what_made_room_may_have_held_the_listing_that_comes() -> None:
+    budget = PermitBudget(120_000)
+    store, shared = AnswerStore(budget, Leases()), listing(0)
+    assert store.put(0, NAMESPACE, 0, shared)
+    assert store.put(2, NAMESPACE, 2, None, text=25_178)
+    assert store.put(1, NAMESPACE, 1, shared, text=25_575)
+    assert budget.acquired == shared.nbytes + sum(OVERHEAD + text for text in (25_178, 25_575)[-len(store) :])
+    assert budget.acquired <= 60_000
+
+
 def test_readers_leave_no_room_and_no_more_is_dropped_than_could_make_some() -> None:
     budget, leases = PermitBudget(10**6), Leases()
     store = AnswerStore(budget, leases)
