@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from broker_core.letting_go import MANY, free_with
 from broker_core.listing import Listing
 from broker_core.listing_request import ListingRequest
 from broker_core.selection import Selection
@@ -36,7 +37,7 @@ class TopicListingResult:
     memory is to be counted as this request's until its answer has left.
     """
 
-    __slots__ = ("filtered", "kind", "owned", "topics", "topics_hash", "version")
+    __slots__ = ("__weakref__", "filtered", "kind", "owned", "topics", "topics_hash", "version")
 
     kind: AnswerKind
     topics: Topics
@@ -117,7 +118,10 @@ class TopicListingResult:
             raise TypeError(
                 f"version must be a string or an integer, not {type(version).__name__}: write str(version)"
             )
-        return cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned)
+        result = cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned)
+        if isinstance(topics, list | tuple) and len(topics) >= MANY:
+            free_with(result, topics)
+        return result
 
     @classmethod
     def unchanged(cls, topics_hash: str) -> TopicListingResult:

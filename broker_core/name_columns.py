@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import re2
 
 from broker_core.errors import InvalidListing, InvalidName
+from broker_core.interpreter_lock import pass_lock_on
 from broker_core.names import (
     MAX_NAME_BYTES,
     NON_PERSISTENT,
@@ -42,6 +43,10 @@ __all__ = [
     "without_ends",
 ]
 
+_TEXT: Final = pa.large_string()
+#: Python strings that are made a column, or freed, at once: about a millisecond.
+_OBJECTS: Final = 5000
+
 _END: Final = 2**31 - 1  # behind the end of any name; Arrow's own default overflows its sizes
 
 # UTF-8 sorts characters beyond the BMP behind U+E000..U+FFFF, UTF-16 in front of them. Their lead bytes (F0..F4) stay,
@@ -66,12 +71,7 @@ def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa
             column = names.cast(pa.large_string())
             column.validate(full=True)
         else:
-            column = pa.array(names, pa.large_string())
-            # Arrow takes a string for its characters, and bytes for UTF-8.
-            if isinstance(names, str):
-                raise InvalidListing("topics must be a sequence of strings, not a string: write [topic]")
-            if bytes in set(map(type, names)):
-                raise InvalidListing(_no_string(names))
+            column = _of_objects(names)
     except UnicodeEncodeError:
         raise InvalidListing("a topic name is not valid Unicode (a lone surrogate)") from None
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -94,6 +94,23 @@ def _no_string(names: Sequence[object]) -> str:
                 instead = ": write name.as_py()"
             return f"topics must be strings, but that at position {position} is of type {type(name).__name__}{instead}"
     return "topics must be strings of valid UTF-8"
+
+
+def _of_objects(names: Sequence[str]) -> pa.LargeStringArray:
+    """The column of Python strings, made in slices: making one holds the interpreter's lock."""
+    slices: list[pa.LargeStringArray] = []
+    for start in range(0, len(names), _OBJECTS):
+        part = names[start : start + _OBJECTS] if len(names) > _OBJECTS else names
+        slices.append(pa.array(part, pa.large_string()))
+        # Arrow takes a string for its characters, and bytes for UTF-8.
+        if isinstance(names, str):
+            raise InvalidListing("topics must be a sequence of strings, not a string: write [topic]")
+        if bytes in set(map(type, part)):
+            raise InvalidListing(_no_string(names))
+        if part is not names:
+            del part
+            pass_lock_on()
+    return slices[0] if len(slices) == 1 else pa.concat_arrays(slices) if slices else pa.array([], _TEXT)
 
 
 def _is_text(type_: pa.DataType) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -249,3 +251,39 @@ def test_the_key_sorts_any_unicode_as_java_does(names: list[str]) -> None:
 def test_ascending_is_sorted_and_nothing_twice(names: list[str]) -> None:
     assert is_ascending(column(names)) == (names == sorted(set(names)))
     assert is_ascending(hash_order_key(column(names))) == (names == sorted(set(names)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 4999, 5000, 5001, 12_345])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_column_of_strings_is_made_in_slices(count: int, kind: type) -> None:
+    names = [f"persistent://t/n/é😀-{number}" for number in range(count)]
+    column = as_column(kind(names))
+    assert column.type == pa.large_string()
+    assert column.to_pylist() == names
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (b"x", "position 11000 is of type bytes"),
+        (7, "position 11000 is of type int"),
+        ("\ud800", "lone surrogate"),
+        (None, "position 11000"),
+    ],
+)
+def test_a_bad_name_far_behind_is_found(bad: object, message: str) -> None:
+    names: list[object] = [f"persistent://t/n/{number}" for number in range(12_000)]
+    names[11_000] = bad
+    with pytest.raises(InvalidListing, match=message):
+        as_column(names)  # type: ignore[arg-type]
+
+
+def test_others_have_the_interpreter_between_the_slices() -> None:
+    names = [f"persistent://t/n/{number}" for number in range(400_000)]
+    converting = threading.Thread(target=as_column, args=(names,))
+    turns = 0
+    converting.start()
+    while converting.is_alive():
+        time.sleep(0.0005)
+        turns += 1
+    assert turns > 20  # of 80 slices

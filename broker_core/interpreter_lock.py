@@ -1,0 +1,18 @@
+"""Passing the interpreter's lock on, from a thread that holds it for milliseconds again and again."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+__all__ = ["pass_lock_on"]
+
+# Who waits for the lock asks for it after 5 ms in which nobody let it go. A thread that lets it go for an instant in
+# between, as every call of the system does, takes it back before the other has woken up, and so can keep the event loop
+# waiting for as long as it has something to do. So it must be away for longer than waking up takes.
+_SECONDS: Final = 1e-4
+
+
+def pass_lock_on(seconds: float = 0.0) -> None:
+    """Let whoever waits for the lock have it, for so long or just 0.15 ms. Never on an event loop."""
+    time.sleep(max(seconds, _SECONDS))
