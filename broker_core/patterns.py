@@ -9,8 +9,8 @@ does.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -18,21 +18,30 @@ import pyarrow.compute as pc
 import re2
 
 from broker_core.errors import InvalidPattern
+from broker_core.listing_memo import Memo
 from broker_core.names import DOMAINS, TopicName
+from broker_core.pattern_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
 from broker_core.pattern_faults import malformation
 from broker_core.pattern_shape import Shape, plain_shape, read_shape
 from broker_core.pattern_tokens import close_quote, has_any_byte
 
-__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern", "strip_scheme"]
+__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_now", "compile_pattern", "strip_scheme"]
 
 #: Default for the longest pattern that is compiled, in UTF-16 code units with its scheme (Java's ``String.length``).
 MAX_LENGTH: Final = 1024
 
-# What RE2 may spend on compiling, in bytes: it gives up on `(\pL|\pN){300}` (400,000 instructions) after 20 ms.
-_MAX_MEMORY: Final = 2 * 1024 * 1024
+# What RE2 may spend on compiling, in bytes: 32,000 instructions, of which it keeps fewer. google-re2 holds the
+# interpreter's lock meanwhile: it gives up on `(\pL|\pN){300}` (400,000 instructions) after 2 ms.
+_MAX_MEMORY: Final = 384 * 1024
+# Of a program that is known to be small: with more memory the range that it can match is found for more patterns.
+_MEMORY_FOR_RANGE: Final = 2 * 1024 * 1024
 # Instructions of a compiled program. `(.*){1000}` has 10,000; from about 17,000 on RE2's automaton does not fit into
 # its memory, and RE2 turns to a way of matching that is a hundred times slower.
 _MAX_PROGRAM: Final = 12_000
+# Instructions that are compiled and looked at in about a millisecond, all alternatives of a pattern together.
+_QUICK_INSTRUCTIONS: Final = 1000
+_QUICK_LENGTH: Final = 256  # characters: to estimate more than that takes time itself
+_REMEMBERED_BYTES: Final = 16 * 1024 * 1024
 _RANGE_LENGTH: Final = 512
 _BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
 _BEFORE_ALL: Final = b"\x01"  # and this before every name, which has no NUL
@@ -40,14 +49,15 @@ _LAST_CHARACTER: Final = "\U0010ffff".encode()
 _ONE_NAME: Final = pa.array([""], pa.large_string())  # over no name at all, Arrow compiles nothing
 
 
-def _options() -> Any:
+def _options(memory: int) -> Any:
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = _MAX_MEMORY
+    options.max_mem = memory
     return options
 
 
-_OPTIONS: Final = _options()
+_OPTIONS: Final = _options(_MAX_MEMORY)
+_OPTIONS_FOR_RANGE: Final = _options(_MEMORY_FOR_RANGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,33 +119,83 @@ class TopicsPattern:
         return bool(self.match_column(form)[0].as_py())
 
 
+_remembered: Final[Memo[TopicsPattern]] = Memo(_REMEMBERED_BYTES)
+
+
 def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = True) -> TopicsPattern:
     """Compile a topics pattern as a client sends it; the last ones are remembered, if ``remember`` says so.
 
     ``max_length`` counts UTF-16 code units of ``raw``; what is longer is never compiled and so unsupported. Raises
     :exc:`InvalidPattern` for what is no regular expression in any dialect, for ``\\C`` and for an unknown scheme.
+
+    It takes up to 20 ms, most of them with the interpreter's lock: a server asks :func:`compile_now` first.
     """
+    known = _too_long(raw, max_length) or (_remembered.get(raw) if remember else None)
+    if known is not None:
+        return known
+    text = strip_scheme(raw)
+    return _keep(_plain(raw, text) or _compile(raw, text), remember=remember)
+
+
+def compile_now(
+    raw: str, *, max_length: int = MAX_LENGTH, has_time: Callable[[], bool] = lambda: True
+) -> TopicsPattern | None:
+    """The compiled pattern if that takes about a millisecond at the most, else ``None``: see :func:`compile_pattern`.
+
+    That is so where it is remembered, where nothing has to be compiled (literal text with or without ``.*`` behind it)
+    and, if ``has_time`` says that there is time for it, where the text itself tells that the program is small.
+    """
+    known = _too_long(raw, max_length) or _remembered.get(raw)
+    if known is not None:
+        return known
+    text = strip_scheme(raw)
+    pattern = _plain(raw, text)
+    if pattern is None and has_time() and _is_quick(text):
+        pattern = _compile(raw, text)
+    return None if pattern is None else _keep(pattern)
+
+
+def _too_long(raw: str, max_length: int) -> TopicsPattern | None:
     try:
         length = len(raw.encode("utf-16-le")) // 2
     except UnicodeEncodeError:
         raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: it is not valid Unicode") from None
-    if length > max_length:
-        # Not looked at, whatever its scheme: the length counts first, as at the broker (reference 2.1).
-        return TopicsPattern(raw, raw, reason=f"longer than the maximum of {max_length}")
-    return _compile(raw) if remember else _compile.__wrapped__(raw)
+    if length <= max_length:
+        return None
+    # Not looked at, whatever its scheme: the length counts first, as at the broker (reference 2.1).
+    return TopicsPattern(raw, raw, reason=f"longer than the maximum of {max_length}")
 
 
-@lru_cache(maxsize=2048)
-def _compile(raw: str) -> TopicsPattern:
-    text = strip_scheme(raw)
+def _keep(pattern: TopicsPattern, *, remember: bool = True) -> TopicsPattern:
+    if not remember:
+        return pattern
+    texts = len(pattern.anchored) + sum(map(len, pattern.required))
+    bounds = sum(len(low) + len(high) for low, high in pattern.ranges)
+    _remembered.put(pattern.raw, pattern, 4 * texts + bounds)
+    return _remembered.get(pattern.raw) or pattern  # of two who compiled it at once, one
+
+
+def _is_quick(text: str) -> bool:
+    if len(text) > _QUICK_LENGTH:
+        return False
+    return estimated_instructions(text) * (1 + text.count("|")) <= _QUICK_INSTRUCTIONS
+
+
+def _plain(raw: str, text: str) -> TopicsPattern | None:
+    """A pattern of literal text with or without "anything" behind it, which nobody has to compile."""
     if text == ".*":
         return TopicsPattern(raw, text, match_all=True, anchored=r"(?s)\A.*\z")
     shape = plain_shape(text)
-    if shape is not None:
-        return _planned(raw, text, shape, len(text) + 2)
+    return None if shape is None else _planned(raw, text, shape, len(text) + 2)
+
+
+def _compile(raw: str, text: str) -> TopicsPattern:
     try:
+        if unicode_classes(text) > MAX_UNICODE_CLASSES:
+            reason = f"it names more than {MAX_UNICODE_CLASSES} Unicode classes"
+            return _unsupported(raw, text, reason)
         # The raw text first: wrapped, `x)|(?:.*` would turn into a pattern that is fine, and another one.
-        size = _compiled(text).programsize
+        size = re2.compile(text, _OPTIONS).programsize
         if has_any_byte(text):
             raise InvalidPattern(
                 f"Invalid topics pattern {_shown(raw)}: \\C is not allowed, it matches single bytes"
@@ -145,27 +205,24 @@ def _compile(raw: str) -> TopicsPattern:
         pc.match_substring_regex(_ONE_NAME, _anchored(text))
         return _planned(raw, text, read_shape(text), size)
     except (re2.error, pa.ArrowInvalid) as error:
-        return _refused(raw, text, error)
+        message = error.args[0] if error.args else ""
+        if isinstance(message, bytes):
+            message = message.decode(errors="replace")
+        return _unsupported(raw, text, f"RE2 refuses it: {_cut(str(message))}")
     finally:
         re2.purge()  # it would keep the last 128 engines, megabytes each, which nobody needs again
-
-
-def _compiled(text: str) -> Any:
-    return re2.compile(text, _OPTIONS)
 
 
 def _anchored(text: str) -> str:
     return rf"\A(?:{close_quote(text)})\z"
 
 
-def _refused(raw: str, text: str, error: Exception) -> TopicsPattern:
+def _unsupported(raw: str, text: str, reason: str) -> TopicsPattern:
+    """What is not compiled may be another dialect's, unless it is broken in each."""
     why = malformation(text)
     if why is not None:
         raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: {why}") from None
-    message = error.args[0] if error.args else ""
-    if isinstance(message, bytes):
-        message = message.decode(errors="replace")
-    return TopicsPattern(raw, text, reason=f"RE2 refuses it: {_cut(str(message))}")
+    return TopicsPattern(raw, text, reason=reason)
 
 
 def _planned(raw: str, text: str, shape: Shape, size: int) -> TopicsPattern:
@@ -210,7 +267,7 @@ def _ranges(anchored: str, shape: Shape, size: int) -> tuple[tuple[bytes, bytes]
 
 def _range(anchored: str) -> tuple[bytes, bytes] | None:
     """The half-open bounds of what an anchored pattern can match, or ``None`` where RE2 gives none."""
-    engine = _compiled(anchored)
+    engine = re2.compile(anchored, _OPTIONS_FOR_RANGE)
     try:
         low, high = engine.possiblematchrange(_RANGE_LENGTH)
     except re2.error:

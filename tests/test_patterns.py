@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from broker_core.errors import InvalidPattern
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
-from broker_core.patterns import MAX_LENGTH, compile_pattern, strip_scheme
+from broker_core.patterns import MAX_LENGTH, compile_now, compile_pattern, strip_scheme
 from tests.support.regexes import HOSTILE, Regex, full_match, is_valid, noise, regexes
 from tests.support.vectors import pattern_vectors
 
@@ -310,3 +310,72 @@ def test_a_pattern_need_not_be_remembered() -> None:
     assert one == compile_pattern("t/n/not-remembered.*", remember=False)
     assert one is not compile_pattern("t/n/not-remembered.*", remember=False)
     assert compile_pattern("t/n/not-remembered.*") is compile_pattern("t/n/not-remembered.*")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "persistent://public/default/orders-[a-z]+-[0-9]+",
+        "public/default/(eu|us|ap)-.*-[0-9]{4}",
+        "(?i)public/default/.*orders",
+        "public/default/orders-" + "x" * 900 + ".*",
+        "x" * 2000,
+    ],
+)
+def test_an_ordinary_pattern_is_compiled_at_once(raw: str) -> None:
+    at_once = compile_now(raw)
+    assert at_once is not None
+    assert at_once == compile_pattern(raw, remember=False)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [r"(\pL|\pN){100}now", r"\pL{9}now", "(.*){1000}now", "(?i)[^a-z\u00e4]{300}now", "now|" * 60 + "x.*y"],
+)
+def test_a_dear_pattern_is_not_compiled_at_once(raw: str) -> None:
+    assert compile_now(raw) is None
+    later = compile_pattern(raw)
+    assert compile_now(raw) is later  # it is remembered
+
+
+def test_without_time_only_what_is_known_is_compiled_at_once() -> None:
+    asked: list[None] = []
+
+    def no_time() -> bool:
+        asked.append(None)
+        return False
+
+    raw = "public/default/no-time-[a-z]"
+    assert compile_now(raw, has_time=no_time) is None
+    assert asked
+    assert compile_now("public/default/no-time.*", has_time=no_time) is not None
+    assert compile_now(raw) is compile_now(raw, has_time=no_time) is not None
+
+
+def test_what_is_broken_is_an_error_at_once() -> None:
+    with pytest.raises(InvalidPattern, match=r"missing '\)'"):
+        compile_now("public/default/(x")
+    with pytest.raises(InvalidPattern, match="topic domain"):
+        compile_now("kafka://public/default/x")
+
+
+@pytest.mark.parametrize("flags", ["", "(?i)"])
+def test_the_number_of_unicode_classes_is_bounded(flags: str) -> None:
+    """RE2 makes hundreds of ranges of each before it looks at its bound on memory."""
+    allowed, more = flags + r"\p{Greek}" * 20, flags + r"\p{Greek}" * 21
+    assert compile_pattern(allowed).supported
+    assert compile_pattern(more).reason == "it names more than 20 Unicode classes"
+    with pytest.raises(InvalidPattern):
+        compile_pattern("(" + more)  # broken all the same
+
+
+@pytest.mark.parametrize(
+    "piece", ["a{100}", "(?:a?){100}", ".{100}", "[^a]{100}", r"\p{Greek}{180}", r"(?i)\W{105}"]
+)
+def test_the_bound_on_memory_refuses_no_program_of_the_size_that_is_run(piece: str) -> None:
+    options = re2.Options()
+    options.log_errors = False
+    size = re2.compile(piece, options).programsize
+    pattern = compile_pattern(piece * (11_900 // size), max_length=100_000)
+    assert pattern.supported
+    assert pattern.program_size > 10_000
