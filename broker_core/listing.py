@@ -113,6 +113,15 @@ class Listing:
             self._derive(build_columns(self.namespace, *split_full_names(names, self.namespace, self.mode)))
             return getattr(self, name)
 
+    @property
+    def is_searchable(self) -> bool:
+        """Whether the columns of the names are there; of encoded fields they are made when they are first asked for."""
+        try:
+            object.__getattribute__(self, "matched")
+        except AttributeError:
+            return False
+        return True
+
     @classmethod
     def from_fields(
         cls,

@@ -41,7 +41,7 @@ from broker_core.metric_labels import CALL_OUTCOMES, CLOSURES, LISTINGS, REFUSAL
 from broker_core.permits import PermitBudget, Permits
 from broker_core.plugin_metrics import PluginMetrics
 
-__all__ = ["PREFIX", "Buckets", "Metrics", "WatchedPlugins"]
+__all__ = ["PREFIX", "Buckets", "Metrics", "WatchedPlugins", "WatchedThreads"]
 
 PREFIX: Final = "broker_core_"
 
@@ -98,6 +98,17 @@ class WatchedPlugins(Protocol):
     def claim_mismatches(self) -> Mapping[str, int]: ...
     def dropped_outcomes(self) -> Mapping[str, int]: ...
     def loop_times(self) -> Mapping[tuple[str, str], WatchedLoopTime]: ...
+
+
+class WatchedThreads(Protocol):
+    """What is read from the threads of one kind of work."""
+
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def waits(self) -> Buckets: ...
 
 
 class _Slots(Protocol):
@@ -212,6 +223,10 @@ class Metrics:
             budget.on_timeout = self._timed_out(kind)
         self._add(lambda: self._permits(permits))
         self._add(lambda: _plugin_states(plugins))
+
+    def watch_threads(self, kinds: Mapping[str, WatchedThreads]) -> None:
+        """Show the work in threads, by its kind, from now on."""
+        self._add(lambda: _work(kinds))
 
     def watch_server(self, server: WatchedServer) -> None:
         """Show the connections of a server and its requests under way from now on."""
@@ -397,6 +412,26 @@ def _log_lines() -> Iterator[Metric]:
         ("reason",),
         {(reason,): count for reason, count in dropped_lines.counts().items()},
     )
+
+
+def _work(kinds: Mapping[str, WatchedThreads]) -> Iterator[Metric]:
+    """What waits for a thread, and what the threads did."""
+    waiting = GaugeMetricFamily(
+        f"{PREFIX}work_queue_size", "Work of listings that waits for a thread.", labels=["kind"]
+    )
+    seconds = CounterMetricFamily(
+        f"{PREFIX}work_cpu_seconds", "Seconds of the processor that threads took for it.", labels=["kind"]
+    )
+    waits = HistogramMetricFamily(
+        f"{PREFIX}work_wait_seconds", "Seconds that it waited until its first slice.", labels=["kind"]
+    )
+    for kind, threads in kinds.items():
+        waiting.add_metric([kind], threads.waiting)
+        seconds.add_metric([kind], threads.seconds)
+        waits.add_metric([kind], threads.waits.cumulative(), threads.waits.sum)
+    yield waiting
+    yield seconds
+    yield waits
 
 
 def _plugin_states(plugins: WatchedPlugins) -> Iterator[Metric]:

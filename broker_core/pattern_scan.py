@@ -4,18 +4,19 @@
    nothing else is done.
 2. Within the range, a substring that every match needs is searched first, over contiguous memory: RE2 finds it at
    memory speed, and only the rows around its finds are matched in full.
-3. Where the substring is everywhere, or none is needed, Arrow's RE2 kernel runs over the column in blocks, on two
-   threads. Patterns can be a thousand times slower than usual (automata with too many states), so the size of a block
-   follows the time that the one before took.
+3. Where the substring is everywhere, or none is needed, Arrow's RE2 kernel runs over the column.
 
-All of it happens in C without the interpreter's lock; nothing here is per topic.
+The work is cut into slices (:class:`PatternScan`), so that who has threads can be fair to many scans. Patterns can be a
+thousand times slower than usual (automata with too many states), so the rows of a slice follow the time that the slice
+before took. All of it happens in C without the interpreter's lock; nothing here is per topic.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from enum import Enum, auto
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from broker_core.listing import Listing
     from broker_core.selection import Selection
 
-__all__ = ["matching_rows", "quick_to_match"]
+__all__ = ["PatternScan", "matching_rows", "quick_to_match"]
 
 _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first would cost more
 #: A required substring that one name in so many has is no help: the regex runs over every name instead.
@@ -46,15 +47,14 @@ _FREQUENCY_SAMPLE: Final = 16 * 1024  # bytes
 # worst a byte takes 2.5 ns for each instruction of the program.
 _QUICK_MATCH: Final = 96 * 1024  # bytes
 _QUICK_SEARCH: Final = 1024 * 1024  # bytes, with a required substring
-_QUICK_WORST: Final = 16 * 1024 * 1024  # bytes times instructions: 40 ms
+_QUICK_WORST: Final = 4 * 1024 * 1024  # bytes times instructions: 10 ms
 
-_THREADS: Final = 2
-_scanners = ThreadPoolExecutor(_THREADS, thread_name_prefix="pattern-scan")
 _FIRST_BLOCK: Final = 128 * 1024  # bytes
 _LARGEST_BLOCK: Final = 4 * 1024 * 1024
-_SMALLEST_BLOCK: Final = 4 * 1024
-_BLOCK_SECONDS: Final = 0.03  # what a block should take, so that others have their turn and `check` is heard
-_AT_ONCE: Final = 1024 * 1024  # bytes that are not worth a second thread
+_SMALLEST_BLOCK: Final = 256  # bytes; one name at the least
+#: What a slice should take, in seconds of the processor: twice that is the most that others may have to wait for.
+_SLICE_SECONDS: Final = 0.01
+_COST_UNIT: Final = 1_000_000  # bytes times instructions
 
 Rows = np.ndarray[Any, Any]
 _Search = Callable[[int, int], Rows]
@@ -62,38 +62,175 @@ _Search = Callable[[int, int], Rows]
 
 def quick_to_match(listing: Listing, pattern: TopicsPattern, within: Selection | None) -> bool:
     """Whether the rows of ``pattern`` are found in about a millisecond, whatever it is."""
+    if not listing.is_searchable and listing.fields.size > _QUICK_MATCH:
+        return False
     if within is None and _is_whole_range(listing, pattern) and listing.by_matched is None:
         return True
     offsets = listing.matched_offsets
     size = sum(int(offsets[high] - offsets[low]) for low, high in _parts(listing, pattern))
     if within is not None and len(listing):
         size = min(size, 2 * len(within) * (int(offsets[-1]) // len(listing) + 1))
-    if size * pattern.program_size > _QUICK_WORST:
+    if size <= _QUICK_MATCH and size * pattern.program_size <= _QUICK_WORST:
+        return True
+    if within is not None or size > _QUICK_SEARCH or size * pattern.program_size > 4 * _QUICK_WORST:
         return False
-    return size <= (_QUICK_SEARCH if within is None and _useful_literal(listing, pattern) else _QUICK_MATCH)
+    return _useful_literal(listing, pattern) is not None
+
+
+class _State(Enum):
+    NEW = auto()
+    BEGINNING = auto()
+    SEARCHING = auto()
+    ENDING = auto()
+
+
+class PatternScan:
+    """One search of a listing, in slices that any threads may run, several at a time.
+
+    :meth:`take` hands out the next slice, ``None`` while there is nothing to do until those under way have ended, and
+    for ever once all is done: who gets ``None`` and has none under way has the answer, :meth:`result`. Only one thread
+    at a time may take.
+    """
+
+    __slots__ = (
+        "_found",
+        "_handed_out",
+        "_listing",
+        "_next",
+        "_pattern",
+        "_position",
+        "_rows",
+        "_state",
+        "_stretches",
+        "_within",
+        "cost",
+    )
+
+    def __init__(self, listing: Listing, pattern: TopicsPattern, within: Selection | None) -> None:
+        self._listing = listing
+        self._pattern = pattern
+        self._within = within
+        self._state = _State.NEW
+        self._stretches: list[_Stretch] = []
+        self._next = 0  # stretch to cut a slice of, and where in it
+        self._position: int | None = None
+        self._handed_out = 0
+        self._found: list[tuple[int, int, Rows]] = []
+        self._rows: tuple[int, int] | Rows | None = None
+        #: What this may take at most, in millions of bytes times instructions; known better once it has begun.
+        self.cost: int = listing.fields.size * pattern.program_size // _COST_UNIT
+
+    def take(self) -> Callable[[], None] | None:
+        """The next slice, if there is one now."""
+        if self._state is _State.NEW:
+            self._state = _State.BEGINNING
+            return self._begin
+        if self._state is not _State.SEARCHING:
+            return None
+        while self._next < len(self._stretches):
+            stretch = self._stretches[self._next]
+            low = stretch.low if self._position is None else self._position
+            if low >= stretch.high:
+                self._next, self._position = self._next + 1, None
+                continue
+            stop = int(np.searchsorted(stretch.weights, stretch.weights[low] + stretch.block, "right")) - 1
+            self._position = stop = min(max(stop, low + 1), stretch.high)
+            self._handed_out += 1
+            return partial(self._search, self._next, low, stop)
+        if len(self._found) < self._handed_out:
+            return None
+        self._state = _State.ENDING
+        return self._end
+
+    def result(self) -> tuple[int, int] | Rows:
+        """The positions of the matching topics, as :func:`matching_rows` gives them."""
+        assert self._rows is not None
+        return self._rows
+
+    def _begin(self) -> None:
+        listing, pattern = self._listing, self._pattern
+        parts = _parts(listing, pattern)
+        if self._within is not None:
+            self._stretches = _within(listing, pattern, self._within, parts)
+        elif not _is_whole_range(listing, pattern):
+            self._stretches = [_stretch(listing, pattern, low, high) for low, high in parts]
+        self.cost = sum(stretch.size for stretch in self._stretches) * pattern.program_size // _COST_UNIT
+        self._state = _State.SEARCHING
+
+    def _search(self, number: int, low: int, high: int) -> None:
+        stretch = self._stretches[number]
+        started = time.thread_time()
+        rows = stretch.search(low, high)
+        stretch.took(time.thread_time() - started, int(stretch.weights[high] - stretch.weights[low]))
+        self._found.append((number, low, rows))
+
+    def _end(self) -> None:
+        listing = self._listing
+        if self._within is None and _is_whole_range(listing, self._pattern):
+            self._rows = _whole_range(listing, *_parts(listing, self._pattern)[0])
+            return
+        found: list[list[Rows]] = [[] for _ in self._stretches]
+        for number, _, rows in sorted(self._found, key=itemgetter(0, 1)):
+            found[number].append(rows)
+        self._found.clear()
+        ends = zip(self._stretches, found, strict=True)
+        self._rows = _in_order(listing, [stretch.chosen(rows) for stretch, rows in ends if rows])
 
 
 def matching_rows(
-    listing: Listing,
-    pattern: TopicsPattern,
-    within: Selection | None,
-    check: Callable[[], None] | None = None,
+    listing: Listing, pattern: TopicsPattern, within: Selection | None
 ) -> tuple[int, int] | Rows:
     """Positions of the matching topics, ascending; or ``(low, high)`` where they are a slice of the listing.
 
-    ``within`` restricts to a selection of the listing; ``check`` may raise to end long work.
+    ``within`` restricts to a selection of the listing.
     """
-    parts = _parts(listing, pattern)
-    if within is not None:
-        return _within(listing, pattern, within, parts, check)
-    if _is_whole_range(listing, pattern):
-        low, high = parts[0]
-        if listing.by_matched is None:
-            return low, high
-        if high - low == len(listing):
-            return 0, len(listing)
-        return np.sort(listing.by_matched[low:high])
-    return _in_order(listing, [_search(listing, pattern, low, high, check) for low, high in parts])
+    scan = PatternScan(listing, pattern, within)
+    while (work := scan.take()) is not None:
+        work()
+    return scan.result()
+
+
+def _whole_range(listing: Listing, low: int, high: int) -> tuple[int, int] | Rows:
+    if listing.by_matched is None:
+        return low, high
+    if high - low == len(listing):
+        return 0, len(listing)
+    return np.sort(listing.by_matched[low:high])
+
+
+class _Stretch:
+    """Rows ``low`` to ``high`` that are searched; ``weights`` are the bytes in front of each row and behind the last.
+
+    ``block`` is how many bytes the next slice has. ``wanted`` are the only positions that count, if not all do.
+    """
+
+    __slots__ = ("block", "high", "low", "search", "wanted", "weights")
+
+    def __init__(
+        self, search: _Search, weights: Rows, bounds: tuple[int, int], block: int, wanted: Rows | None = None
+    ) -> None:
+        self.search = search
+        self.weights = weights
+        self.low, self.high = bounds
+        self.block = block
+        self.wanted = wanted
+
+    @property
+    def size(self) -> int:
+        """Bytes to search."""
+        return int(self.weights[self.high] - self.weights[self.low])
+
+    def took(self, seconds: float, size: int) -> None:
+        """Make the next block as large as the time of one of ``size`` bytes says: up by a few steps, down at once."""
+        block = int(size * min(4.0, _SLICE_SECONDS / max(seconds, 1e-6)))
+        if seconds < _SLICE_SECONDS:
+            block = max(block, self.block)  # this one was small only since the rows had ended
+        self.block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+
+    def chosen(self, found: list[Rows]) -> Rows:
+        """Those of the positions found, slice by slice, that are wanted."""
+        every = np.concatenate(found)
+        return every if self.wanted is None else np.intersect1d(every, self.wanted, assume_unique=True)
 
 
 def _in_order(listing: Listing, found: list[Rows]) -> Rows:
@@ -115,23 +252,18 @@ def _parts(listing: Listing, pattern: TopicsPattern) -> list[tuple[int, int]]:
 
 
 def _within(
-    listing: Listing,
-    pattern: TopicsPattern,
-    within: Selection,
-    parts: list[tuple[int, int]],
-    check: Callable[[], None] | None,
-) -> Rows:
-    """Rows of a selection that match: few are gathered and matched; many are found among all that match."""
+    listing: Listing, pattern: TopicsPattern, within: Selection, parts: list[tuple[int, int]]
+) -> list[_Stretch]:
+    """Rows of a selection: few are gathered and matched; many are found among all that match."""
     positions = within.row_array
     if listing.by_matched is not None:
         positions = np.sort(listing.places[positions])
-    found: list[Rows] = []
+    stretches: list[_Stretch] = []
     for low, high in parts:
         first, last = np.searchsorted(positions, (low, high))
         wanted = positions[first:last]
         if 4 * len(wanted) > high - low:
-            matched = _search(listing, pattern, low, high, check)
-            found.append(np.intersect1d(matched, wanted, assume_unique=True))
+            stretches.append(_stretch(listing, pattern, low, high, wanted))
             continue
 
         def gather(start: int, stop: int, wanted: Rows = wanted) -> Rows:
@@ -139,8 +271,8 @@ def _within(
 
         size = int(listing.matched_offsets[-1]) // len(listing) + 1 if len(listing) else 1
         weights = np.arange(len(wanted) + 1) * size
-        found.append(_in_blocks(gather, weights, (0, len(wanted)), _first_block(pattern), check))
-    return _in_order(listing, found)
+        stretches.append(_Stretch(gather, weights, (0, len(wanted)), _first_block(pattern)))
+    return stretches
 
 
 def _gathered(listing: Listing, pattern: TopicsPattern, positions: Rows) -> Rows:
@@ -183,10 +315,10 @@ def _quick_part(listing: Listing, literal: str) -> str:
     return literal[first : last + 1]
 
 
-def _search(
-    listing: Listing, pattern: TopicsPattern, low: int, high: int, check: Callable[[], None] | None
-) -> Rows:
-    """Positions in the matched column, within ``[low, high)``, that match."""
+def _stretch(
+    listing: Listing, pattern: TopicsPattern, low: int, high: int, wanted: Rows | None = None
+) -> _Stretch:
+    """The search of the matched column within ``[low, high)``."""
     offsets = listing.matched_offsets
     literal = None if offsets[high] - offsets[low] <= _TINY else _useful_literal(listing, pattern)
 
@@ -196,55 +328,12 @@ def _search(
             return np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + first
         return _gathered(listing, pattern, _rows_with(listing, literal, first, last))
 
-    # Looking for a substring takes no more than memory does, unless it is everywhere.
-    block = _first_block(pattern) if literal is None else min(8 * _first_block(pattern), _AT_ONCE)
-    return _in_blocks(search, offsets, (low, high), block, check)
+    return _Stretch(search, offsets, (low, high), _first_block(pattern), wanted)
 
 
 def _first_block(pattern: TopicsPattern) -> int:
-    """Bytes of the first block: what takes no long time even if the pattern turns out to be of the slowest."""
+    """Bytes of the first slice: what takes no long time even if the pattern turns out to be of the slowest."""
     return min(max(_QUICK_WORST // pattern.program_size, _SMALLEST_BLOCK), _FIRST_BLOCK)
-
-
-def _in_blocks(
-    search: _Search, offsets: Rows, bounds: tuple[int, int], block: int, check: Callable[[], None] | None
-) -> Rows:
-    """What ``search`` finds within the bounds, asked block by block, the first of ``block`` bytes.
-
-    ``offsets`` says how many bytes each row has.
-    """
-    low, high = bounds
-    size = offsets[high] - offsets[low]
-    if size <= block:
-        return search(low, high)
-
-    def timed(first: int, last: int) -> tuple[int, Rows, float]:
-        started = time.perf_counter()
-        return first, search(first, last), time.perf_counter() - started
-
-    found: list[tuple[int, Rows]] = []
-    position = low
-    threads = 1 if size <= _AT_ONCE else _THREADS
-    running: set[Future[tuple[int, Rows, float]]] = set()
-    try:
-        while position < high or running:
-            if check is not None:
-                check()
-            while position < high and len(running) < threads:
-                stop = int(np.searchsorted(offsets, offsets[position] + block, side="right")) - 1
-                stop = min(max(stop, position + 1), high)
-                running.add(_scanners.submit(timed, position, stop))
-                position = stop
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for first, rows, seconds in map(Future.result, done):
-                found.append((first, rows))
-                # Up by a few steps, down at once.
-                block = int(block * min(4.0, _BLOCK_SECONDS / max(seconds, 1e-6)))
-                block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
-    finally:
-        for future in running:
-            future.cancel()
-    return np.concatenate([rows for _, rows in sorted(found, key=itemgetter(0))])
 
 
 def _is_dense(listing: Listing, literal: str, low: int, high: int) -> bool:

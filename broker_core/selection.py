@@ -12,11 +12,11 @@ from broker_core.fields_reader import GATHERED, FieldsReader
 from broker_core.listing import Listing
 from broker_core.listing_columns import gathered, row_type
 from broker_core.name_columns import without_ends
-from broker_core.pattern_scan import matching_rows, quick_to_match
+from broker_core.pattern_scan import PatternScan, quick_to_match
 from broker_core.patterns import TopicsPattern
 from broker_core.topics_hash import crc_text, extend_crc
 
-__all__ = ["Part", "Selection"]
+__all__ = ["Matching", "Part", "Selection"]
 
 _Rows = np.ndarray[Any, Any]
 
@@ -186,29 +186,28 @@ class Selection:
         whole.hash = part.hash
         return Selection(own, whole)
 
-    def matching(self, pattern: TopicsPattern, check: Callable[[], None] | None = None) -> Selection:
+    def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics of this selection that match ``pattern``, which RE2 supports.
 
-        ``check`` is called now and then during long work and may raise to end it. Of all of a listing the answer is
-        remembered with it.
+        Of all of a listing the answer is remembered with it.
         """
-        listing, part, whole = self.listing, self.part, self.is_whole
+        found = self.known_matching(pattern)
+        if found is None:
+            search = Matching(self, pattern)
+            while (work := search.take()) is not None:
+                work()
+            found = search.result()
+        return found
+
+    def known_matching(self, pattern: TopicsPattern) -> Selection | None:
+        """What :meth:`matching` gives, if it is known already and takes no work."""
+        listing, part = self.listing, self.part
         if pattern.match_all:
             every = Part(part.low, part.high, part.rows, pattern.text)
             every.hash, every.fields_size = part.hash, part.fields_size
             return Selection(listing, every)
-        if whole:
-            known = listing.memo.get(pattern.text)
-            if known is not None:
-                return Selection(listing, known)
-        rows = matching_rows(listing, pattern, None if whole else self, check)
-        if isinstance(rows, tuple):
-            found = Selection(listing, Part(*rows, text=pattern.text))
-        else:
-            found = Selection(listing, Part.of_rows(rows, len(listing), pattern.text))
-        if whole:
-            listing.memo.put(pattern.text, found.part, found.remembered_bytes)
-        return found
+        known = listing.memo.get(pattern.text) if self.is_whole else None
+        return None if known is None else Selection(listing, known)
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most, so that it may run on the event loop."""
@@ -229,3 +228,41 @@ class Selection:
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)} of {self.listing!r}>"
+
+
+class Matching:
+    """The search for the topics of a selection that match a pattern, in slices for threads.
+
+    :meth:`take` and :attr:`cost` are those of :class:`~broker_core.pattern_scan.PatternScan`; :meth:`result` is what
+    :meth:`Selection.matching` gives.
+    """
+
+    __slots__ = ("_scan", "_searched", "pattern")
+
+    def __init__(self, searched: Selection, pattern: TopicsPattern) -> None:
+        self._searched = searched
+        self.pattern = pattern
+        self._scan = PatternScan(searched.listing, pattern, None if searched.is_whole else searched)
+
+    @property
+    def cost(self) -> int:
+        cost: int = self._scan.cost
+        return cost
+
+    @property
+    def same(self) -> tuple[int, str] | None:
+        """What two searches have in common whose results are the same; ``None``: no other is the same."""
+        return (id(self._searched.listing), self.pattern.text) if self._searched.is_whole else None
+
+    def take(self) -> Callable[[], None] | None:
+        return self._scan.take()
+
+    def result(self) -> Selection:
+        listing, text, rows = self._searched.listing, self.pattern.text, self._scan.result()
+        if isinstance(rows, tuple):
+            found = Selection(listing, Part(*rows, text=text))
+        else:
+            found = Selection(listing, Part.of_rows(rows, len(listing), text))
+        if self._searched.is_whole:
+            listing.memo.put(text, found.part, found.remembered_bytes)
+        return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-import threading
+import time
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from broker_core.listing import Listing
 from broker_core.names import Mode
-from broker_core.pattern_scan import matching_rows, quick_to_match
+from broker_core.pattern_scan import PatternScan, matching_rows, quick_to_match
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.topics import NAMESPACE, matched_form
 
@@ -83,8 +84,7 @@ PATTERNS = [
 @pytest.mark.parametrize("text", PATTERNS)
 def test_each_way_finds_the_same(listing: Listing, text: str) -> None:
     pattern = compile_pattern(text)
-    checks: list[None] = []
-    found = as_rows(matching_rows(listing, pattern, None, lambda: checks.append(None)))
+    found = as_rows(matching_rows(listing, pattern, None))
     assert found == brute(listing, pattern)
 
 
@@ -152,50 +152,50 @@ def test_random_substrings_of_names_that_share_them() -> None:
 SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}x"
 
 
-class _EnoughError(Exception):
-    pass
-
-
-def test_long_work_hears_its_check() -> None:
+@pytest.mark.parametrize("within", [None, 5, 2])
+def test_the_slices_of_a_slow_search_are_short(within: int | None) -> None:
+    """Whatever the pattern, others have a turn after some milliseconds of the processor."""
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
-    asked = 0
-
-    def check() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 3:
-            raise _EnoughError
-
-    with pytest.raises(_EnoughError):
-        matching_rows(listing, compile_pattern(SLOW), None, check)
-    assert asked == 3
-    asked = 0
-    with pytest.raises(_EnoughError):
-        matching_rows(listing, compile_pattern(SLOW), listing.rows(np.arange(0, COUNT, 5)), check)
-    assert asked == 3
+    part = None if within is None else listing.rows(np.arange(0, COUNT, within))
+    scan = PatternScan(listing, compile_pattern(SLOW), part)
+    took: list[float] = []
+    while sum(took) < 1 and (work := scan.take()) is not None:
+        started = time.thread_time()
+        work()
+        took.append(time.thread_time() - started)
+    assert len(took) > 30
+    assert sorted(took)[len(took) * 9 // 10] < 0.02
+    assert scan.cost > 100
 
 
-def test_a_slow_pattern_does_not_keep_others_waiting() -> None:
-    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
-    stop = threading.Event()
+@pytest.mark.parametrize("text", PATTERNS)
+def test_slices_may_run_in_any_order(listing: Listing, text: str) -> None:
+    pattern = compile_pattern(text)
+    for within in (None, listing.rows(np.arange(0, COUNT, 2)), listing.rows(np.arange(7, COUNT, 97))):
+        scan, chance, under_way = PatternScan(listing, pattern, within), random.Random(1), []
+        while True:
+            work = scan.take()
+            if work is not None:
+                under_way.append(work)
+            elif not under_way:
+                break
+            if work is None or len(under_way) > 3:
+                under_way.pop(chance.randrange(len(under_way)))()
+        wanted = set(range(COUNT) if within is None else within.row_array.tolist())
+        assert as_rows(scan.result()) == sorted(set(brute(listing, pattern)) & wanted)
 
-    def check() -> None:
-        if stop.is_set():
-            raise _EnoughError
 
-    def scan_slowly() -> None:
-        with pytest.raises(_EnoughError):
-            matching_rows(listing, compile_pattern(SLOW), None, check)
-
-    slow = threading.Thread(target=scan_slowly)
-    slow.start()
-    try:
-        pattern = compile_pattern("t/n/.*[13579].*[02468]")
-        assert as_rows(matching_rows(listing, pattern, None)) == brute(listing, pattern)
-        assert slow.is_alive()
-    finally:
-        stop.set()
-        slow.join()
+def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
+    """A search that is given up frees its listing at once: its memory is counted until then."""
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
+    scan = PatternScan(listing, compile_pattern(SLOW), None)
+    for _ in range(3):
+        work = scan.take()
+        assert work is not None
+        work()
+    gone = weakref.ref(listing)
+    del listing, scan, work
+    assert gone() is None
 
 
 def test_what_is_quick() -> None:

@@ -30,6 +30,7 @@ from broker_core.catalog.store import SqliteCatalog
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
+from broker_core.loop_turn import loop_turn
 from broker_core.names import Mode, NamespaceName
 from broker_core.permits import PermitError, Permits
 from broker_core.selection import Selection
@@ -111,7 +112,7 @@ class CatalogLister:
         self._count_ignored(request.properties, pairs)
         if not pairs:
             return result_of(snapshot.listing, snapshot)
-        selection = snapshot.selected_now(pairs)
+        selection = snapshot.selected_now(pairs, quick=loop_turn().has_time())
         if selection is None:
             selection = await self._selected(request, snapshot, pairs)
         return result_of(selection, snapshot)

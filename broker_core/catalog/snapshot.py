@@ -150,10 +150,15 @@ class Snapshot:
         """What :meth:`select` may take until it has found the rows, and what these take."""
         return 16 * len(self.listing)
 
-    def selected_now(self, pairs: Mapping[str, str]) -> Selection | None:
-        """The topics that have all of these properties, if that takes no time; else ``None``: see :meth:`select`."""
+    def selected_now(self, pairs: Mapping[str, str], *, quick: bool = True) -> Selection | None:
+        """The topics that have all of these properties, if that takes no time; else ``None``: see :meth:`select`.
+
+        ``quick`` says whether there is time for what takes well under a millisecond.
+        """
         found = self._selections.get(properties_text(pairs))
-        return self.select(pairs) if found is None and len(self.listing) <= _QUICK_TOPICS else found
+        if found is None and quick and len(self.listing) <= _QUICK_TOPICS:
+            return self.select(pairs)
+        return found
 
     def select(self, pairs: Mapping[str, str]) -> Selection:
         """The topics that have all of these properties (of selecting keys); any thread may ask."""

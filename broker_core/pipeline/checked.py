@@ -17,7 +17,7 @@ from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.selection import Selection
 
-__all__ = ["VerifyFiltered", "built", "claim_holds", "given_bytes", "known_selection", "own_hash"]
+__all__ = ["VerifyFiltered", "built", "claim_sample", "given_bytes", "known_selection", "own_hash"]
 
 #: Up to so many names a sample is all of them; of more, so many evenly spaced ones.
 SAMPLE_ALL = 10_000
@@ -86,15 +86,15 @@ def own_hash(result: TopicListingResult, selection: Selection, returned: int) ->
     return given if len(selection) == returned else None
 
 
-def claim_holds(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> bool:
-    """Whether ``filtered=True`` is true of a selection, as far as the policy looks."""
+def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> Selection | None:
+    """The topics that must all match where ``filtered=True`` is true; ``None``: the policy looks at none."""
     if policy is VerifyFiltered.NEVER or selection.pattern == pattern.text:
-        return True
+        return None
     if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
-        return len(selection.matching(pattern)) == len(selection)
-    rows = selection.row_array[np.linspace(0, len(selection) - 1, SAMPLE_OF_MORE).astype(np.int64)]
-    sample = selection.listing.rows(np.unique(rows))
-    return len(sample.matching(pattern)) == len(sample)
+        return selection
+    rows = np.unique(np.linspace(0, len(selection) - 1, SAMPLE_OF_MORE).astype(np.int64))
+    part = selection.part
+    return selection.listing.rows(rows + part.low if part.rows is None else part.rows[rows])
 
 
 def _refused(what: str) -> ListingFailed:

@@ -9,13 +9,10 @@ plugins and gives long work to threads, whose kernels run without the interprete
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import pyarrow as pa
 import structlog
@@ -25,9 +22,10 @@ from broker_core.estimates import Estimates
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
+from broker_core.loop_turn import loop_turn
 from broker_core.metrics import Metrics
 from broker_core.name_columns import as_column
-from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.patterns import TopicsPattern, compile_now, compile_pattern
 from broker_core.permits import Permits
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.answer_key import answer_key
@@ -35,7 +33,7 @@ from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.checked import (
     VerifyFiltered,
     built,
-    claim_holds,
+    claim_sample,
     given_bytes,
     known_selection,
     own_hash,
@@ -44,6 +42,7 @@ from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.kept_answers import KeptAnswers
 from broker_core.pipeline.last_answers import LastAnswers
 from broker_core.pipeline.run import Listed, Run
+from broker_core.pipeline.workers import Workers
 from broker_core.plugins import Dispatcher, LoadedPlugin
 from broker_core.questions import QuestionCounter
 from broker_core.selection import Selection
@@ -52,14 +51,13 @@ __all__ = ["Pipeline", "PipelineOptions"]
 
 #: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
 _QUICK_BYTES = 512 * 1024
+_TINY_BYTES = 8 * 1024
 #: So many names are checked and encoded on the event loop.
 _QUICK_NAMES = 500
 #: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).
 _BUILD_FACTOR = 8
 #: Characters of an error that observers are told.
 _LONGEST_TOLD = 4096
-
-_T = TypeVar("_T")
 
 _log = structlog.get_logger(__name__)
 
@@ -78,10 +76,6 @@ class PipelineOptions:
     max_length: int = 1024
     time_budget: float = 28.0
     selecting_keys: frozenset[str] = frozenset()
-
-
-class _Cancelled(BrokerCoreError):
-    """Ends work in a thread that nobody waits for any more."""
 
 
 class Pipeline:
@@ -105,18 +99,45 @@ class Pipeline:
         self.kept = KeptAnswers(self.answers)
         self._last = LastAnswers(self.answers)
         self.questions = QuestionCounter()
-        self._workers = ThreadPoolExecutor(4, thread_name_prefix="listing")
+        self.workers = Workers()
+        metrics.watch_threads(self.workers.kinds)
 
     def close(self) -> None:
         """End the threads once what they do is done; nothing is answered after this."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self.workers.close()
 
     def compile(self, topics_pattern: str) -> TopicsPattern:
         """A client's pattern, compiled under the operator's bounds. Raises :exc:`ListingFailed`."""
         try:
             return compile_pattern(topics_pattern, max_length=self.options.max_length)
         except InvalidPattern as error:
-            raise ListingFailed(str(error), reason="bad_pattern") from None
+            raise _bad_pattern(error) from None
+
+    def compile_now(self, topics_pattern: str) -> TopicsPattern | None:
+        """The same if it takes about a millisecond at most and the loop has time for it, else ``None``."""
+        try:
+            return compile_now(
+                topics_pattern, max_length=self.options.max_length, has_time=loop_turn().has_time
+            )
+        except InvalidPattern as error:
+            raise _bad_pattern(error) from None
+
+    async def with_pattern(self, request: ListingRequest, topics_pattern: str) -> ListingRequest:
+        """The request with this pattern, compiled in a thread within its deadline. Raises :exc:`ListingFailed`."""
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout_at(request.deadline):
+                pattern = await self.workers.compile(request.asker, topics_pattern, self.options.max_length)
+        except InvalidPattern as error:
+            raise _bad_pattern(error) from None
+        except TimeoutError:
+            failure = self._too_late()
+            self._refused(request, failure, time.perf_counter() - started)
+            raise failure from None
+        return replace(request, pattern=pattern)
+
+    def _too_late(self) -> TooManyRequests:
+        return TooManyRequests(f"The listing took longer than {self.options.time_budget:g} s", reason="time")
 
     def answer_now(self, request: ListingRequest) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``.
@@ -138,6 +159,11 @@ class Pipeline:
 
     def _at_once(self, request: ListingRequest) -> Answer | None:
         pattern = self._applied(request)
+        # Without time left in this turn only what is known already, and a few small pieces.
+        has_time = loop_turn().has_time()
+        if request.properties and not has_time:
+            return None
+        quick_bytes = _QUICK_BYTES if has_time else _TINY_BYTES
         result = self.lister.list_now(request)
         if result is None:
             return None
@@ -145,16 +171,19 @@ class Pipeline:
         if selection is None:
             return None
         if pattern is not None:
-            if not selection.matching_is_quick(pattern):
-                return None
-            selection = selection.matching(pattern)
-        if not selection.hash_known and selection.fields_size > _QUICK_BYTES:
+            known = selection.known_matching(pattern)
+            if known is None:
+                if not (has_time and selection.matching_is_quick(pattern)):
+                    return None
+                known = selection.matching(pattern)
+            selection = known
+        if not selection.hash_known and selection.fields_size > quick_bytes:
             return None
         topics_hash = selection.topics_hash
         filtered, plan = pattern is not None, _plan(request, pattern)
         if topics_hash == request.topics_hash:
             return Answer(None, topics_hash, filtered, self.lister.name, plan)
-        if not selection.is_slice and selection.fields_size > _QUICK_BYTES:
+        if not selection.is_slice and selection.fields_size > quick_bytes:
             return None
         permit = self.permits.heap.try_acquire(selection.heap_bytes)
         if permit is None:
@@ -196,11 +225,10 @@ class Pipeline:
         except TimeoutError:
             if not budget.expired():
                 raise
-            raise TooManyRequests(
-                f"The listing took longer than {self.options.time_budget:g} s", reason="time"
-            ) from None
+            raise self._too_late() from None
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
+        await loop_turn().time()
         pattern = self._applied(request)
         question = (request.mode, request.topics_pattern, frozenset(request.properties.items()))
         estimate = self.estimates.of(request.namespace, (request.namespace, *question))
@@ -291,9 +319,9 @@ class Pipeline:
             # By the core's own engine. Even to ask whether looking again is quick would make columns of the names.
             listed.filtered = True
             return listed
-        holds = partial(claim_holds, selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
-        listed.filtered = (
-            holds() if selection.matching_is_quick(pattern) else await self._in_thread(lambda _: holds())
+        sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
+        listed.filtered = sample is None or len(sample) == len(
+            await self.workers.matching(request.asker, sample, pattern)
         )
         if not listed.filtered:
             self.dispatcher.claim_mismatch(plugin.name, len(selection))
@@ -319,11 +347,8 @@ class Pipeline:
         try:
             names = await self._column(run, result.topics)
             await run.held.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
-            listing = (
-                built(request, names)
-                if len(names) <= _QUICK_NAMES
-                else await self._in_thread(lambda _: built(request, names))
-            )
+            small = len(names) <= _QUICK_NAMES
+            listing = await self.workers.call(request.asker, partial(built, request, names), quick=small)
         except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
         if key is not None and result.version is not None:
@@ -337,10 +362,11 @@ class Pipeline:
             return as_column(topics)
         given = given_bytes(topics)
         await run.held.reserve(2 * given)
-        return await self._in_thread(lambda _: as_column(topics))
+        return await self.workers.call(run.request.asker, partial(as_column, topics))
 
     async def _finish(self, run: Run, listed: Listed) -> Answer:
         """Filter, mask and hash what was listed, and take permits for what is sent."""
+        await loop_turn().time()
         request, pattern, held = run.request, run.pattern, run.held
         selection, topics_hash, filtered = listed.selection, listed.topics_hash, listed.filtered
         plan = "lister" if filtered else _plan(request, pattern)
@@ -352,20 +378,15 @@ class Pipeline:
         if run.trace is not None:
             run.trace.listed = returned
         if pattern is not None and not filtered:
-            matching = partial(selection.matching, pattern)
-            selection = (
-                matching() if selection.matching_is_quick(pattern) else await self._in_thread(matching)
-            )
+            selection = await self.workers.matching(request.asker, selection, pattern)
             filtered = True
         if self.dispatcher.masks(request.namespace):
             selection = await self._masked(run, selection, listed.owned)
         if topics_hash is None or len(selection) != returned:
-            if selection.hash_known or selection.fields_size <= _QUICK_BYTES:
-                topics_hash = selection.topics_hash
-            else:
+            quick = selection.hash_known or selection.fields_size <= _QUICK_BYTES
+            if not quick:
                 await held.reserve(listed.owned + selection.heap_bytes)
-                hashed = selection
-                topics_hash = await self._in_thread(lambda _: hashed.topics_hash)
+            topics_hash = await self.workers.call(request.asker, partial(_hash, selection), quick=quick)
             if listed.said_hash not in {None, topics_hash} and len(selection) == returned:
                 self.dispatcher.hash_mismatch(listed.lister, returned)
                 if run.trace is not None:
@@ -383,11 +404,8 @@ class Pipeline:
             own = selection.fields_size + 8 * len(selection)
             await held.reserve(listed.owned + own)
             whole = selection
-            selection = (
-                whole.on_its_own()
-                if own <= _QUICK_BYTES
-                else await self._in_thread(lambda _: whole.on_its_own())
-            )
+            quick = own <= _QUICK_BYTES
+            selection = await self.workers.call(request.asker, whole.on_its_own, quick=quick)
             del whole
             needed = selection.listing.column_bytes
         held.settle(needed)
@@ -401,29 +419,16 @@ class Pipeline:
         # The column of names is made for the masks: their bytes, and their offsets twice.
         names_bytes = selection.fields_size + 16 * len(selection)
         await run.held.reserve(owned + selection.heap_bytes + names_bytes)
-        names = selection.names if small else await self._in_thread(lambda _: selection.names)
+        asker = run.request.asker
+        names = await self.workers.call(asker, lambda: selection.names, quick=small)
         mask = await self.dispatcher.visible(run.request, names, steps=None if trace is None else trace.masks)
         visible = selection
         if mask is not None:
             keep = mask.to_numpy(zero_copy_only=False)
-            visible = selection.mask(keep) if small else await self._in_thread(lambda _: selection.mask(keep))
+            visible = await self.workers.call(asker, partial(selection.mask, keep), quick=small)
         if trace is not None:
             trace.visible = len(visible)
         return visible
-
-    async def _in_thread(self, work: Callable[[Callable[[], None]], _T]) -> _T:
-        """Run ``work(check)`` in a thread; ``check`` raises once nobody waits for the result any more."""
-        gone = threading.Event()
-
-        def check() -> None:
-            if gone.is_set():
-                raise _Cancelled("nobody waits for this listing any more")
-
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._workers, work, check)
-        except asyncio.CancelledError:
-            gone.set()
-            raise
 
     def _served(self, request: ListingRequest, answer: Answer, seconds: float) -> None:
         outcome = "served" if answer.changed else "unchanged"
@@ -462,6 +467,14 @@ class Pipeline:
     def _is_long(self, request: ListingRequest) -> bool:
         """Whether a pattern is longer than is ever compiled, and so than is worth remembering."""
         return request.pattern is not None and len(request.pattern.raw) > self.options.max_length
+
+
+def _bad_pattern(error: InvalidPattern) -> ListingFailed:
+    return ListingFailed(str(error), reason="bad_pattern")
+
+
+def _hash(selection: Selection) -> str:
+    return selection.topics_hash
 
 
 def _plan(request: ListingRequest, pattern: TopicsPattern | None) -> str:

@@ -271,10 +271,11 @@ class Connection(asyncio.Protocol):
         request_id = question.request_id
         server = self._server
         try:
-            request = read_listing_request(
+            request, uncompiled = read_listing_request(
                 question, asker, server.pipeline, self._options.bounds, server.loop.time()
             )
-            answer = None if server.slots.are_taken else server.pipeline.answer_now(request)
+            at_once = uncompiled is None and not server.slots.are_taken
+            answer = server.pipeline.answer_now(request) if at_once else None
             if answer is not None and self._send_now(request_id, answer):
                 return
             if not self._take_slot():
@@ -285,7 +286,7 @@ class Connection(asyncio.Protocol):
             self._fail(request_id, failure)
             return
         if answer is None:
-            self._start(self._answer(request_id, request))
+            self._start(self._answer(request_id, request, uncompiled))
         else:  # answered, but the bytes have to wait for their turn
             self._start(self._send_answer(request_id, answer, request), answer.release)
 
@@ -304,9 +305,13 @@ class Connection(asyncio.Protocol):
             answer.release()
         return sent
 
-    async def _answer(self, request_id: int, request: ListingRequest) -> None:
+    async def _answer(self, request_id: int, request: ListingRequest, uncompiled: str | None) -> None:
+        """Answer a request, whose pattern is still to be compiled if it is given here."""
+        pipeline = self._server.pipeline
         try:
-            answer = await self._server.pipeline.answer(request)
+            if uncompiled is not None:
+                request = await pipeline.with_pattern(request, uncompiled)
+            answer = await pipeline.answer(request)
         except ListingFailed as failure:
             self._fail(request_id, failure)
             return

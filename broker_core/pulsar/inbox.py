@@ -1,7 +1,8 @@
 """What a connection receives: frames cut into commands, handled in order, no more at a time than others can wait for.
 
-A chunk of a socket may hold thousands of commands. They are handled for a few milliseconds at a time, and not at all
-while answers wait for a peer that does not read them; meanwhile nothing more is read, so that TCP makes the peer wait.
+A chunk of a socket may hold thousands of commands. They are handled for a few milliseconds at a time, in turns with
+those of other connections, and not at all while answers wait for a peer that does not read them; meanwhile nothing more
+is read, so that TCP makes the peer wait.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from broker_core.loop_turn import loop_turn
 from broker_core.wire import commands
 from broker_core.wire.frames import FrameDecoder
 from broker_core.wire.large_commands import LARGE, TooManyElements, decode_large
@@ -35,13 +37,14 @@ class Inbox:
         "_bomb",
         "_count",
         "_decoder",
+        "_due",
         "_failed",
         "_handle",
         "_is_crowded",
         "_loop",
         "_max_elements",
-        "_next",
         "_transport",
+        "_turn",
         "_waiting",
         "_waiting_bytes",
         "command_size",
@@ -71,7 +74,8 @@ class Inbox:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
-        self._next: asyncio.Handle | None = None
+        self._turn = loop_turn()
+        self._due = False  # goes on in the next turn of the loop that has time for it
         self.command_size = 0  # bytes of the command that is being handled
         self.size = 0  # bytes held: of an incomplete frame, and of commands that wait
 
@@ -93,7 +97,7 @@ class Inbox:
 
     def go_on(self) -> None:
         """Handle what waits: there is room for answers again."""
-        if self._waiting and self._next is None:
+        if self._waiting and not self._due:
             self._work()
             self._measure()
 
@@ -101,14 +105,11 @@ class Inbox:
         """The connection is over: nothing more is handled."""
         self._waiting.clear()
         self._waiting_bytes = 0
-        if self._next is not None:
-            self._next.cancel()
-            self._next = None
         self._count(-self.size)
         self.size = 0
 
     def _work(self) -> None:
-        if self._next is not None:
+        if self._due:
             return
         waiting, transport = self._waiting, self._transport
         until = self._loop.time() + _SLICE
@@ -119,14 +120,15 @@ class Inbox:
             command = waiting.popleft()
             self._waiting_bytes -= len(command)
             self._handle_one(command)
-            if waiting and self._loop.time() >= until:
+            if waiting and (self._loop.time() >= until or not self._turn.has_time()):
                 transport.pause_reading()
-                self._next = self._loop.call_soon(self._go_on_later)
+                self._due = True
+                self._turn.call_next(self._go_on_later)
                 return
         transport.resume_reading()
 
     def _go_on_later(self) -> None:
-        self._next = None
+        self._due = False
         self.go_on()
 
     def _handle_one(self, command: bytes) -> None:

@@ -32,8 +32,11 @@ def read_listing_request(
     pipeline: Pipeline,
     bounds: RequestBounds,
     now: float,
-) -> ListingRequest:
-    """The request of a command. Raises :exc:`ListingFailed` with the code that the client is told."""
+) -> tuple[ListingRequest, str | None]:
+    """The request of a command, and its pattern where that takes a thread to compile: the request is without it then.
+
+    Raises :exc:`ListingFailed` with the code that the client is told.
+    """
     try:
         namespace = NamespaceName.parse(command.namespace)
     except InvalidName as error:
@@ -45,15 +48,18 @@ def read_listing_request(
             code=ServerError.NotAllowedError,
             reason="bad_request",
         )
-    return ListingRequest(
+    text = command.topics_pattern if command.HasField("topics_pattern") else None
+    pattern = None if text is None else pipeline.compile_now(text)
+    request = ListingRequest(
         namespace=namespace,
         mode=mode,
-        pattern=pipeline.compile(command.topics_pattern) if command.HasField("topics_pattern") else None,
+        pattern=pattern,
         topics_hash=command.topics_hash if command.HasField("topics_hash") else None,
         properties=_properties(command.properties, bounds) if command.properties else _NO_PROPERTIES,
         asker=asker,
         deadline=now + pipeline.options.time_budget,
     )
+    return request, text if pattern is None else None
 
 
 def _properties(pairs: Sequence[KeyValue], bounds: RequestBounds) -> Mapping[str, str]:

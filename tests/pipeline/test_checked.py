@@ -13,15 +13,16 @@ from broker_core.listing import Listing
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
 from broker_core.names import Mode, NamespaceName
-from broker_core.patterns import compile_pattern
+from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.checked import (
     SAMPLE_ALL,
     VerifyFiltered,
     built,
-    claim_holds,
+    claim_sample,
     known_selection,
     own_hash,
 )
+from broker_core.selection import Selection
 from broker_core.topics_hash import topics_hash
 
 NAMESPACE = NamespaceName("t", "n")
@@ -88,6 +89,11 @@ def test_a_hash_that_is_none_is_an_error(bad: str) -> None:
 
 
 ODD = 7_780  # the one name that does not match, where a sample does not look
+
+
+def claim_holds(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> bool:
+    sample = claim_sample(selection, pattern, policy)
+    return sample is None or len(sample.matching(pattern)) == len(sample)
 
 
 @pytest.mark.parametrize(

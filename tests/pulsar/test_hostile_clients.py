@@ -232,7 +232,7 @@ async def test_a_crowd_of_requests_on_one_connection_keeps_nobody_waiting_long()
         frames = [commands.get_topics(n, "t/n", topics_pattern=f"t/n/.*{n}.*") for n in range(500)]
         sending = asyncio.create_task(greedy.send(b"".join(frames)))
         first = await greedy.receive()
-        assert first.getTopicsOfNamespaceResponse.request_id == 0
+        assert first.getTopicsOfNamespaceResponse.request_id < 50
         await other.ping()  # in the midst of them
         answered = 1
         while answered < 500:

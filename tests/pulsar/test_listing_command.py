@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -28,7 +29,8 @@ async def read(
     )
     try:
         command = CommandGetTopicsOfNamespace(**{"request_id": 1, "namespace": "t/n", **fields})
-        return read_listing_request(command, ASKER, pipeline, bounds or RequestBounds(), 100.0)
+        request, uncompiled = read_listing_request(command, ASKER, pipeline, bounds or RequestBounds(), 100.0)
+        return request if uncompiled is None else await pipeline.with_pattern(request, uncompiled)
     finally:
         pipeline.close()
 
@@ -62,6 +64,24 @@ async def test_all_that_a_client_sends() -> None:
     assert request.deadline == 105.0
     with pytest.raises(TypeError):
         request.properties["c"] = "4"  # type: ignore[index]
+
+
+async def test_a_dear_pattern_is_compiled_later() -> None:
+    pipeline = Pipeline(MemoryLister(), Dispatcher(PluginRegistry.load()), Permits(), Metrics())
+    try:
+        dear = r"t/n/(\pL|\pN){7}later"
+        command = CommandGetTopicsOfNamespace(request_id=1, namespace="t/n", topics_pattern=dear)
+        now = asyncio.get_running_loop().time()
+        request, uncompiled = read_listing_request(command, ASKER, pipeline, RequestBounds(), now)
+        assert (request.pattern, uncompiled) == (None, dear)
+        compiled = await pipeline.with_pattern(request, dear)
+        assert compiled.pattern is not None
+        assert (compiled.pattern.supported, compiled.topics_pattern) == (True, dear)
+        # And then it is remembered.
+        again, uncompiled = read_listing_request(command, ASKER, pipeline, RequestBounds(), now)
+        assert (again.pattern, uncompiled) == (compiled.pattern, None)
+    finally:
+        pipeline.close()
 
 
 async def test_an_empty_pattern_is_a_pattern() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
+from broker_core.listing_request import Asker
 from broker_core.permits import PermitLimits
+from broker_core.pipeline.fair_threads import Call
 from broker_core.pulsar import PulsarOptions
 from broker_core.pulsar.outbox import WINDOW
 from broker_core.pulsar.pace import LEAST_PIECE
@@ -153,16 +155,19 @@ async def test_while_its_work_is_in_a_thread(leave: Leave) -> None:
     """All threads are taken, so that its work waits for one; then they are free again."""
     released = threading.Event()
     async with serving(MemoryLister(NAMES, at_once=False)) as s:
-        taken = [s.pipeline._workers.submit(released.wait) for _ in range(s.pipeline._workers._max_workers)]
+        scans, other = s.pipeline.workers.kinds["scan"], Asker()
+        taken = [
+            asyncio.create_task(scans.run(other.connection, Call(released.wait))) for _ in range(scans.size)
+        ]
         try:
             pattern = "t/n/.*(1|2)3?.*4"
             async with asking(s, {"pattern": pattern}) as client:
-                await eventually(lambda: s.pipeline._workers._work_queue.qsize() > 0)
+                await eventually(lambda: scans.waiting > 0)
                 leave(client)
                 await s.nothing_held()
         finally:
             released.set()
-        assert all(each.result() for each in taken)
+        assert all(await asyncio.gather(*taken))
 
 
 @leaving

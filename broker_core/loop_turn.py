@@ -1,0 +1,81 @@
+"""The time that one turn of the event loop has for quick work, shared by everybody whom the loop serves.
+
+Quick work is bounded one piece at a time, and hundreds of pieces may be due in the same turn: then a PING waits for all
+of them. So who has quick work asks first whether this turn still has time for it, and takes a thread where it has not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+from weakref import WeakKeyDictionary
+
+__all__ = ["TURN_SECONDS", "LoopTurn", "loop_turn"]
+
+#: Seconds of one turn, counted from the first quick work in it.
+TURN_SECONDS: Final = 0.003
+#: How many who waited for a turn have the same one: what they do in it is only known afterwards.
+_AT_ONCE: Final = 4
+
+
+class LoopTurn:
+    """The turns of one event loop; for its own thread only."""
+
+    __slots__ = ("_end", "_waiting")
+
+    def __init__(self) -> None:
+        self._end: float | None = None
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def has_time(self) -> bool:
+        """Whether this turn of the loop has time for one more piece of quick work. The first asked begins it."""
+        loop = asyncio.get_running_loop()
+        if self._end is not None:
+            return loop.time() < self._end
+        self._end = loop.time() + TURN_SECONDS
+        # What is called soon is called in the next turn, before whatever the sockets have by then.
+        loop.call_soon(self._next)
+        return True
+
+    def call_next(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` in the next turn, or the one after, as soon as its time reaches: first come, first served.
+
+        Who has more to do than one turn has time for asks again, and so comes behind the others.
+        """
+        self.has_time()  # it begins the turn, and so sees to the next
+        self._waiting.append(callback)
+
+    async def time(self) -> None:
+        """Return in a turn that has time: at once, or in the order of asking."""
+        if self._waiting or not self.has_time():
+            woken = asyncio.Event()
+            self.call_next(woken.set)
+            await woken.wait()
+
+    def _next(self) -> None:
+        if not self._waiting:
+            self._end = None
+            return
+        loop = asyncio.get_running_loop()
+        self._end = loop.time() + TURN_SECONDS
+        try:
+            for _ in range(min(len(self._waiting), _AT_ONCE)):
+                self._waiting.popleft()()
+                if not self.has_time():
+                    break
+        finally:
+            loop.call_soon(self._next)  # behind what those have called soon
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurn] = WeakKeyDictionary()
+
+
+def loop_turn() -> LoopTurn:
+    """The turn of the running event loop. Raises :exc:`RuntimeError` where none runs."""
+    loop = asyncio.get_running_loop()
+    turn = _turns.get(loop)
+    if turn is None:
+        turn = _turns[loop] = LoopTurn()
+    return turn
