@@ -275,7 +275,7 @@ def test_a_bad_name_far_behind_is_found(bad: object, message: str) -> None:
     names: list[object] = [f"persistent://t/n/{number}" for number in range(12_000)]
     names[11_000] = bad
     with pytest.raises(InvalidListing, match=message):
-        as_column(names)  # type: ignore[arg-type]
+        as_column(names)
 
 
 def test_others_have_the_interpreter_between_the_slices() -> None:

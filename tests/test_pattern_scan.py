@@ -193,8 +193,9 @@ def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
         work = scan.take()
         assert work is not None
         work()
+        del work
     gone = weakref.ref(listing)
-    del listing, scan, work
+    del listing, scan
     assert gone() is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline import Answer, Pipeline, PipelineOptions, Trace
+from broker_core.pipeline.fair_threads import Call
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.topics_hash import topics_hash
 from tests.support.eventually import eventually
@@ -493,3 +495,43 @@ async def test_of_a_pattern_of_megabytes_observers_hear_the_begin_and_nothing_is
         assert len(m.pipeline.answers) == 0
         await eventually(lambda: heard)
     assert heard == ["x" * 1024]
+
+
+# -- compiling and threads ----------------------------------------------------------------------------------------
+
+
+async def test_the_time_budget_covers_the_waiting_for_a_compiler() -> None:
+    async with made() as m:
+        compiler = m.pipeline.workers.kinds["compile"]
+        free = threading.Event()
+        taken = asyncio.create_task(compiler.run(object(), Call(free.wait)))
+        await eventually(lambda: compiler.waits.count == 1)
+        try:
+            late = request(deadline=asyncio.get_running_loop().time() + 0.01)
+            with pytest.raises(TooManyRequests, match="took longer than") as raised:
+                await m.pipeline.with_pattern(late, r"t/n/(\pL|\pN){7}in-time")
+            assert raised.value.reason == "time"
+            assert m.sample("listing_rejected_total", reason="time") == 1
+        finally:
+            free.set()
+        assert await taken
+        assert compiler.waiting == 0
+
+
+async def test_a_broken_pattern_is_refused_wherever_it_is_compiled() -> None:
+    async with made() as m:
+        for broken in ("t/n/(x", "(" * 300):
+            with pytest.raises(ListingFailed, match="missing") as raised:
+                await m.pipeline.with_pattern(request(), broken)
+            assert raised.value.reason == "bad_pattern"
+        with pytest.raises(ListingFailed, match="missing"):
+            m.pipeline.compile_now("t/n/(x")
+
+
+async def test_what_the_threads_did_is_shown() -> None:
+    async with made() as m:
+        await m.pipeline.with_pattern(request(), r"t/n/(\pL|\pN){7}shown")
+        assert m.sample("work_wait_seconds_count", kind="compile") == 1
+        assert m.sample("work_cpu_seconds_total", kind="compile") > 0
+        for kind in ("compile", "scan", "listing"):
+            assert m.sample("work_queue_size", kind=kind) == 0
