@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
+from broker_core.listing_columns import row_type
 from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class PatternScan:
         started = time.thread_time()
         rows = stretch.search(low, high)
         stretch.took(time.thread_time() - started, int(stretch.weights[high] - stretch.weights[low]))
-        self._found.append((number, low, rows))
+        # Of many slices with many finds, what is kept until the end should be small.
+        self._found.append((number, low, rows.astype(row_type(len(self._listing)), copy=False)))
 
     def _end(self) -> None:
         listing = self._listing

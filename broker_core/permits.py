@@ -3,8 +3,10 @@
 Theory of operation. A budget has a number of permits (bytes). Whoever needs memory acquires as many first, and
 releases them when the memory is free again. Who cannot have them at once waits in a queue:
 
-- First in, first out. A small demand passes a larger one that does not fit, since it would wait for nothing; but only
-  until that one has waited half of its time, or it would starve.
+- First in, first out, in turns: the first demand of each connection comes before the second one of any, so that a
+  hundred demands of one client are not in front of another's first.
+- A small demand passes a larger one that does not fit, since it would wait for nothing; but only until that one has
+  waited half of its time, or it would starve.
 - A demand above the maximum is clamped to the maximum: it runs alone, it is never refused.
 - The queue has a limit (``PermitQueueFull``) and a time (``PermitTimeout``), below the 30 s that clients wait.
 - Who gives up, because its client went or its task is cancelled, leaves its place at once, and the followers move up.
@@ -21,10 +23,9 @@ from __future__ import annotations
 import asyncio
 import operator
 import sys
-from collections import OrderedDict
-from collections.abc import Callable
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, SupportsIndex, TypeAlias
 
 from broker_core.errors import BrokerCoreError
@@ -105,8 +106,12 @@ class Permit:
         return f"<Permit {self.count} of {self.budget!r}>"
 
 
+def _turn(waiter: _Waiter) -> tuple[int, int]:
+    return waiter.turn
+
+
 class _Waiter:
-    __slots__ = ("cancelled", "demand", "future", "held", "passed_until", "permit")
+    __slots__ = ("cancelled", "demand", "future", "held", "key", "passed_until", "permit", "turn")
 
     def __init__(
         self,
@@ -115,12 +120,15 @@ class _Waiter:
         permit: Permit | None,
         cancelled: Cancelled | None,
         passed_until: float,
+        key: Hashable,
     ) -> None:
         self.future = future
         self.demand = demand
         self.permit = permit  # what an update replaces
         self.cancelled = cancelled
         self.passed_until = passed_until  # loop time up to which small demands may be granted before this one
+        self.key = key  # who takes turns
+        self.turn = (0, 0)  # its place: the round, and the order of arrival
         self.held = 0  # what that permit had when the update was granted
 
     def need(self) -> int:
@@ -156,7 +164,12 @@ class PermitBudget:
         self.granted_at_once = 0
         self._acquired = 0
         self._held_by_waiting = 0  # part of _acquired: permits whose update waits in the queue
-        self._queue: OrderedDict[_Waiter, None] = OrderedDict()  # removes from anywhere in O(1)
+        self._queue: list[_Waiter] = []  # by turn
+        self._round = 0  # of the last one that was granted from the head of the queue
+        self._arrived = 0
+        self._last_rounds: dict[
+            Hashable, list[int]
+        ] = {}  # of each key that waits: how often, and its last round
         self._closed = False
 
     def __repr__(self) -> str:
@@ -194,10 +207,12 @@ class PermitBudget:
         *,
         timeout: float | None = None,
         cancelled: Cancelled | None = None,
+        key: Hashable = None,
     ) -> Permit:
         """Wait for ``n`` permits; more than the maximum means the maximum.
 
         ``timeout`` (seconds) replaces the budget's; ``cancelled`` done or set means that nobody wants them any more.
+        Demands with different ``key`` take turns.
         Raises :exc:`PermitTimeout`, :exc:`PermitQueueFull`, :exc:`PermitCancelled` or :exc:`PermitsClosed`, and
         :exc:`ValueError` for a negative ``n``, :exc:`TypeError` for one that is no whole number.
         """
@@ -206,7 +221,7 @@ class PermitBudget:
         permit = self.try_acquire(n)
         if permit is not None:
             return permit
-        return await self._wait(self._checked(n)[1], None, timeout, cancelled)
+        return await self._wait(self._checked(n)[1], None, timeout, cancelled, key)
 
     def try_update(self, permit: Permit, n: int) -> Permit | None:
         """``permit`` changed to ``n`` permits at once, or ``None`` where that would mean to wait."""
@@ -231,6 +246,7 @@ class PermitBudget:
         *,
         timeout: float | None = None,
         cancelled: Cancelled | None = None,
+        key: Hashable = None,
     ) -> Permit:
         """Change ``permit`` to ``n`` permits: down at once, up by waiting for the difference.
 
@@ -242,7 +258,7 @@ class PermitBudget:
             return updated
         if _is_over(cancelled):
             raise PermitCancelled
-        return await self._wait(self._checked(n)[1], permit, timeout, cancelled)
+        return await self._wait(self._checked(n)[1], permit, timeout, cancelled, key)
 
     def release(self, permit: Permit) -> None:
         """Give the permits back; once is enough, more is harmless. :exc:`ValueError` for a permit of another budget."""
@@ -278,14 +294,15 @@ class PermitBudget:
         permit: Permit | None,
         timeout: float | None,
         cancelled: Cancelled | None,
+        key: Hashable,
     ) -> Permit:
         if self.queue_limit and len(self._queue) >= self.queue_limit:
             raise PermitQueueFull
         loop = asyncio.get_running_loop()
         started = loop.time()
         limit = self.timeout if timeout is None else timeout
-        waiter = _Waiter(loop.create_future(), demand, permit, cancelled, started + max(limit, 0.0) / 2)
-        self._queue[waiter] = None
+        waiter = _Waiter(loop.create_future(), demand, permit, cancelled, started + max(limit, 0.0) / 2, key)
+        self._put(waiter)
         if permit is not None:
             if not permit.updates:
                 self._held_by_waiting += permit.count
@@ -339,7 +356,7 @@ class PermitBudget:
         of them can be passed still."""
         if not self._queue:
             return True
-        head = next(iter(self._queue))
+        head = self._queue[0]
         if head.future.done() or need > self.maximum // _SMALL_SHARE or need >= head.need():
             return False
         return head.future.get_loop().time() < head.passed_until
@@ -347,7 +364,7 @@ class PermitBudget:
     def _small_behind(self) -> _Waiter | None:
         """The first who waits behind the head of the queue, fits, and may be granted before it."""
         free = self.maximum - self._acquired
-        for waiter in islice(self._queue, 1, _PASSING_LOOKS_AT):
+        for waiter in self._queue[1:_PASSING_LOOKS_AT]:
             if waiter.future.done() or _is_over(waiter.cancelled):
                 continue
             need = waiter.need()
@@ -358,13 +375,14 @@ class PermitBudget:
     def _drain(self) -> None:
         """Grant from the head of the queue as long as it fits, then what may pass it."""
         while self._queue:
-            head = next(iter(self._queue))
+            head = self._queue[0]
             if head.future.done():  # cancelled a moment ago, its task has not run since
                 self._remove(head)
             elif _is_over(head.cancelled):
                 self._remove(head)
                 head.future.set_exception(PermitCancelled())
             elif head.need() <= self.maximum - self._acquired:
+                self._round = head.turn[0]
                 self._grant(head)
             elif self._held_by_waiting == self._acquired:
                 # Nobody is left who could release anything: see the theory of operation.
@@ -389,10 +407,24 @@ class PermitBudget:
         self._acquired += take
         waiter.future.set_result(Permit(self, waiter.held + take))
 
+    def _put(self, waiter: _Waiter) -> None:
+        """Into the queue: one round behind the last demand of the same key, or in the next round."""
+        waits = self._last_rounds.setdefault(waiter.key, [0, self._round])
+        waits[0] += 1
+        waits[1] = max(waits[1], self._round) + 1
+        self._arrived += 1
+        waiter.turn = (waits[1], self._arrived)
+        insort(self._queue, waiter, key=_turn)
+
     def _remove(self, waiter: _Waiter) -> None:
-        if waiter not in self._queue:
+        place = bisect_left(self._queue, waiter.turn, key=_turn)
+        if place == len(self._queue) or self._queue[place] is not waiter:
             return
-        del self._queue[waiter]
+        del self._queue[place]
+        waits = self._last_rounds[waiter.key]
+        waits[0] -= 1
+        if not waits[0]:
+            del self._last_rounds[waiter.key]
         permit = waiter.permit
         if permit is not None:
             permit.updates -= 1

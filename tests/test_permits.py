@@ -196,6 +196,51 @@ async def test_who_waits_is_served_in_order() -> None:
     assert order == [0, 1, 2]
 
 
+async def test_connections_take_turns() -> None:
+    permits = budget(10, queue_limit=100)
+    held = await permits.acquire(10)
+    order: list[str] = []
+
+    async def one(key: str) -> None:
+        (await permits.acquire(10, key=key)).release()
+        order.append(key)
+
+    waiting = [await started(one("many")) for _ in range(5)]
+    waiting += [await started(one(key)) for key in ("other", "third", "other")]
+    held.release()
+    await settle()
+    waiting.append(await started(one("late")))
+    await asyncio.gather(*waiting)
+    assert order[:5] == ["many", "other", "third", "many", "other"]
+    assert sorted(order[5:]) == ["late", "many", "many", "many"]
+    assert (permits.queue_size, permits.acquired, permits._last_rounds) == (0, 0, {})
+
+
+async def test_who_comes_late_does_not_wait_for_the_rounds_of_others() -> None:
+    permits = budget(10, queue_limit=100)
+    held = await permits.acquire(10)
+    order: list[str] = []
+
+    async def one(key: str) -> Permit:
+        permit = await permits.acquire(10, key=key)
+        order.append(key)
+        return permit
+
+    waiting = [await started(one("many")) for _ in range(20)]
+    held.release()
+    for number in range(3):
+        (await waiting[number]).release()
+        await settle()
+    late = await started(one("late"))
+    (await waiting[3]).release()
+    (await waiting[4]).release()
+    (await late).release()
+    assert order.index("late") <= 5
+    for task in waiting[5:]:
+        (await task).release()
+    assert permits.acquired == 0
+
+
 async def test_small_demands_pass_a_large_one_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     permits = budget(160, timeout=AGES)
     held = await permits.acquire(100)

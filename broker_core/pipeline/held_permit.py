@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.estimates import Estimate
@@ -18,10 +19,11 @@ class HeldPermit:
     request is over, and nothing of it may be left behind.
     """
 
-    __slots__ = ("_estimate", "_growing", "_is_over", "_peak", "_permit", "_permits", "_waiting")
+    __slots__ = ("_estimate", "_growing", "_is_over", "_key", "_peak", "_permit", "_permits", "_waiting")
 
-    def __init__(self, permits: Permits, estimate: Estimate) -> None:
+    def __init__(self, permits: Permits, estimate: Estimate, key: Hashable = None) -> None:
         self._permits = permits
+        self._key = key  # of whose demands wait in turns with those of others
         self._estimate = estimate
         self._permit: Permit | None = None
         self._peak = 0  # the most that was reserved, whatever was granted
@@ -39,7 +41,9 @@ class HeldPermit:
             size = self._estimate.try_take()
             if size is None:
                 size = await self._estimate.take(self._permits.limits.timeout)
-            self._permit = self._permits.heap.try_acquire(size) or await self._permits.heap.acquire(size)
+            self._permit = self._permits.heap.try_acquire(size) or await self._permits.heap.acquire(
+                size, key=self._key
+            )
         except PermitError as error:
             raise _no_heap(error) from None
 
@@ -71,7 +75,7 @@ class HeldPermit:
     async def _wait_for(self, permit: Permit, size: int) -> Permit:
         waiting = self._waiting = asyncio.get_running_loop().create_future()
         try:
-            return await self._permits.heap.update(permit, size, cancelled=waiting)
+            return await self._permits.heap.update(permit, size, cancelled=waiting, key=self._key)
         except PermitError as error:
             raise (_over() if self._is_over else _no_heap(error)) from None
         finally:

@@ -232,7 +232,7 @@ class Pipeline:
         pattern = self._applied(request)
         question = (request.mode, request.topics_pattern, frozenset(request.properties.items()))
         estimate = self.estimates.of(request.namespace, (request.namespace, *question))
-        held = HeldPermit(self.permits, estimate)
+        held = HeldPermit(self.permits, estimate, request.asker.connection)
         run = Run(replace(request, reserve_bytes=held.reserve), pattern, held, trace)
         try:
             await held.acquire_estimate()
