@@ -201,9 +201,11 @@ async def test_connections_take_turns() -> None:
     held = await permits.acquire(10)
     order: list[str] = []
 
-    async def one(key: str) -> None:
-        (await permits.acquire(10, key=key)).release()
+    async def one(key: str) -> Permit:
+        permit = await permits.acquire(10, key=key)
+        permit.release()
         order.append(key)
+        return permit
 
     waiting = [await started(one("many")) for _ in range(5)]
     waiting += [await started(one(key)) for key in ("other", "third", "other")]
