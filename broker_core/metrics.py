@@ -471,7 +471,7 @@ def _plugin_states(plugins: WatchedPlugins) -> Iterator[Metric]:
         CounterMetricFamily,
         "claim_mismatch",
         "Answers that claimed to be filtered and were not, or came with a wrong hash.",
-        plugins.claim_mismatches(),
+        dict.fromkeys(plugins.hooks(), 0) | dict(plugins.claim_mismatches()),
     )
     seconds = CounterMetricFamily(
         f"{PREFIX}listing_plugin_loop_seconds",

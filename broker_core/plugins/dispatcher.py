@@ -252,7 +252,7 @@ class Dispatcher:
 
     def claim_mismatches(self) -> dict[str, int]:
         """For metrics: how often each plugin said that it had filtered, and had not, or gave a wrong hash."""
-        return dict.fromkeys(self._callers, 0) | self._claims
+        return dict(self._claims)
 
     def hooks(self) -> dict[str, tuple[str, ...]]:
         """For metrics: the hooks of each plugin that are called for listings."""
