@@ -23,13 +23,13 @@ from __future__ import annotations
 import asyncio
 import operator
 import sys
-from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, SupportsIndex, TypeAlias
 
 from broker_core.errors import BrokerCoreError
 from broker_core.leases import Leases
+from broker_core.turn_queue import TurnQueue
 
 __all__ = [
     "Permit",
@@ -106,10 +106,6 @@ class Permit:
         return f"<Permit {self.count} of {self.budget!r}>"
 
 
-def _turn(waiter: _Waiter) -> tuple[int, int]:
-    return waiter.turn
-
-
 class _Waiter:
     __slots__ = ("cancelled", "demand", "future", "held", "key", "passed_until", "permit", "turn")
 
@@ -128,7 +124,7 @@ class _Waiter:
         self.cancelled = cancelled
         self.passed_until = passed_until  # loop time up to which small demands may be granted before this one
         self.key = key  # who takes turns
-        self.turn = (0, 0)  # its place: the round, and the order of arrival
+        self.turn = (0, 0)
         self.held = 0  # what that permit had when the update was granted
 
     def need(self) -> int:
@@ -164,12 +160,7 @@ class PermitBudget:
         self.granted_at_once = 0
         self._acquired = 0
         self._held_by_waiting = 0  # part of _acquired: permits whose update waits in the queue
-        self._queue: list[_Waiter] = []  # by turn
-        self._round = 0  # of the last one that was granted from the head of the queue
-        self._arrived = 0
-        self._last_rounds: dict[
-            Hashable, list[int]
-        ] = {}  # of each key that waits: how often, and its last round
+        self._queue: TurnQueue[_Waiter] = TurnQueue()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -272,7 +263,7 @@ class PermitBudget:
     def close(self) -> None:
         """Fail everybody who waits, and all who come later, with :exc:`PermitsClosed`. What is held can be released."""
         self._closed = True
-        for waiter in list(self._queue):
+        for waiter in self._queue.first(len(self._queue)):
             self._remove(waiter)
             if not waiter.future.done():
                 waiter.future.set_exception(PermitsClosed())
@@ -302,7 +293,7 @@ class PermitBudget:
         started = loop.time()
         limit = self.timeout if timeout is None else timeout
         waiter = _Waiter(loop.create_future(), demand, permit, cancelled, started + max(limit, 0.0) / 2, key)
-        self._put(waiter)
+        self._queue.put(waiter)
         if permit is not None:
             if not permit.updates:
                 self._held_by_waiting += permit.count
@@ -356,7 +347,7 @@ class PermitBudget:
         of them can be passed still."""
         if not self._queue:
             return True
-        head = self._queue[0]
+        head = self._queue.head
         if head.future.done() or need > self.maximum // _SMALL_SHARE or need >= head.need():
             return False
         return head.future.get_loop().time() < head.passed_until
@@ -364,7 +355,7 @@ class PermitBudget:
     def _small_behind(self) -> _Waiter | None:
         """The first who waits behind the head of the queue, fits, and may be granted before it."""
         free = self.maximum - self._acquired
-        for waiter in self._queue[1:_PASSING_LOOKS_AT]:
+        for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
             if waiter.future.done() or _is_over(waiter.cancelled):
                 continue
             need = waiter.need()
@@ -375,19 +366,21 @@ class PermitBudget:
     def _drain(self) -> None:
         """Grant from the head of the queue as long as it fits, then what may pass it."""
         while self._queue:
-            head = self._queue[0]
+            head = self._queue.head
             if head.future.done():  # cancelled a moment ago, its task has not run since
                 self._remove(head)
             elif _is_over(head.cancelled):
                 self._remove(head)
                 head.future.set_exception(PermitCancelled())
             elif head.need() <= self.maximum - self._acquired:
-                self._round = head.turn[0]
-                self._grant(head)
+                self._queue.take(head)
+                self._granted(head)
             elif self._held_by_waiting == self._acquired:
                 # Nobody is left who could release anything: see the theory of operation.
                 stuck = (
-                    w for w in self._queue if w.permit is not None and w.permit.count and not w.future.done()
+                    w
+                    for w in self._queue.first(len(self._queue))
+                    if w.permit is not None and w.permit.count and not w.future.done()
                 )
                 first = next(stuck, None)
                 if first is None:
@@ -400,31 +393,23 @@ class PermitBudget:
                 self._grant(small)
 
     def _grant(self, waiter: _Waiter) -> None:
+        self._queue.remove(waiter)
+        self._granted(waiter)
+
+    def _granted(self, waiter: _Waiter) -> None:
+        """Give one that has just left the queue what it needs, or what there is."""
         take = min(waiter.need(), self.maximum - self._acquired)
-        self._remove(waiter)
+        self._waits_no_more(waiter)
         if waiter.permit is not None:
             waiter.held = self._zero(waiter.permit)
         self._acquired += take
         waiter.future.set_result(Permit(self, waiter.held + take))
 
-    def _put(self, waiter: _Waiter) -> None:
-        """Into the queue: one round behind the last demand of the same key, or in the next round."""
-        waits = self._last_rounds.setdefault(waiter.key, [0, self._round])
-        waits[0] += 1
-        waits[1] = max(waits[1], self._round) + 1
-        self._arrived += 1
-        waiter.turn = (waits[1], self._arrived)
-        insort(self._queue, waiter, key=_turn)
-
     def _remove(self, waiter: _Waiter) -> None:
-        place = bisect_left(self._queue, waiter.turn, key=_turn)
-        if place == len(self._queue) or self._queue[place] is not waiter:
-            return
-        del self._queue[place]
-        waits = self._last_rounds[waiter.key]
-        waits[0] -= 1
-        if not waits[0]:
-            del self._last_rounds[waiter.key]
+        if self._queue.remove(waiter):
+            self._waits_no_more(waiter)
+
+    def _waits_no_more(self, waiter: _Waiter) -> None:
         permit = waiter.permit
         if permit is not None:
             permit.updates -= 1

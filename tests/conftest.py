@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from broker_core import loop_turn
+
 # A slow machine is no failure of a property.
 settings.register_profile("broker-core", deadline=None)
 settings.load_profile("broker-core")
@@ -19,6 +21,13 @@ ROOT = Path(__file__).parent.parent
 def root() -> Path:
     """The root of the source tree."""
     return ROOT
+
+
+@pytest.fixture(autouse=True)
+def _turns_have_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is quick is done at once however slow the machine is; but where the time of a turn itself is tested."""
+    if not hasattr(request.module, "TURN_SECONDS"):
+        monkeypatch.setattr(loop_turn, "TURN_SECONDS", 3600.0)
 
 
 @pytest.fixture(autouse=True)

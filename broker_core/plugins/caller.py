@@ -28,7 +28,7 @@ from broker_core.plugins.loop_time import LoopTime, Stepwise
 from broker_core.plugins.raised import in_words, kind, said, text, trace
 from broker_core.plugins.registry import LoadedPlugin
 from broker_core.plugins.statistics import HookStatistics
-from broker_core.plugins.threads import PluginThreads, RaisedInThread, ThreadsFull
+from broker_core.plugins.threads import PluginThreads, RaisedByPlugin, ThreadsFull
 
 __all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller", "contained", "plain"]
 
@@ -54,10 +54,6 @@ _ARGUMENTS: Final[Mapping[str, Callable[[ListingRequest], object]]] = {
 }
 
 
-class _Escaped(Exception):
-    """Carries a ``SystemExit`` or ``KeyboardInterrupt`` of a plugin: raised in a task, they would end the broker."""
-
-
 async def contained(
     start: Callable[[], Awaitable[Any]], loop_time: LoopTime, on_step: Callable[[float], None] | None = None
 ) -> Any:
@@ -67,17 +63,15 @@ async def contained(
     """
     try:
         return await Stepwise(start, loop_time, on_step)
-    except (SystemExit, KeyboardInterrupt) as error:
-        raise _Escaped from error
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
+        raise RaisedByPlugin(error) from None
 
 
 def plain(error: BaseException) -> BaseException:
     """What the plugin itself raised, without what carried it to the loop."""
-    if isinstance(error, RaisedInThread):
-        return error.error
-    if isinstance(error, _Escaped) and error.__cause__ is not None:
-        return error.__cause__
-    return error
+    return error.error if isinstance(error, RaisedByPlugin) else error
 
 
 class HookCaller:

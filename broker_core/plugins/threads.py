@@ -62,7 +62,7 @@ class PluginThreads:
         return len(self._waiting)
 
     def submit(self, function: Callable[[], object]) -> asyncio.Future[Any]:
-        """Run ``function`` in a thread; the future has its result, or its exception as a :class:`RaisedInThread`.
+        """Run ``function`` in a thread; the future has its result, or its exception as a :class:`RaisedByPlugin`.
 
         Cancelling the future gives the call up: one that waits is dropped, one that runs is abandoned. Raises
         :exc:`ThreadsFull`.
@@ -115,7 +115,7 @@ class PluginThreads:
             if error is None:
                 call.future.set_result(result)
             else:
-                call.future.set_exception(RaisedInThread(error))
+                call.future.set_exception(RaisedByPlugin(error))
         while self._waiting and not self._closed:
             following, _ = self._waiting.popitem(last=False)
             if not following.future.done():
@@ -133,8 +133,9 @@ class PluginThreads:
                     waiting.future.set_exception(ThreadsFull(self._all_hang()))
 
 
-class RaisedInThread(Exception):
-    """What a call raised, carried to the loop: a future cannot hold ``StopIteration``, nor ``SystemExit`` safely."""
+class RaisedByPlugin(Exception):
+    """What a call raised, carried by a future: that cannot hold ``StopIteration``, nor ``SystemExit`` safely, and
+    whoever shows a future calls the ``repr()`` of what it holds."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(type(error))  # nothing of the error is called here: its repr() may raise

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from broker_core.plugins.threads import PluginThreads, RaisedInThread, ThreadsFull
+from broker_core.plugins.threads import PluginThreads, RaisedByPlugin, ThreadsFull
 from tests.support.eventually import eventually
 
 
@@ -48,7 +48,7 @@ async def test_what_a_call_raises_comes_back(error: BaseException) -> None:
         raise error
 
     threads = PluginThreads("acme")
-    with pytest.raises(RaisedInThread) as caught:
+    with pytest.raises(RaisedByPlugin) as caught:
         await threads.submit(work)
     assert caught.value.error is error
     assert await threads.submit(lambda: 7) == 7
@@ -161,7 +161,7 @@ async def test_nothing_of_what_is_raised_or_left_is_called_on_the_loop() -> None
         raise Broken
 
     threads = PluginThreads("p")
-    with pytest.raises(RaisedInThread) as caught:
+    with pytest.raises(RaisedByPlugin) as caught:
         await threads.submit(fails)
     assert isinstance(caught.value.error, Broken)
 
