@@ -123,6 +123,26 @@ async def test_others_make_room_but_none_of_the_same_namespace(made: Made) -> No
     assert made.kept.get((ONE, Mode.PERSISTENT)) is not None
 
 
+async def test_as_many_make_room_as_it_takes() -> None:
+    made = Made(3.5)
+    others = [NamespaceName("t", name) for name in ("a", "b", "c")]
+    for other in others:
+        assert await made.keep(snapshot(other))
+    assert await made.keep(snapshot(ONE, topics=2000))  # of about twice the size
+    assert [made.kept.get((other, Mode.PERSISTENT)) is None for other in others] == [True, True, False]
+    assert made.counted[0] <= made.budget.maximum
+
+
+async def test_permits_are_changed_to_the_true_size_of_what_is_not_kept_too(made: Made) -> None:
+    others = made.budget.try_acquire(made.budget.maximum)
+    one = snapshot(topics=100)
+    permit = await made.kept.permit_for((ONE, Mode.PERSISTENT), 2 * one.nbytes)
+    made.kept.keep((ONE, Mode.PERSISTENT), one, 1, permit)
+    assert made.counted[1] == one.nbytes
+    assert others is not None
+    others.release()
+
+
 async def test_nothing_is_nothing_to_keep(made: Made) -> None:
     nothing = Snapshot.of_nothing("id", ONE, Mode.PERSISTENT)
     assert not await made.keep(nothing)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -193,6 +194,18 @@ def test_what_a_moved_snapshot_will_hold_is_known_too(catalog: SqliteCatalog) ->
     assert isinstance(changes, Changes)
     expected = old.moved_bytes(changes)
     assert old.nbytes < old.moved(changes.version, changes).nbytes <= expected <= old.nbytes + 20 * 1024
+
+
+def test_what_selecting_takes_is_known_before(catalog: SqliteCatalog) -> None:
+    bring(catalog, *({"name": f"t-{n}", "properties": {"region": f"r{n % 3 == 0}"}} for n in range(20_000)))
+    snapshot = load(catalog)
+    tracemalloc.start()
+    try:
+        assert not snapshot.select({"region": "rFalse"}).is_slice
+        took = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert snapshot.selecting_bytes // 3 < took <= snapshot.selecting_bytes + 10_000
 
 
 def test_which_mode_lists_all(catalog: SqliteCatalog) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import random
+import sys
 import threading
+import tracemalloc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from structlog.testing import capture_logs
@@ -23,12 +28,16 @@ from broker_core.patterns import compile_pattern
 from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline import Answer, Pipeline, PipelineOptions, Trace
 from broker_core.pipeline.fair_threads import Call
+from broker_core.pipeline.kept_answers import KeptAnswers
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.topics_hash import topics_hash
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import answering
 from tests.support.plugins import PluginOf
+
+#: Its own imports are looked at, and held up.
+pipeline_module: Any = importlib.import_module("broker_core.pipeline.pipeline")
 
 NAMESPACE = NamespaceName("t", "n")
 NAMES = [f"persistent://t/n/{number % 7}-{number:05d}" for number in range(20_000)]
@@ -223,6 +232,58 @@ async def test_names_of_a_plugin_take_heap_and_a_listing_of_its_own_does_not() -
             answer = await m.ask()
             assert (m.permits.heap.acquired > answer.fields_size) is takes
             assert names(answer) == sorted(NAMES)
+
+
+async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the names as they were returned, for the column, and for all that is made of that."""
+    held: dict[str, int] = {}
+    listed = sum(sys.getsizeof(name) for name in NAMES) + 8 * len(NAMES)
+    column = sum(map(len, NAMES)) + 8 * len(NAMES)
+    make_column, build, kept = pipeline_module.as_column, pipeline_module.built, KeptAnswers.get
+
+    def as_column(topics: Any) -> Any:
+        held["column"] = m.permits.heap.acquired
+        return make_column(topics)
+
+    def built(*arguments: Any) -> Any:
+        held["built"] = m.permits.heap.acquired
+        return build(*arguments)
+
+    def get(*arguments: Any) -> Any:
+        held["kept"] = m.permits.heap.acquired
+        return kept(*arguments)
+
+    monkeypatch.setattr(pipeline_module, "as_column", as_column)
+    monkeypatch.setattr(pipeline_module, "built", built)
+    monkeypatch.setattr(KeptAnswers, "get", get)
+    plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
+    async with made(plugins={"p": plugin}) as m:
+        (await m.ask()).release()
+        assert 0.9 * listed < held["kept"] < 1.2 * listed
+        assert held["column"] >= 0.9 * (listed + column)
+        assert held["built"] >= 0.9 * listed + 7.5 * column
+        trace = Trace()
+        (await m.pipeline.answer(request(), trace)).release()
+        assert trace.permits["estimate"] == held["built"]
+
+
+async def test_what_building_takes_is_within_what_is_reserved_for_it() -> None:
+    """In disorder, which takes most: what Arrow and numpy allocate at a time, against what permits are held for."""
+    shuffled = list(NAMES)
+    random.Random(1).shuffle(shuffled)
+    column = pipeline_module.as_column(shuffled)
+    pool = pa.system_memory_pool()
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        begun = pool.bytes_allocated()
+        pipeline_module.built(request(), column)
+        took = pool.max_memory() - begun + tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+    assert 3 * column.nbytes < took <= (pipeline_module._BUILD_FACTOR - 1) * column.nbytes + 1_000_000
 
 
 async def test_a_kept_answer_takes_heap_only_while_it_is_built() -> None:
