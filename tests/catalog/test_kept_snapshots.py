@@ -128,9 +128,11 @@ async def test_as_many_make_room_as_it_takes() -> None:
     others = [NamespaceName("t", name) for name in ("a", "b", "c")]
     for other in others:
         assert await made.keep(snapshot(other))
-    assert await made.keep(snapshot(ONE, topics=2000))  # of about twice the size
+    permit = await made.kept.permit_for((ONE, Mode.PERSISTENT), 2 * SIZE)
+    assert permit.budget is made.budget
     assert [made.kept.get((other, Mode.PERSISTENT)) is None for other in others] == [True, True, False]
-    assert made.counted[0] <= made.budget.maximum
+    assert made.counted == (3 * SIZE, 0)
+    permit.release()
 
 
 async def test_permits_are_changed_to_the_true_size_of_what_is_not_kept_too(made: Made) -> None:
