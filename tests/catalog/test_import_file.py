@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation,
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.mass_deletion import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
+from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -274,81 +274,6 @@ def test_a_wrong_line_takes_nothing_of_the_file(
     assert catalog.version(NAMESPACE).number == 1
 
 
-PROPERTIES = st.none() | st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"))
-Line = tuple[str, str, int | None, dict[str, str] | None]
-LINES = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b", "a-partition-0", "a-partition-3", "a-partition-0-partition-1", "é😀"]),
-        st.sampled_from(["", "persistent://a/b/", "non-persistent://a/b/"]),
-        st.none() | st.integers(0, 3),
-        PROPERTIES,
-    ),
-    max_size=12,
-)
-
-
-@dataclass
-class Model:
-    """A topic by the rules in plain Python: -1 of ``listed`` is the plain name."""
-
-    listed: set[int] = field(default_factory=set)
-    properties: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def pair(self) -> bool:
-        return -1 in self.listed and len(self.listed) > 1
-
-
-@dataclass
-class Told:
-    """What one file says about a topic: of its own name, and of its partitions."""
-
-    own: bool | None = None  # false: properties alone
-    properties: dict[str, str] | None = None
-    partitions: set[int] = field(default_factory=set)
-    of_partitions: dict[str, str] | None = None
-    declared: bool = False
-
-
-def by_the_rules(there: dict[str, Model], lines: list[Line], *, exact: bool) -> dict[str, Model] | None:
-    """The topics after an import by their own full names, ``None`` where it is refused."""
-    file: dict[str, Told] = {}
-    for name, prefix, partitions, properties in lines:
-        full = TopicName.parse(f"{prefix or 'persistent://a/b/'}{name}")
-        of_a_partition = not partitions and full.partition >= 0
-        told = file.setdefault(str(full.partitioned_name if of_a_partition else full), Told())
-        if partitions or of_a_partition:
-            told.partitions |= set(range(partitions)) if partitions else {full.partition}
-            told.declared = told.declared or bool(partitions)
-            told.of_partitions = told.of_partitions if properties is None else properties
-        else:
-            told.own = bool(told.own) or partitions is not None or properties is None
-            told.properties = told.properties if properties is None else properties
-    after = {} if exact else {own: Model(set(model.listed), model.properties) for own, model in there.items()}
-    for own, told in file.items():
-        before = there.get(own, Model())
-        known = set() if exact else before.listed
-        given = told.properties if told.own is not None else told.of_partitions
-        listed = set(told.partitions)
-        if told.own is not None and told.partitions:
-            alone = told.own is False and (told.declared or bool(known - {-1}))
-            if not alone:
-                if (told.properties or {}) != (told.of_partitions or {}):
-                    return None
-                given = told.properties if told.properties is not None else told.of_partitions
-                listed.add(-1)
-        elif told.own or (told.own is False and not known):
-            listed.add(-1)
-        model = Model(listed | known, before.properties if given is None else given)
-        both = -1 in listed and len(listed) > 1
-        if not exact and before.listed and model.pair and not both and listed and listed != known:
-            wanted = given if given is not None else before.properties if before.pair else {}
-            if wanted != before.properties:
-                return None
-        after[own] = model
-    return after
-
-
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(LINES, st.booleans()), max_size=4),
@@ -374,11 +299,8 @@ def test_imports_are_what_the_rules_say(
         for lines, exact in files:
             before = catalog.version(NAMESPACE)
             state = all_names(catalog)
-            rows = [
-                {"name": prefix + name, "partitions": partitions, "properties": given_properties}
-                for name, prefix, partitions, given_properties in lines
-            ]
-            wanted = by_the_rules(model, lines, exact=exact)
+            rows = as_rows(lines)
+            wanted = after_import(model, lines, exact=exact)
             allowed = Deletions(mass=True) if exact else None
             if wanted is None:
                 with pytest.raises(PairRefused):
@@ -389,11 +311,7 @@ def test_imports_are_what_the_rules_say(
             model = wanted
             report = bring(catalog, *rows, exact=allowed)
             found = all_names(catalog)
-            assert found == {
-                own if index < 0 else f"{own}-partition-{index}": topic.properties
-                for own, topic in model.items()
-                for index in topic.listed
-            }
+            assert found == listed_names(model)
             assert report.names_lost == (len(set(state) - set(found)) if exact else 0)
             assert (catalog.version(NAMESPACE).number > before.number) == (found != state)
             changes = catalog.changes(NAMESPACE, before)
