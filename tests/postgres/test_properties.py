@@ -44,6 +44,18 @@ async def properties(connection: Any) -> dict[str, dict[str, str]]:
     return {name.removeprefix("persistent://"): json.loads(text) for name, text in rows}
 
 
+async def test_a_topic_beside_a_partition_of_its_name_keeps_the_same_properties(filled: Any) -> None:
+    pair = b'{"name": "z", "properties": {"k": "1"}}\n{"name": "z-partition-0", "properties": {"k": "1"}}'
+    await load_topics(filled, NAMESPACE, io.BytesIO(pair), add=True)
+    for name in ("z", "z-partition-0"):
+        change = PropertiesChange({"k": name})
+        assert (await set_properties(filled, TopicName("persistent", NAMESPACE, name), change)).changed == 2
+        found = await properties(filled)
+        assert found["z"] == found["z-partition-0"] == {"k": name}
+    report = await set_properties_of_matching(filled, NAMESPACE, "a/b/z", PropertiesChange(replace=True))
+    assert report == PropertiesReport(topics=1, names=2, changed=2)
+
+
 async def test_a_topic_is_changed_with_all_its_partitions(filled: Any) -> None:
     change = PropertiesChange({"k": "w", "new": "é"}, ["old"])
     for name in ("x", "x-partition-1"):

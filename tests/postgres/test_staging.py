@@ -7,7 +7,7 @@ import pytest
 from broker_core_postgres.staging import Staging, copy_lines
 from tests.support.postgres_server import Database
 
-_ROWS = """SELECT domain, topic, local_name, properties::text, part
+_ROWS = """SELECT domain, topic, local_name, properties::text, part, told
     FROM pg_temp.broker_core_staged ORDER BY part, local_name"""
 
 
@@ -41,16 +41,20 @@ async def test_names_and_properties_come_through_copy_as_they_are(empty_database
         await staging.copy(
             blocks(
                 copy_lines("a/b", "persistent", HOSTILE),
-                copy_lines("a/b", "non-persistent", HOSTILE, ["t\t\\" for _ in HOSTILE], texts, part=1),
+                copy_lines(
+                    "a/b", "non-persistent", HOSTILE, ["t\t\\" for _ in HOSTILE], texts, part=1, told=False
+                ),
                 copy_lines("a/b", "persistent", []),
             )
         )
         rows = [tuple(row) for row in await connection.fetch(_ROWS)]
         key = {name: name.encode() for name in HOSTILE}
         names = sorted(HOSTILE, key=key.__getitem__)
-        assert rows[: len(names)] == [("persistent", None, name, None, 0) for name in names]
+        assert rows[: len(names)] == [("persistent", None, name, None, 0, True) for name in names]
         told = dict(zip(HOSTILE, texts, strict=True))
-        assert rows[len(names) :] == [("non-persistent", "t\t\\", name, told[name], 1) for name in names]
+        assert rows[len(names) :] == [
+            ("non-persistent", "t\t\\", name, told[name], 1, False) for name in names
+        ]
         await staging.drop()
     finally:
         await connection.close()
@@ -65,19 +69,21 @@ async def test_what_parts_say_about_a_topic_is_merged(empty_database: Database) 
             both = ["x-partition-0", "x-partition-1"]
             await staging.copy(
                 blocks(
-                    copy_lines("a/b", "persistent", ["x", "y"], None, ['{"v": "1"}', None], part=0),
+                    copy_lines("a/b", "persistent", ["x", "y"], None, ['{"v": "1"}', None], told=False),
                     copy_lines("a/b", "persistent", both, ["x", "x"], ['{"v": "2"}'] * 2, part=1),
-                    copy_lines("a/b", "persistent", ["x", "y"], part=2),
+                    copy_lines("a/b", "persistent", both[:1], ["x"], ['{"v": "3"}'], part=2, told=False),
+                    copy_lines("a/b", "persistent", ["x"], None, ['{"v": "4"}'], part=3, told=False),
+                    copy_lines("a/b", "persistent", ["y"], part=4),
                 )
             )
             await staging.keep_each_once()
             await staging.analyze()
             rows = [tuple(row) for row in await connection.fetch(_ROWS)]
         assert rows == [
-            ("persistent", None, "x", '{"v": "2"}', 0),
-            ("persistent", "x", "x-partition-0", '{"v": "2"}', 0),
-            ("persistent", "x", "x-partition-1", '{"v": "2"}', 0),
-            ("persistent", None, "y", None, 0),
+            ("persistent", None, "x", '{"v": "4"}', 0, False),
+            ("persistent", "x", "x-partition-0", '{"v": "3"}', 0, True),
+            ("persistent", "x", "x-partition-1", '{"v": "3"}', 0, True),
+            ("persistent", None, "y", None, 0, True),
         ]
     finally:
         await connection.close()

@@ -16,13 +16,14 @@ from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
 
-from broker_core.catalog.lines import Rows, TopicLines
+from broker_core.catalog.lines import UNTOLD, Row, Rows, TopicLines
 from broker_core.catalog.listed import Listed
 from broker_core.mass_deletion import Deletions
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core_postgres.filling_failed import FillingFailed
-from broker_core_postgres.merge import Counts, compare, merge, version_of
-from broker_core_postgres.staging import Staging, copy_lines
+from broker_core_postgres.merge import Counts, Merged, compare, merge, version_of
+from broker_core_postgres.pairs import settle
+from broker_core_postgres.staging import STAGED, Staging, copy_lines
 from broker_core_postgres.storable import longest_name, storable_text
 
 __all__ = ["MOST_NAMES", "USUAL_DELETIONS", "LoadReport", "Progress", "load_topics"]
@@ -73,6 +74,7 @@ async def load_topics(
 
     A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
     version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
+    :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
     :exc:`FillingFailed` for a file without topics, unless ``allow_empty``, and
     :exc:`~broker_core.mass_deletion.MassDeletion` for more ``deletions`` than are allowed; the database is then as it
     was. A dry run tells how many there would be, and refuses none.
@@ -80,6 +82,9 @@ async def load_topics(
 
     def check(counts: Counts) -> None:
         deletions.check({str(namespace): counts.loss}, "`load --dry-run` counts them")
+
+    async def settled() -> None:
+        await settle(connection, str(namespace), add=add, both=given.repeats, alone=given.untold)
 
     staging = Staging(connection)
     given = _Given(namespace, source, progress)
@@ -95,20 +100,24 @@ async def load_topics(
             raise FillingFailed(
                 f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
             )
-        names = given.names
         if given.repeats:
             await staging.keep_each_once()
-            names = await connection.fetchval("SELECT count(*) FROM pg_temp.broker_core_staged")
         await staging.analyze()
         if progress is not None:
-            progress("write", names)
+            progress("write", given.names)
         if dry_run:
-            report = await _dry(connection, namespace, given, names, add=add)
+            await settled()
+            counts: Counts | Merged = await compare(connection, str(namespace), remove=not add)
+            version = await version_of(connection, str(namespace))
         else:
-            merged = await merge(connection, str(namespace), remove=not add, check=check, parts=True)
-            report = LoadReport(
-                given.lines, names, merged.added, merged.changed, merged.removed, merged.version
+            merged = await merge(
+                connection, str(namespace), remove=not add, settle=settled, check=check, parts=True
             )
+            counts, version = merged, merged.version
+        names = given.names
+        if given.repeats or (given.untold and add):
+            names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
+        report = LoadReport(given.lines, names, counts.added, counts.changed, counts.removed, version)
     except BaseException:
         await _undo(transaction)
         raise
@@ -126,24 +135,20 @@ async def _undo(transaction: Any) -> None:
         return
 
 
-async def _dry(
-    connection: Any, namespace: NamespaceName, given: _Given, names: int, *, add: bool
-) -> LoadReport:
-    counts = await compare(connection, str(namespace), remove=not add)
-    version = await version_of(connection, str(namespace))
-    return LoadReport(given.lines, names, counts.added, counts.changed, counts.removed, version)
-
-
 class _Given:
     """The file, as blocks of rows for COPY, and what was seen in it."""
 
     def __init__(self, namespace: NamespaceName, source: BinaryIO, progress: Progress | None) -> None:
         self._namespace = str(namespace)
-        self._lines = TopicLines(namespace, source, checked=storable_text, longest=longest_name(namespace))
+        self._lines = TopicLines(
+            namespace, source, checked=storable_text, longest=longest_name(namespace), apart=True
+        )
         self._progress = progress
         self._parts = 0
         self._hashes: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         self.names = 0
+        #: Whether some lines give a topic's properties alone.
+        self.untold = False
 
     @property
     def lines(self) -> int:
@@ -152,7 +157,10 @@ class _Given:
 
     @property
     def repeats(self) -> bool:
-        """Whether several parts of the file may be about the same topic; each part on its own has it once."""
+        """Whether the file may be about a topic several times: in several parts, or about its partitions too.
+
+        Each part on its own has the topic once, and all its partitions once.
+        """
         if len(self._hashes) < 2:
             return False
         hashes = np.concatenate(self._hashes)
@@ -167,46 +175,55 @@ class _Given:
             if rows is None:
                 return
             for domain, of_domain in zip(DOMAINS, rows, strict=True):
-                if of_domain.topics:
-                    self._remember(domain, of_domain)
-                    for block in self._encoded(domain, of_domain):
-                        yield block
+                for block in self._blocks_of(domain, of_domain):
+                    yield block
             self._parts += 1
             if self._progress is not None:
                 self._progress("read", self._lines.bytes)
 
-    def _remember(self, domain: str, rows: Rows) -> None:
-        salt = hash(domain)
-        count = len(rows.topics)
-        self._hashes.append(np.fromiter(map(hash, rows.topics), np.int64, count) ^ np.int64(salt))
+    def _blocks_of(self, domain: str, rows: Rows) -> Iterator[bytes]:
+        self._remember(domain, rows.topics)
+        self._remember(domain, rows.partitions)
+        untold = {name: row for name, row in rows.topics.items() if row[0] == UNTOLD}
+        self.untold = self.untold or bool(untold)
+        told = rows.topics if not untold else _without(rows.topics, untold)
+        yield self._plain(domain, told, told=True)
+        yield self._plain(domain, untold, told=False)
+        declared = {name: rows.partitions[name] for name in rows.declared}
+        yield from self._partitions(domain, declared, told=True)
+        yield from self._partitions(domain, _without(rows.partitions, declared), told=False)
 
-    def _encoded(self, domain: str, rows: Rows) -> Iterator[bytes]:
+    def _remember(self, domain: str, topics: dict[str, Row]) -> None:
+        salt = hash(domain)
+        if topics:
+            hashes = np.fromiter(map(hash, topics), np.int64, len(topics))
+            self._hashes.append(hashes ^ np.int64(salt))
+
+    def _plain(self, domain: str, topics: dict[str, Row], *, told: bool) -> bytes:
+        self._count(len(topics))
+        texts = [text for _, text in topics.values()]
+        known = texts if any(text is not None for text in texts) else None
+        return copy_lines(self._namespace, domain, list(topics), None, known, part=self._parts, told=told)
+
+    def _partitions(self, domain: str, rows: dict[str, Row], *, told: bool) -> Iterator[bytes]:
         """Block after block, since one line may stand for a million partitions."""
-        told = rows.topics.values()
-        if all(listed == "*" for listed, _ in told):
-            self._count(len(told))
-            texts = None if all(text is None for _, text in told) else [text for _, text in told]
-            yield copy_lines(self._namespace, domain, list(rows.topics), None, texts, part=self._parts)
-            return
         names: list[str] = []
         topics: list[str] = []
         properties: list[str | None] = []
-        for topic, (listed, text) in rows.topics.items():
-            if listed == "*":
-                self._count(1)
-                every = iter((topic,))
-            else:
-                of = Listed.parse(listed)
-                self._count(len(of))
-                every = of.names(topic)
+        for topic, (listed, text) in rows.items():
+            of = Listed.parse(listed)
+            self._count(len(of))
+            every = of.names(topic)
             while own := list(islice(every, _NAMES_A_BLOCK)):
                 names += own
                 topics += repeat(topic, len(own))
                 properties += repeat(text, len(own))
                 if len(names) >= _NAMES_A_BLOCK:
-                    yield copy_lines(self._namespace, domain, names, topics, properties, part=self._parts)
+                    yield copy_lines(
+                        self._namespace, domain, names, topics, properties, part=self._parts, told=told
+                    )
                     names, topics, properties = [], [], []
-        yield copy_lines(self._namespace, domain, names, topics, properties, part=self._parts)
+        yield copy_lines(self._namespace, domain, names, topics, properties, part=self._parts, told=told)
 
     def _count(self, names: int) -> None:
         self.names += names
@@ -215,3 +232,7 @@ class _Given:
                 f"The file lists more than {MOST_NAMES} names (near line {self._lines.lines}): "
                 "is a number of partitions mistaken?"
             )
+
+
+def _without(rows: dict[str, Row], others: dict[str, Row]) -> dict[str, Row]:
+    return {name: row for name, row in rows.items() if name not in others}

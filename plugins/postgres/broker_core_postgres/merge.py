@@ -7,7 +7,7 @@ removed, so that a topic whose listed names all change (it got partitions, say) 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -141,15 +141,16 @@ async def merge(
     namespace: str,
     *,
     remove: bool = True,
+    settle: Callable[[], Awaitable[None]] | None = None,
     check: Callable[[Counts], None] | None = None,
     parts: bool = False,
 ) -> Merged:
     """Bring a namespace to what is staged, within the caller's transaction.
 
     With ``remove`` to exactly that; without it properties that are given for some name of a topic are given to all.
-    ``check`` is given what will be done, when nobody else can change it any more: what it raises is raised, and nothing
-    was written. ``parts``: many names get a part of the index of trigrams (:mod:`.trigram_part`), for which all other
-    writers wait.
+    ``settle`` is called first, when nobody else can change the namespace any more: it may change what is staged.
+    ``check`` is given what will be done then. What either raises is raised, and nothing was written. ``parts``: many
+    names get a part of the index of trigrams (:mod:`.trigram_part`), for which all other writers wait.
 
     A namespace without topics is marked as filled: it lists nothing from then on, instead of passing through. Nothing
     to change leaves the version as it is. Raises :exc:`FillingFailed` where another writer does not come to an end.
@@ -157,7 +158,9 @@ async def merge(
     for number in range(_TRIES, 0, -1):
         try:
             async with connection.transaction():
-                return await _merge(connection, namespace, remove=remove, check=check, parts=parts)
+                return await _merge(
+                    connection, namespace, remove=remove, settle=settle, check=check, parts=parts
+                )
         except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
             # Somebody else writes the same topics by SQL, without taking the version first: once more, after them.
             if number == 1:
@@ -171,10 +174,18 @@ async def merge(
 
 
 async def _merge(
-    connection: Any, namespace: str, *, remove: bool, check: Callable[[Counts], None] | None, parts: bool
+    connection: Any,
+    namespace: str,
+    *,
+    remove: bool,
+    settle: Callable[[], Awaitable[None]] | None,
+    check: Callable[[Counts], None] | None,
+    parts: bool,
 ) -> Merged:
     await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     proposed = await connection.fetchval(_BEGIN, namespace)
+    if settle is not None:
+        await settle()
     first = not await connection.fetchval(_TOPICS, namespace)
     made = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN
     if first:

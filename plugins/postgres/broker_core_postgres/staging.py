@@ -1,7 +1,9 @@
 """A temporary table of what namespaces shall hold, filled by COPY: what is compared and merged afterwards, as a set.
 
 It belongs to one connection and locks nothing. Rows are listed names; ``topic`` is ``NULL`` where the name is the
-topic's own, ``properties`` is ``NULL`` where those that are there shall stay.
+topic's own, ``properties`` is ``NULL`` where those that are there shall stay. ``told`` is of files: of a topic's own
+name, whether a line says that the topic is one without partitions; of a partition, whether a line says how many there
+are.
 """
 
 from __future__ import annotations
@@ -20,24 +22,31 @@ _CREATE: Final = """CREATE TEMPORARY TABLE broker_core_staged (
     topic text COLLATE "C",
     local_name text COLLATE "C" NOT NULL,
     properties jsonb,
-    part integer NOT NULL
+    part integer NOT NULL,
+    told boolean NOT NULL
 )"""
 _NULL: Final = r"\N"
-_COLUMNS: Final = ("namespace", "domain", "topic", "local_name", "properties", "part")
+_COLUMNS: Final = ("namespace", "domain", "topic", "local_name", "properties", "part", "told")
 
-# What several parts of a file say about one topic: its names once each, and the properties of the last part with some.
+# What several parts of a file say about one topic, and apart from that about its partitions: its names once each, and
+# the properties of the last part with some.
 _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
     SELECT DISTINCT ON (s.namespace, s.domain, s.local_name)
-        s.namespace, s.domain, s.topic, s.local_name, given.properties, 0 AS part
+        s.namespace, s.domain, s.topic, s.local_name, given.properties, 0 AS part, every.told
     FROM pg_temp.broker_core_staged s
+    JOIN (
+        SELECT namespace, domain, coalesce(topic, local_name) AS topic, topic IS NULL AS own, bool_or(told) AS told
+        FROM pg_temp.broker_core_staged GROUP BY 1, 2, 3, 4
+    ) every ON every.namespace = s.namespace AND every.domain = s.domain
+        AND every.topic = coalesce(s.topic, s.local_name) AND every.own = (s.topic IS NULL)
     LEFT JOIN (
-        SELECT DISTINCT ON (namespace, domain, coalesce(topic, local_name))
-            namespace, domain, coalesce(topic, local_name) AS topic, properties
+        SELECT DISTINCT ON (namespace, domain, coalesce(topic, local_name), topic IS NULL)
+            namespace, domain, coalesce(topic, local_name) AS topic, topic IS NULL AS own, properties
         FROM pg_temp.broker_core_staged
         WHERE properties IS NOT NULL
-        ORDER BY namespace, domain, coalesce(topic, local_name), part DESC
+        ORDER BY namespace, domain, coalesce(topic, local_name), topic IS NULL, part DESC
     ) given ON given.namespace = s.namespace AND given.domain = s.domain
-        AND given.topic = coalesce(s.topic, s.local_name)"""
+        AND given.topic = coalesce(s.topic, s.local_name) AND given.own = (s.topic IS NULL)"""
 
 
 class Staging:
@@ -82,11 +91,12 @@ def copy_lines(
     properties: Sequence[str | None] | None = None,
     *,
     part: int = 0,
+    told: bool = True,
 ) -> bytes:
     """Rows in COPY's text format, UTF-8. ``topics`` without a value: each name is a topic's own."""
     if not names:
         return b""
-    head, tail = f"{namespace}\t{domain}\t", f"\t{part}\n"
+    head, tail = f"{namespace}\t{domain}\t", f"\t{part}\t{told:d}\n"
     names = _escaped(names)
     if topics is None and properties is None:
         between = f"\t\\N{tail}{head}\\N\t"

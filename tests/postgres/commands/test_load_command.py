@@ -32,20 +32,38 @@ def test_a_feeder_loads_a_file(feeder: str, tmp_path: Path, capfd: pytest.Captur
     said = capfd.readouterr()
     assert said.out.endswith("12000 added, 0 changed, 0 unchanged, 0 removed; version 1\n")
     assert not said.err, "no progress bar where there is no terminal"
-    names.write_text('{"name": "topic-1", "partitions": 3, "properties": {"k": "v"}}\n')
+    names.write_text('{"name": "orders", "partitions": 3}\n{"name": "topic-1", "properties": {"k": "v"}}\n')
     assert run([*into, "--add"]) == 0
     assert "3 added, 1 changed, 0 unchanged, 0 removed; version 2" in capfd.readouterr().out
     # What is left of a file must not empty a namespace by itself.
-    for some in ([], ["--max-deletions", "11999"]):
+    for some in ([], ["--max-deletions", "11998"]):
         assert run([*into, *some]) == 1
         said = capfd.readouterr()
         assert not said.out
-        assert "12000 of 12003 listed names would be deleted" in said.err
-        assert "nothing was written; `load --dry-run` counts them, --max-deletions 12000 or" in said.err
+        assert "11999 of 12003 listed names would be deleted" in said.err
+        assert "nothing was written; `load --dry-run` counts them, --max-deletions 11999 or" in said.err
     assert run([*into, "--dry-run"]) == 0
-    assert "0 added, 0 changed, 3 unchanged, 12000 removed\n" in capfd.readouterr().out
-    assert run([*into, "--max-deletions", "12000"]) == 0
-    assert "0 added, 0 changed, 3 unchanged, 12000 removed; version 3" in capfd.readouterr().out
+    assert "0 added, 0 changed, 4 unchanged, 11999 removed\n" in capfd.readouterr().out
+    assert run([*into, "--max-deletions", "11999"]) == 0
+    assert "0 added, 0 changed, 4 unchanged, 11999 removed; version 3" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("add", [[], ["--add"]])
+def test_a_topic_beside_its_partition_with_other_properties_is_refused(
+    feeder: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], add: list[str]
+) -> None:
+    names = tmp_path / "names.jsonl"
+    lines = [f'{{"name": "t{number}", "properties": {{"region": "eu"}}}}\n' for number in range(40)]
+    names.write_text("".join(lines) + '{"name": "t7-partition-3", "properties": {"region": "us"}}\n')
+    into = ["postgres", "load", "a/b", str(names), "--dsn", feeder, *add]
+    for dry in ([], ["--dry-run"]):
+        assert run([*into, *dry]) == 1
+        said = capfd.readouterr()
+        assert not said.out
+        assert "names.jsonl: Topic 't7' and partition 't7-partition-3' cannot both be there" in said.err
+    names.write_text("".join(lines))
+    assert run(into) == 0
+    assert "40 added, 0 changed, 0 unchanged, 0 removed; version 1\n" in capfd.readouterr().out
 
 
 def test_an_empty_file_needs_both_words_where_there_is_much(

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
+from broker_core import Mode
 from broker_core.errors import BrokerCoreError
 from broker_core.mass_deletion import Deletions, MassDeletion
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import namespaces_of_database
 from broker_core_postgres.sync.mirror import Mirror, MirrorReport
+from tests.postgres.lister_setup import opened_lister
 from tests.postgres.sync.mirror_setup import listed, source_of
+from tests.postgres.test_lister import asking, names
 from tests.support.admin_server import AdminServer, Fault
 from tests.support.postgres_server import Database
 
@@ -147,3 +150,26 @@ async def test_a_connection_is_given_back_as_it_was(server: AdminServer, connect
     await sync(connection, server)
     assert await connection.fetchval("SHOW work_mem") == before
     assert await connection.fetchval("SELECT to_regclass('pg_temp.broker_core_staged')") is None
+
+
+async def test_a_pair_of_a_cluster_keeps_the_properties_of_each(
+    server: AdminServer, database: Database, connection: Any
+) -> None:
+    """No broker makes one now, but a cluster may have one from before. Files with such a pair are refused."""
+    server.topics["a/b", "persistent"] += ["y", "y-partition-0"]
+    server.properties |= {
+        "persistent://a/b/y": {"region": "eu"},
+        "persistent://a/b/y-partition-0": {"region": "us"},
+    }
+    assert (await sync(connection, server)).complete
+    assert not (await sync(connection, server)).written
+    async with source_of(server) as source, Mirror.read(connection, source, writing=False) as mirror:
+        assert [difference async for difference in mirror.differences()] == []
+    async with opened_lister(database, property_keys=["region"]) as lister:
+        for region, local in (("eu", "y"), ("us", "y-partition-0")):
+            selected = await lister.list_topics(
+                asking(namespace="a/b", mode=Mode.ALL, properties={"region": region})
+            )
+            assert names(selected) == [local]
+        everything = names(await lister.list_topics(asking(namespace="a/b", mode=Mode.ALL)))
+        assert {"y", "y-partition-0"} <= set(everything)

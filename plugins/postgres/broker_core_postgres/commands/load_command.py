@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 
-from broker_core.catalog.errors import ImportRefused
+from broker_core.catalog.errors import ImportRefused, PairRefused
 from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.examples import examples
 from broker_core.cli.progress import import_progress
@@ -89,7 +89,7 @@ def run(
     gc.disable()
     try:
         report = run_to_end(load)
-    except ImportRefused as error:
+    except (ImportRefused, PairRefused) as error:
         raise FillingFailed(f"{file if file != '-' else 'standard input'}: {error}") from error
     finally:
         gc.enable()
