@@ -46,7 +46,7 @@ class Renderer:
         """The line with its end. Whatever is in the event, it raises nothing."""
         try:
             return (self._for_a_person(event) if self._human else self._json(event)) + "\n"
-        except Exception as error:  # noqa: BLE001 - of a value's own __repr__, say
+        except BaseException as error:  # noqa: BLE001 - of a value's own __repr__, say, which may raise SystemExit
             words = printable(f"{event.get('event')!s:.200} (not shown: {type(error).__name__})")
             return (words if self._human else json.dumps({"event": words})) + "\n"
 

@@ -11,7 +11,6 @@ be interrupted; the time is measured, and what it answers beyond its deadline is
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -25,7 +24,7 @@ from broker_core.plugins.breaker import Admission, BreakerState, CircuitBreaker
 from broker_core.plugins.deadline import Deadline
 from broker_core.plugins.failures import PluginFailed
 from broker_core.plugins.loop_time import LoopTime, Stepwise
-from broker_core.plugins.raised import in_words, kind, said, text, trace
+from broker_core.plugins.raised import in_words, is_a, is_awaitable, kind, said, text, trace
 from broker_core.plugins.registry import LoadedPlugin
 from broker_core.plugins.statistics import HookStatistics
 from broker_core.plugins.threads import PluginThreads, RaisedByPlugin, ThreadsFull
@@ -128,9 +127,9 @@ class HookCaller:
             answer = await self._answer(loop, deadline, request, extra)
             try:
                 answer, word = check(answer, request)
-            except Exception as error:
+            except BaseException as error:
                 # Of an object that is no honest answer, any part may raise anything.
-                wrong = text(error) if isinstance(error, TypeError | ValueError) else in_words(error)
+                wrong = text(error) if is_a(error, (TypeError, ValueError)) else in_words(error)
                 raise PluginFailed(
                     self.name, f"gave a wrong answer: {wrong}", reason="plugin_answer"
                 ) from error
@@ -187,7 +186,7 @@ class HookCaller:
             except ThreadsFull as full:
                 raise self._no_thread(full) from full
         answer = await self._result(deadline, work)
-        if not self._implementation.is_async and inspect.isawaitable(answer):
+        if not self._implementation.is_async and is_awaitable(answer):
             # A plain function that returns the coroutine of another.
             coroutine = contained(lambda: answer, self.loop_time, deadline.held_loop)
             answer = await self._result(deadline, loop.create_task(coroutine))
@@ -200,6 +199,13 @@ class HookCaller:
             raise
         except ListingFailed as error:
             raise PluginFailed(self.name, error.message, reason="plugin_topics", code=error.code) from error
+        except Exception as error:
+            # Its fields were set past all checks.
+            raise PluginFailed(
+                self.name,
+                f"gave an answer that cannot be read: {in_words(error)}",
+                reason="plugin_answer",
+            ) from error
 
     async def _result(self, deadline: Deadline, work: asyncio.Future[Any]) -> Any:
         try:
@@ -220,13 +226,14 @@ class HookCaller:
         error = work.exception()
         if error is None:
             return work.result()
-        if isinstance(error, ThreadsFull):
+        if is_a(error, ThreadsFull):
+            assert isinstance(error, ThreadsFull)
             raise self._no_thread(error) from error
         error = plain(error)
         told = said(error)
         if told is not None and deadline.raised(error):
             raise error
-        if told is not None and isinstance(error, TooManyRequests):
+        if told is not None and is_a(error, TooManyRequests):
             # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
             raise TooManyRequests(told.message, reason="plugin_error") from error
         raise self._raised(error) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from functools import partial
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import contained, plain
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.loop_time import LoopTime
-from broker_core.plugins.raised import in_words, shown
+from broker_core.plugins.raised import in_words, is_awaitable, shown
 from broker_core.plugins.registry import LoadedPlugin
 from broker_core.plugins.threads import PluginThreads, ThreadsFull
 
@@ -105,7 +104,7 @@ async def _call(
             raise _HookFailed(f"no free thread: {full}") from full
     ends = loop.time() + timeout
     answer = await _within(work, ends, abandoned, timeout)
-    if inspect.isawaitable(answer):
+    if is_awaitable(answer):
         answer = await _within(
             loop.create_task(contained(lambda: answer, loop_time)), ends, abandoned, timeout
         )

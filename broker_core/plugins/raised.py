@@ -7,14 +7,28 @@ Unicode and without what a terminal would obey, since it goes to clients, to the
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from types import CoroutineType
+from typing import Any, Final
 
 from broker_core.errors import ListingFailed, ServerError
 
-__all__ = ["LONGEST", "Said", "bounded", "in_words", "kind", "said", "shown", "text", "trace"]
+__all__ = [
+    "LONGEST",
+    "Said",
+    "bounded",
+    "in_words",
+    "is_a",
+    "is_awaitable",
+    "kind",
+    "said",
+    "shown",
+    "text",
+    "trace",
+]
 
 #: Characters of an exception's text.
 LONGEST: Final = 4096
@@ -28,6 +42,18 @@ _OF_A_GROUP: Final = 5
 _CONTROLS: Final = {
     number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"
 }
+
+
+def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """``isinstance()`` that asks the value nothing: its ``__class__`` may be a property that raises."""
+    return issubclass(type(value), kinds)
+
+
+def is_awaitable(value: object) -> bool:
+    """Whether it can be awaited, without asking the value."""
+    return is_a(value, (CoroutineType, asyncio.Future)) or any(
+        "__await__" in vars(each) for each in type.mro(type(value))
+    )
 
 
 def bounded(words: str) -> str:
@@ -66,7 +92,7 @@ def in_words(error: BaseException) -> str:
     """``KeyError: 'x'``: the kind, and the text where there is one; of a group, the first of what it holds too."""
     said_by_it = text(error)
     words = f"{kind(error)}: {said_by_it}" if said_by_it else kind(error)
-    if isinstance(error, BaseExceptionGroup):
+    if is_a(error, BaseExceptionGroup):
         held = BaseExceptionGroup.exceptions.__get__(error)
         inner = "; ".join(_in_a_group(each) for each in held[:_OF_A_GROUP])
         words += f" [{inner}{'; …' if len(held) > _OF_A_GROUP else ''}]"
@@ -75,7 +101,7 @@ def in_words(error: BaseException) -> str:
 
 def _in_a_group(error: BaseException) -> str:
     # Groups in groups may be thousands deep, so they are only named.
-    return kind(error) if isinstance(error, BaseExceptionGroup) else in_words(error)
+    return kind(error) if is_a(error, BaseExceptionGroup) else in_words(error)
 
 
 def trace(error: BaseException) -> str:
@@ -84,8 +110,8 @@ def trace(error: BaseException) -> str:
     for each, why in _causes(error):
         lines = [f"{in_words(each)}\n"]
         try:
-            frames = traceback.format_tb(each.__traceback__, limit=-_FRAMES)
-        except Exception as broken:  # noqa: BLE001 - it reads the plugin's source
+            frames = traceback.format_tb(_own(each, "__traceback__"), limit=-_FRAMES)
+        except BaseException as broken:  # noqa: BLE001 - it reads the plugin's source
             frames = [f"  (the traceback cannot be shown: {kind(broken)})\n"]
         if frames:
             lines = ["Traceback (most recent call last):\n", *frames, *lines]
@@ -103,13 +129,19 @@ def _causes(error: BaseException) -> Iterator[tuple[BaseException, str]]:
             return
         seen.add(id(following))
         yield following, why
-        cause = following.__cause__
+        cause = _own(following, "__cause__")
         if cause is not None:
             why = "\nThe above exception was the direct cause of the following exception:\n"
             following = cause
         else:
             why = "\nDuring handling of the above exception, another exception occurred:\n"
-            following = None if following.__suppress_context__ else following.__context__
+            suppressed = _own(following, "__suppress_context__")
+            following = None if suppressed else _own(following, "__context__")
+
+
+def _own(error: BaseException, name: str) -> Any:
+    """A field that every exception has, whatever its class makes of the name."""
+    return vars(BaseException)[name].__get__(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +159,9 @@ def said(error: BaseException) -> Said | None:
     It was checked where it was made, and is read once more: a class derived from it need not have called it, and fields
     can be set.
     """
-    if not isinstance(error, ListingFailed):
+    if not is_a(error, ListingFailed):
         return None
+    assert isinstance(error, ListingFailed)
     try:
         message, code, counts, reason = error.message, error.code, error.counts, error.reason
     except BaseException:  # noqa: BLE001 - a field that was never set, or a property of the plugin's

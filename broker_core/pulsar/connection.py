@@ -130,11 +130,12 @@ class Connection(asyncio.Protocol):
 
     def _close_for(self, reason: str, event: str, **values: object) -> None:
         """Close at once, counted and logged. ``reason`` is a label of the metrics."""
-        if not self._transport.is_closing():
+        was_open = not self._transport.is_closing()
+        self._transport.abort()  # first: nothing that is said of it may be in the way
+        if was_open:
             self._server.metrics.connection_closed(reason)
             log = _log.error if reason == "internal" else _log.info
             log(event, peer=self._address, client=self._client, reason=reason, **values)
-        self._transport.abort()
 
     def _stalled(self, seconds: float) -> None:
         self._close_for("stalled", "peer stopped reading or reads too slowly", seconds=round(seconds, 1))

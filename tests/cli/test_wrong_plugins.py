@@ -40,6 +40,37 @@ class Empty(ListingFailed):
         pass
 
 
+class Proxy:  # as one of a web framework, whose class is that of what it stands for
+    @property
+    def __class__(self):
+        raise RuntimeError("outside of a request")
+
+
+class ExitProxy:
+    @property
+    def __class__(self):
+        raise SystemExit(9)
+
+
+class TextAsCause(Exception):
+    __cause__ = "text"
+
+
+class InterruptsAsCause(Exception):
+    @property
+    def __cause__(self):
+        raise KeyboardInterrupt
+
+    __context__ = __traceback__ = __suppress_context__ = __class__ = __cause__
+
+
+def forged(**fields):
+    result = object.__new__(TopicListingResult)
+    for name in set(TopicListingResult.__slots__) - {"__weakref__"}:
+        object.__setattr__(result, name, fields.get(name, getattr(success([]), name)))
+    return result
+
+
 def changed(**fields):
     error = ListingFailed("text")
     vars(error).update(fields)
@@ -87,6 +118,12 @@ def do(what, broker, request):
         "none-inside": lambda: success([topic, None]),
         "other-namespace": lambda: success(["persistent://other/one/a"]),
         "hidden": lambda: object.__new__(TopicListingResult),
+        "proxy": Proxy,
+        "exit-proxy": ExitProxy,
+        "text-as-cause": lambda: fail(TextAsCause("x")),
+        "interrupts-as-cause": lambda: fail(InterruptsAsCause("x")),
+        "forged": lambda: forged(topics=5),
+        "forged-nothing": lambda: forged(topics=None, version=1),
         "mutate": lambda: request.properties.update(a="b"),
         "problems": lambda: broker.report_problems(None),
         "no-namespace": lambda: broker.topics_changed(5),
@@ -165,6 +202,12 @@ WRONG = {
     "none-inside": "returned a bad topic: .*leave it out",
     "other-namespace": "returned a bad topic: .* is not in namespace public/default",
     "hidden": "gave a wrong answer: AttributeError",
+    "proxy": "gave a wrong answer: RuntimeError",
+    "exit-proxy": "gave a wrong answer: SystemExit",
+    "text-as-cause": "failed: TextAsCause$",
+    "interrupts-as-cause": "failed: InterruptsAsCause$",
+    "forged": "gave an answer that cannot be read: TypeError",
+    "forged-nothing": "gave an answer that cannot be read: TypeError",
     "mutate": "failed: AttributeError$",
     "problems": "failed: TypeError$",
     "no-namespace": "failed: TypeError$",
