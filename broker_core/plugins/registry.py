@@ -38,11 +38,18 @@ from broker_core.plugins.raised import in_words
 
 __all__ = ["RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
 
-#: Names that a plugin cannot have: those of the commands of `broker-core`, which would hide its own, and the key of the
-#: table ``[plugins]``, which stands where its settings would.
-RESERVED: Final = frozenset(
-    {"check", "config", "demo", "enabled", "explain", "list", "plugins", "serve", "topics"}
-)
+#: Names that a plugin cannot have, and what has them: the commands of `broker-core`, which would hide its own; the key
+#: of the table ``[plugins]``, which stands where its settings would; and the default listers.
+RESERVED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("check", "config", "demo", "explain", "list", "plugins", "serve", "topics"),
+        "a command of broker-core",
+    ),
+    "enabled": "a setting",
+    **dict.fromkeys(("catalog", "upstream"), "a lister of broker-core"),
+}
+#: What names look like: they are keys of settings, labels of metrics and commands.
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def chain_order(names: Iterable[str]) -> dict[str, int]:
@@ -194,8 +201,12 @@ class PluginRegistry:
             raise PluginLoadError(
                 name,
                 origin,
-                f"cannot have this name, which {'a setting' if name == 'enabled' else 'a command of broker-core'} has: "
-                f"name its entry point otherwise, {name + '-plugin'!r} say",
+                f"cannot have this name, which {RESERVED[name]} has: name its entry point otherwise, "
+                f"{name + '-plugin'!r} say",
+            )
+        if not _NAME.fullmatch(name):
+            raise PluginLoadError(
+                name, origin, "cannot have this name: letters, digits, '.', '_' and '-', 64 at most"
             )
         if plugin is None or inspect.isclass(plugin):
             what = "None" if plugin is None else f"the class {plugin.__name__}"

@@ -85,4 +85,4 @@ def test_help_needs_neither_arrow_nor_pydantic() -> None:
 def test_no_plugin_can_have_the_name_of_a_command() -> None:
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
-    assert set(group.commands) <= RESERVED
+    assert set(group.commands) <= set(RESERVED)

@@ -201,6 +201,12 @@ def test_a_name_that_something_else_has_is_refused(name: str, distribution: Dist
         PluginRegistry.load(given={name: PluginOf()})
 
 
+@pytest.mark.parametrize("name", ["", "..", "a b", "p/q", "-x", "x" * 65, "p\n", "é"])
+def test_names_are_keys_labels_and_commands(name: str) -> None:
+    with pytest.raises(PluginLoadError, match="cannot have this name: letters"):
+        PluginRegistry.load(given={name: SimpleNamespace()})
+
+
 def test_a_model_that_fails_is_an_error_of_its_plugin() -> None:
     class Model(BaseModel):
         def model_post_init(self, _: object) -> None:
