@@ -2,7 +2,7 @@
 
 An estimate is a peak that was learned: the most that an earlier request of the same question held at a time. Where the
 question is new, it is what the namespace's questions took lately. Where the namespace is new as well, one request runs
-with what questions of other namespaces took lately (:data:`INITIAL_SIZE` at the least), and all others about the
+with what questions of other namespaces took lately (but with no less than its caller says), and all others about the
 namespace wait for what it learns. If it fails, one of these takes its place. An answer that no listing was made for
 (``unchanged``) teaches nothing, but is no reason to go on one by one either: each of them doubles the number of
 requests that may run unknown. Before anything at all was learned, a few namespaces are asked about at a time.
@@ -67,12 +67,13 @@ class _Namespace:
 class Estimate:
     """The estimate of one request. :meth:`try_take` or :meth:`take` first; then one of the three endings, once."""
 
-    __slots__ = ("_estimates", "_is_running", "_key", "_namespace", "_unknown")
+    __slots__ = ("_at_least", "_estimates", "_is_running", "_key", "_namespace", "_unknown")
 
-    def __init__(self, estimates: Estimates, namespace: _Namespace, key: int) -> None:
+    def __init__(self, estimates: Estimates, namespace: _Namespace, key: int, at_least: int) -> None:
         self._estimates = estimates
         self._namespace = namespace
         self._key = key
+        self._at_least = at_least
         self._unknown = False  # has its namespace's place of one that does not know: others may wait for it
         self._is_running = False  # and is counted among those of all namespaces
 
@@ -145,7 +146,7 @@ class Estimate:
         everywhere = self._estimates.everywhere
         everywhere.running += 1
         self._is_running = True
-        return max(INITIAL_SIZE, everywhere.peak or 0)
+        return max(INITIAL_SIZE, self._at_least, everywhere.peak or 0)
 
     def learned(self, peak: int) -> None:
         """The request took ``peak`` bytes at the most."""
@@ -204,15 +205,15 @@ class Estimates:
         """How many namespaces are remembered."""
         return len(self._namespaces)
 
-    def of(self, namespace: Hashable, key: Hashable) -> Estimate:
-        """The estimate for one request of the question ``key`` about ``namespace``."""
+    def of(self, namespace: Hashable, key: Hashable, at_least: int = INITIAL_SIZE) -> Estimate:
+        """The estimate for one request of the question ``key`` about ``namespace``: ``at_least`` where both are new."""
         known = self._namespaces.get(namespace)
         if known is None:
             known = self._namespaces[namespace] = _Namespace()
             self._evict(namespace)
         else:
             self._namespaces.move_to_end(namespace)
-        return Estimate(self, known, hash(key))
+        return Estimate(self, known, hash(key), at_least)
 
     def peak(self, key: int) -> int | None:
         """What the question with this hash took the last time."""

@@ -48,6 +48,11 @@ class Leases:
     def __contains__(self, owner: object) -> bool:
         return id(owner) in self._permits and self._permits[id(owner)][0]() is owner
 
+    def held(self, owner: object) -> Held | None:
+        """What is held for an object."""
+        reference, permit = self._permits.get(id(owner), (None, None))
+        return permit if reference is not None and reference() is owner else None
+
     def hold(self, owner: object, permit: Held) -> None:
         """Release ``permit`` when nobody has ``owner`` any more; a lease that it has already is released now."""
         try:

@@ -46,7 +46,7 @@ REFUSALS: Final = (
 )
 
 #: Why the server closed a connection.
-CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "internal", "buffers")
+CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "slow", "internal", "buffers")
 
 #: What a call of a plugin's hook may come to.
 CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -27,8 +27,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Final, SupportsIndex, TypeAlias
 
-from broker_core.errors import BrokerCoreError
 from broker_core.leases import Leases
+from broker_core.permit_errors import (
+    PermitCancelled,
+    PermitError,
+    PermitQueueFull,
+    PermitsClosed,
+    PermitTimeout,
+)
 from broker_core.turn_queue import TurnQueue
 
 __all__ = [
@@ -46,6 +52,9 @@ __all__ = [
 
 MB: Final = 1024 * 1024
 
+#: The share of the time to wait after which who waits presses those who hold permits, and how often again.
+PRESSURE: Final = 0.2
+_PRESS_AGAIN: Final = 0.02
 #: A demand of at most this share of the budget is small: it may pass a larger one that has to wait.
 _SMALL_SHARE: Final = 16
 #: How far behind the head of a queue small demands are looked for, so that a release never scans a thousand waiters.
@@ -53,30 +62,6 @@ _PASSING_LOOKS_AT: Final = 64
 
 #: Done or set means: whoever waits for permits does not want them any more.
 Cancelled: TypeAlias = "asyncio.Future[Any] | asyncio.Event"
-
-
-class PermitError(BrokerCoreError):
-    """Permits were not acquired; nothing is held for the failed demand."""
-
-
-class PermitTimeout(PermitError):
-    def __init__(self) -> None:
-        super().__init__("Permit acquisition timed out")
-
-
-class PermitQueueFull(PermitError):
-    def __init__(self) -> None:
-        super().__init__("Permit acquisition queue is full")
-
-
-class PermitCancelled(PermitError):
-    def __init__(self) -> None:
-        super().__init__("Permit acquisition was cancelled")
-
-
-class PermitsClosed(PermitError):
-    def __init__(self) -> None:
-        super().__init__("Permit budget is closed")
 
 
 def whole_count(n: SupportsIndex) -> int:
@@ -107,7 +92,9 @@ class Permit:
 
 
 class _Waiter:
-    __slots__ = ("cancelled", "demand", "future", "held", "key", "passed_until", "permit", "turn")
+    __slots__ = ("cancelled", "demand", "future", "held", "key", "passed_until", "permit", "pressing", "turn")
+
+    pressing: asyncio.TimerHandle
 
     def __init__(
         self,
@@ -157,6 +144,9 @@ class PermitBudget:
         self.timeout = timeout
         self.on_wait = on_wait
         self.on_timeout = on_timeout
+        #: Called with this budget when somebody has waited for :data:`PRESSURE` of its time, and again as long as he
+        #: does: whoever holds permits and can be done without may be made to give them back.
+        self.on_pressure: Callable[[PermitBudget], None] | None = None
         self.granted_at_once = 0
         self._acquired = 0
         self._held_by_waiting = 0  # part of _acquired: permits whose update waits in the queue
@@ -299,6 +289,8 @@ class PermitBudget:
                 self._held_by_waiting += permit.count
             permit.updates += 1
         timer = loop.call_later(max(limit, 0.0), self._expire, waiter, limit)
+        pressure = loop.call_later(max(limit, 0.0) * PRESSURE, self._press, waiter, max(limit, 0.0))
+        waiter.pressing = pressure
         unwatch = _watch(cancelled, lambda: self._fail(waiter, PermitCancelled()))
         self._drain()  # this one may be the last that everybody waits for
         try:
@@ -308,10 +300,18 @@ class PermitBudget:
             raise
         finally:
             timer.cancel()
+            waiter.pressing.cancel()
             unwatch()
         if self.on_wait is not None:
             self.on_wait(loop.time() - started)
         return granted
+
+    def _press(self, waiter: _Waiter, limit: float) -> None:
+        if not waiter.future.done():
+            loop = waiter.future.get_loop()
+            waiter.pressing = loop.call_later(limit * _PRESS_AGAIN, self._press, waiter, limit)
+            if self.on_pressure is not None and self._queue.head is waiter:
+                self.on_pressure(self)
 
     def _expire(self, waiter: _Waiter, seconds: float) -> None:
         if not waiter.future.done():
@@ -443,7 +443,8 @@ class Permits:
     ``heap`` is for what requests allocate, ``direct`` for what waits in write buffers, ``snapshots`` for shared
     listings, each held as long as anybody has the listing (``leases``). ``reserve`` is a part of what the limits call
     direct, for answers of up to ``limits.small_answer`` bytes, which so never queue behind large ones; it is never more
-    than half of it. ``direct`` has the rest.
+    than half of it. ``direct`` has the rest. ``unkept`` is a quarter of the snapshots besides, for listings that are
+    served and not kept.
     """
 
     def __init__(self, limits: PermitLimits | None = None) -> None:
@@ -457,13 +458,20 @@ class Permits:
         self.snapshots = PermitBudget(
             limits.snapshots, queue_limit=limits.queue, timeout=limits.timeout, name="snapshots"
         )
+        self.unkept = PermitBudget(
+            max(limits.snapshots // 4, 1) if limits.snapshots > 0 else 0,
+            queue_limit=0,
+            timeout=limits.timeout,
+            name="unkept snapshots",
+        )
 
-    def direct_for(self, size: int) -> PermitBudget:
-        """The budget for the write buffer of an answer of ``size`` bytes."""
-        return self.reserve if size <= self.limits.small_answer else self.direct
+    def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
+        """Call ``press`` with a budget that somebody has waited long for."""
+        for budget in (self.heap, self.snapshots, self.unkept):
+            budget.on_pressure = press
 
     def close(self) -> None:
-        for budget in (self.heap, self.direct, self.reserve, self.snapshots):
+        for budget in (self.heap, self.direct, self.reserve, self.snapshots, self.unkept):
             budget.close()
 
 

@@ -566,9 +566,9 @@ def test_nothing_leaks_and_nothing_is_overdrawn(steps: list[tuple[str, int, int]
 async def test_small_answers_never_queue_behind_large_ones() -> None:
     permits = Permits(PermitLimits(direct=1 << 20))
     assert (permits.reserve.maximum, permits.direct.maximum) == (1 << 19, 1 << 19)  # at most half of it
-    large = await permits.direct_for(1 << 20).acquire(1 << 20)
-    waiting = await started(permits.direct_for(1 << 20).acquire(1 << 20))
-    small = permits.direct_for(64 * 1024).try_acquire(64 * 1024)
+    large = await permits.direct.acquire(1 << 20)
+    waiting = await started(permits.direct.acquire(1 << 20))
+    small = permits.reserve.try_acquire(64 * 1024)
     assert small is not None
     large.release()
     (await waiting).release()
@@ -586,7 +586,7 @@ async def test_the_budgets_know_nothing_of_each_other() -> None:
     permits = Permits(PermitLimits(heap=10, direct=0))
     held = await permits.heap.acquire(10)
     (await permits.direct.acquire(1 << 50)).release()
-    assert permits.direct_for(1).maximum == 0
+    assert permits.reserve.maximum == 0
     assert permits.heap.fits(10)
     assert not permits.heap.fits(11)
     assert permits.reserve.fits(1 << 50)

@@ -2,8 +2,8 @@
 
 A snapshot has its permits before it is read. The ``snapshots`` budget has them if there is room or the least used
 snapshots make some. Where clients still read what would have to go, or the namespace is larger than the budget, nobody
-waits for the budget: the snapshot is read for those who ask now and not kept. A quarter of the budget besides is for
-these, and one at a time where they are larger than that; who asks meanwhile shares the one that is in memory.
+waits for the budget: the snapshot is read for those who ask now and not kept. The budget ``unkept`` is for these, one
+at a time where they are larger than that; who asks meanwhile shares the one that is in memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ __all__ = ["Kept", "KeptSnapshots", "SnapshotKey", "result_of"]
 
 SnapshotKey = tuple[NamespaceName, Mode]
 
-_UNKEPT_SHARE: Final = 4
 #: Namespaces that did not fit, which are remembered so that it is logged once.
 _MOST_TOLD: Final = 1000
 
@@ -52,19 +51,13 @@ class Kept:
 class KeptSnapshots:
     """Snapshots by namespace and mode, the least used first to go. For one event loop."""
 
-    def __init__(self, budget: PermitBudget, leases: Leases) -> None:
+    def __init__(self, budget: PermitBudget, unkept: PermitBudget, leases: Leases) -> None:
         self._budget = budget
         self._leases = leases
         self._kept: OrderedDict[SnapshotKey, Kept] = OrderedDict()
         self._alive: dict[SnapshotKey, tuple[weakref.ref[Listing], SnapshotRest]] = {}
         self._told: OrderedDict[NamespaceName, None] = OrderedDict()
-        #: For what is not kept.
-        self.unkept = PermitBudget(
-            max(budget.maximum // _UNKEPT_SHARE, 1) if budget.maximum else 0,
-            queue_limit=0,
-            timeout=budget.timeout,
-            name="unkept snapshots",
-        )
+        self.unkept = unkept
 
     def __len__(self) -> int:
         return len(self._kept)

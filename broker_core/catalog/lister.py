@@ -62,7 +62,7 @@ class CatalogLister:
         on_ignored: Callable[[int], None] | None = None,
     ) -> None:
         self._catalog = catalog
-        self._kept = KeptSnapshots(permits.snapshots, permits.leases)
+        self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
         self._property_keys = tuple(dict.fromkeys(property_keys))
         self._on_ignored = on_ignored
         self._watch = FileWatch(catalog)

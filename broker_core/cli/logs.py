@@ -17,6 +17,8 @@ from broker_core.logs import LineWriter, PrintedText, Renderer, Repeats, dropped
 
 __all__ = ["LogFileError", "ServerLog", "configure_logs", "server_log", "silence_logs"]
 
+#: Libraries that tell what only their own developers want to know.
+_LIBRARIES: Final = ("aiohttp", "asyncio", "asyncpg", "concurrent", "obstore", "py4j", "pyspark", "urllib3")
 _LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -108,7 +110,8 @@ def configure_logs(
 ) -> Callable[[str, dict[str, Any]], None]:
     """Send our own logs and those of libraries to ``offer``, a line each; returns what takes any other event.
 
-    Libraries log by the standard library; they are heard from ``warning`` on, whatever our own level.
+    Libraries and plugins log by the standard library. What we and our own plugins depend on is heard from ``warning``
+    on, whatever the level.
     """
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
 
@@ -135,7 +138,9 @@ def configure_logs(
     )
     root = logging.getLogger()
     root.handlers = [_Handler(take)]
-    root.setLevel(max(logging.WARNING, _LEVELS[level]))
+    root.setLevel(_LEVELS[level])
+    for library in _LIBRARIES:
+        logging.getLogger(library).setLevel(max(logging.WARNING, _LEVELS[level]))
     return take
 
 

@@ -52,6 +52,8 @@ __all__ = ["Pipeline", "PipelineOptions"]
 #: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
 _QUICK_BYTES = 512 * 1024
 _TINY_BYTES = 8 * 1024
+#: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
+_UNKNOWN_SHARE = 8
 #: So many names are checked and encoded on the event loop.
 _QUICK_NAMES = 500
 #: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).
@@ -231,7 +233,11 @@ class Pipeline:
         await loop_turn().time()
         pattern = self._applied(request)
         question = (request.mode, request.topics_pattern, frozenset(request.properties.items()))
-        estimate = self.estimates.of(request.namespace, (request.namespace, *question))
+        # What a plugin returns is there before it can be counted, so that few are asked about what nobody knows.
+        unknown = (
+            self.permits.heap.maximum // _UNKNOWN_SHARE if self.dispatcher.lists(request.namespace) else 0
+        )
+        estimate = self.estimates.of(request.namespace, (request.namespace, *question), unknown)
         held = HeldPermit(self.permits, estimate, request.asker.connection)
         run = Run(replace(request, reserve_bytes=held.reserve), pattern, held, trace)
         try:

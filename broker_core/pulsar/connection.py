@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from broker_core.ended_frames import let_go, let_go_of_cancelled
 from broker_core.errors import ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.listing_request import Asker, ListingRequest
+from broker_core.permits import Permit, PermitBudget
 from broker_core.pipeline import Answer
 from broker_core.pulsar.inbox import Inbox
 from broker_core.pulsar.listing_command import read_listing_request
@@ -67,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._keep_alive: asyncio.TimerHandle
         self._address = ""
         self._draining = False
+        self._writing: Answer | None = None  # a large one
 
     # -- life of the connection -------------------------------------------------------------------------------
 
@@ -123,6 +126,22 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once."""
         self._transport.abort()
+
+    def holds_slowly(self, budget: PermitBudget, now: float) -> float | None:
+        """Seconds in which the peer has been slowly reading an answer whose memory is of ``budget``; else ``None``."""
+        answer = self._writing
+        if answer is None or answer.selection is None:
+            return None
+        leased = self._server.permits.leases.held(answer.selection.listing)
+        if not (
+            answer.permit is not None and answer.permit.count and answer.permit.budget is budget
+        ) and not (isinstance(leased, Permit) and leased.budget is budget):
+            return None
+        return self._outbox.waits_for(now)
+
+    def make_room(self) -> None:
+        """Close a peer that reads slowly, for others who wait for the memory of its answer."""
+        self._close_for("slow", "peer reads slowly while others wait for the memory of its answer")
 
     def _close_if_drained(self) -> None:
         if self._draining and not self._tasks and self._outbox.is_idle:
@@ -322,11 +341,16 @@ class Connection(asyncio.Protocol):
         try:
             head, tail = self._ends(request_id, answer)
             body = b"" if answer.selection is None else answer.selection.reader()
-            await self._outbox.send_answer(head, body, tail, request.deadline)
+            await self._outbox.send_answer(head, body, tail, request.deadline, partial(self._writes, answer))
         except ListingFailed as failure:
             self._fail(request_id, failure)
         finally:
+            if self._writing is answer:
+                self._writing = None
             answer.release()
+
+    def _writes(self, answer: Answer) -> None:
+        self._writing = answer
 
     def _ends(self, request_id: int, answer: Answer) -> tuple[bytes, bytes]:
         """What goes around the topics of an answer. Raises :exc:`ListingFailed` where the peer could not read it."""
@@ -349,6 +373,7 @@ class Connection(asyncio.Protocol):
     def _fail(self, request_id: int, failure: ListingFailed) -> None:
         self._server.metrics.refused(failure.reason)
         self._send(commands.error(request_id, failure.code, failure.message))
+        let_go(failure)
 
     # -- tasks ------------------------------------------------------------------------------------------------
 
@@ -372,6 +397,8 @@ class Connection(asyncio.Protocol):
         self._tasks.discard(task)
         self._server.tasks.discard(task)
         self._server.slots.give_back()
+        if task.cancelled():
+            let_go_of_cancelled(task)
         if on_end is not None:
             on_end()  # also where the task was cancelled before it had begun
         if not task.cancelled() and (error := task.exception()) is not None:

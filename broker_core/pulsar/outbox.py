@@ -98,6 +98,10 @@ class Outbox:
         self._timer: asyncio.TimerHandle | None = None
         self._flushing: asyncio.Handle | None = None
 
+    def waits_for(self, now: float) -> float | None:
+        """Seconds in which the peer has kept the large answer waiting that is being written, where it reads slowly."""
+        return None if self._pace is None else self._pace.slowness(now)
+
     @property
     def is_idle(self) -> bool:
         """Whether everything has left."""
@@ -129,11 +133,17 @@ class Outbox:
         return True
 
     async def send_answer(
-        self, head: bytes, body: FieldsReader | bytes | memoryview, tail: bytes, deadline: float
+        self,
+        head: bytes,
+        body: FieldsReader | bytes | memoryview,
+        tail: bytes,
+        deadline: float,
+        begins: Callable[[], None] | None = None,
     ) -> None:
         """Send an answer, small or large; returns when its last bytes are with the transport or the peer is gone.
 
-        ``deadline`` (loop time) bounds the waiting for the turn to write and for permits. Raises
+        ``deadline`` (loop time) bounds the waiting for the turn to write and for permits; ``begins`` is called when a
+        large answer has its turn. Raises
         :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
         """
         reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
@@ -150,6 +160,8 @@ class Outbox:
                 frame = b"".join((head, *_pieces(reader), tail))
                 await self._send_small(frame, deadline)
             else:
+                if begins is not None:
+                    begins()
                 await self._send_large(head, reader, tail, deadline)
         finally:
             turn.release()

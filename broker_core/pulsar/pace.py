@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LEAST_PIECE", "PIECE", "Pace"]
+__all__ = ["LEAST_PIECE", "PIECE", "SLOW", "Pace"]
 
 #: Bytes of an answer that are given to a transport at once, at the most. A hundred peers may be writable in one turn of
 #: the event loop, and the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred
@@ -12,6 +12,10 @@ __all__ = ["LEAST_PIECE", "PIECE", "Pace"]
 PIECE: Final = 128 * 1024
 #: The same at the least: what a peer that reads slowly, or not at all, keeps waiting in its transport.
 LEAST_PIECE: Final = 16 * 1024
+
+#: Bytes a second: who reads slower may be closed where others wait for the memory that its answer holds.
+SLOW: Final = 1024 * 1024
+_SLOW_SECONDS: Final = 3.0  # before this it is not called slow
 
 _PIECE_SECONDS: Final = 0.02  # what a piece should take to leave
 _LEAST_SECONDS: Final = 0.001  # before this nothing is known of a peer's speed
@@ -43,6 +47,11 @@ class Pace:
         if seconds < _LEAST_SECONDS:
             return PIECE
         return max(LEAST_PIECE, min(PIECE, int(self._written / seconds * _PIECE_SECONDS)))
+
+    def slowness(self, now: float) -> float | None:
+        """How long this has taken, in seconds, where the peer reads slower than :data:`SLOW`; else ``None``."""
+        seconds = now - self._started
+        return seconds if seconds >= _SLOW_SECONDS and self._written < seconds * SLOW else None
 
     def wrote(self, size: int) -> None:
         """So many bytes were written."""

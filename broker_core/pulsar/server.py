@@ -7,13 +7,14 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 import structlog
 
 from broker_core.admission import Acceptor, Places
 from broker_core.metrics import Metrics
-from broker_core.permits import Permits
+from broker_core.permits import PermitBudget, Permits
 from broker_core.pipeline import Pipeline
 from broker_core.pulsar.connection import Connection
 from broker_core.pulsar.listing_command import RequestBounds
@@ -113,6 +114,7 @@ class PulsarServer:
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""
         self.loop = asyncio.get_running_loop()
+        self.permits.on_pressure(self.make_room)
         self._all_closed = asyncio.Event()
         return await self._acceptor.listen(host, port)
 
@@ -144,6 +146,20 @@ class PulsarServer:
             await self._all_closed.wait()
         if self.tasks:
             await asyncio.wait(self.tasks, timeout=_LAST_TASKS)  # cancelled with their connections
+
+    def make_room(self, budget: PermitBudget) -> None:
+        """Somebody has waited long for permits of ``budget``: close the slowest reader of an answer that has some.
+
+        Whoever is slow pays alone: its client asks again, while the others would get no answer at all.
+        """
+        now = self.loop.time()
+        slow = [
+            (seconds, connection)
+            for connection in self._connections
+            if (seconds := connection.holds_slowly(budget, now)) is not None
+        ]
+        if slow:
+            max(slow, key=itemgetter(0))[1].make_room()
 
     @property
     def connections(self) -> int:

@@ -10,10 +10,9 @@ import pytest
 from broker_core.catalog.kept_snapshots import KeptSnapshots, SnapshotKey
 from broker_core.catalog.records import CatalogVersion
 from broker_core.catalog.snapshot import Snapshot
-from broker_core.leases import Leases
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName
-from broker_core.permits import PermitBudget
+from broker_core.permits import PermitLimits, Permits
 
 ONE = NamespaceName("t", "one")
 TWO = NamespaceName("t", "two")
@@ -29,9 +28,9 @@ SIZE = snapshot().nbytes
 
 class Made:
     def __init__(self, room_for: float) -> None:
-        self.budget = PermitBudget(int(room_for * SIZE), timeout=0.01)
-        self.leases = Leases()
-        self.kept = KeptSnapshots(self.budget, self.leases)
+        permits = Permits(PermitLimits(snapshots=int(room_for * SIZE), timeout=0.01))
+        self.budget, self.leases = permits.snapshots, permits.leases
+        self.kept = KeptSnapshots(self.budget, permits.unkept, self.leases)
 
     async def keep(self, made: Snapshot, mode: Mode = Mode.PERSISTENT) -> bool:
         """Whether it is kept."""

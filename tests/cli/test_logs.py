@@ -30,8 +30,11 @@ def test_our_lines_and_those_of_libraries() -> None:
     structlog.get_logger("x").info("listing failed", namespace="a/b", größe=3)
     structlog.get_logger("x").debug("not heard")
     logging.getLogger("lib").warning("careful %s", "now")
-    logging.getLogger("lib").info("not heard")
-    ours, theirs = (json.loads(line) for line in lines)
+    logging.getLogger("lib").debug("not heard")
+    logging.getLogger("aiohttp.access").info("not heard either")
+    logging.getLogger("a_plugin").info("heard as ours are")
+    ours, theirs, plugins = (json.loads(line) for line in lines)
+    assert (plugins["event"], plugins["level"]) == ("heard as ours are", "info")
     assert (ours["event"], ours["level"], ours["namespace"], ours["größe"]) == (
         "listing failed",
         "info",
