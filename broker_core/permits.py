@@ -53,7 +53,7 @@ __all__ = [
 MB: Final = 1024 * 1024
 
 #: The share of the time to wait after which who waits presses those who hold permits, and how often again.
-PRESSURE: Final = 0.2
+PRESSURE: Final = 0.1
 _PRESS_AGAIN: Final = 0.02
 #: A demand of at most this share of the budget is small: it may pass a larger one that has to wait.
 _SMALL_SHARE: Final = 16
