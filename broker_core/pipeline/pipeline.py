@@ -53,7 +53,7 @@ __all__ = ["Pipeline", "PipelineOptions"]
 _QUICK_BYTES = 512 * 1024
 _TINY_BYTES = 8 * 1024
 #: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
-_UNKNOWN_SHARE = 8
+_UNKNOWN_SHARE = 4
 #: So many names are checked and encoded on the event loop.
 _QUICK_NAMES = 500
 #: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).

@@ -15,7 +15,7 @@ LEAST_PIECE: Final = 16 * 1024
 
 #: Bytes a second: who reads slower may be closed where others wait for the memory that its answer holds.
 SLOW: Final = 1024 * 1024
-_SLOW_SECONDS: Final = 2.0  # before this it is not called slow
+_SLOW_SECONDS: Final = 1.0  # before this it is not called slow
 
 _PIECE_SECONDS: Final = 0.02  # what a piece should take to leave
 _LEAST_SECONDS: Final = 0.001  # before this nothing is known of a peer's speed

@@ -257,7 +257,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(pipeline_module, "built", built)
     monkeypatch.setattr(KeptAnswers, "get", get)
     plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
-    async with made(plugins={"p": plugin}, limits=PermitLimits(heap=8_000_000)) as m:
+    async with made(plugins={"p": plugin}, limits=PermitLimits(heap=7_200_000)) as m:
         (await m.ask()).release()
         assert 0.9 * listed < held["kept"] < 1.2 * listed
         assert held["column"] >= 0.9 * (listed + column)

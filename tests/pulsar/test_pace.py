@@ -40,3 +40,12 @@ def test_patience_is_for_the_peer_alone() -> None:
 
 def test_without_a_rate_patience_has_no_end() -> None:
     assert pace(min_rate=0).patience == float("inf")
+
+
+def test_who_reads_slowly_is_known_after_a_moment() -> None:
+    made = pace()
+    assert made.slowness(100.5) is None
+    assert made.slowness(103.0) == 3.0
+    made.wrote(5 * MB)
+    assert made.slowness(104.0) is None
+    assert made.slowness(106.0) == 6.0
