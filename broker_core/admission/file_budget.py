@@ -60,7 +60,17 @@ class FileBudget:
     def of_process(cls) -> Self:
         """That of this process, with what it has open now."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls.of(_MOST if soft == resource.RLIM_INFINITY else min(soft, _MOST), _opened())
+        return cls._of_limit(soft)
+
+    @classmethod
+    def of_server(cls) -> Self:
+        """That of a server started from here: as :func:`raise_file_limit` leaves it, without raising anything."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return cls._of_limit(hard)
+
+    @classmethod
+    def _of_limit(cls, limit: int) -> Self:
+        return cls.of(_MOST if limit == resource.RLIM_INFINITY else min(limit, _MOST), _opened())
 
 
 def raise_file_limit() -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import errno
 import inspect
+import json
 import os
 import resource
 import socket
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_core.admission import FileBudget
 from broker_core.checks import Check
 from broker_core.cli.failures import one_line
 from broker_core.credentials import without_credentials
@@ -26,21 +29,26 @@ if TYPE_CHECKING:
     from broker_core.settings import PluginsSettings, Settings, UpstreamSettings
 
 __all__ = [
+    "PATIENCE",
     "bounded",
     "catalog_checks",
     "host_checks",
     "limit_checks",
     "listen_checks",
+    "log_checks",
     "plugin_checks",
     "upstream_checks",
 ]
 
 #: Seconds that one check may take.
-_PATIENCE: Final = 15.0
+PATIENCE: Final = 15.0
 #: Seconds until a broker has answered.
 _CONNECT: Final = 5.0
 #: Seconds that clients wait for the answer to a lookup (operationTimeoutMs of Java, reference of each client).
 _CLIENTS_WAIT: Final = 30.0
+#: Seconds that a server of our own has to answer on its port.
+_OWN_ANSWER: Final = 2.0
+_IN_USE: Final = "is in use: another process listens there"
 _LOOPBACK: Final = ("127.", "::1", "localhost")
 #: Open files of a server that takes a good many clients.
 _FEW_FILES: Final = 4096
@@ -49,7 +57,7 @@ _LITTLE_SPACE: Final = 256 * 1024 * 1024
 _MOST_TOPICS: Final = 50_000
 
 
-def bounded(name: str, check: Callable[[], Iterable[Check]], *, patience: float = _PATIENCE) -> list[Check]:
+def bounded(name: str, check: Callable[[], Iterable[Check]], *, patience: float = PATIENCE) -> list[Check]:
     """What a check finds; an error in its place where it fails, or has not come to an end in ``patience`` seconds."""
     found: list[Check] = []
 
@@ -80,9 +88,14 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
     taken: dict[ListenAddress, str] = {}
     for name, address in addresses.items():
         problem = f"is that of {taken[address]} too" if address in taken else _why_not_free(address)
+        ours = problem == _IN_USE and (_speaks_pulsar if name == "pulsar.listen" else _speaks_http)(address)
         if address.port:
             taken[address] = name
-        if problem is not None:
+        if ours:
+            yield Check.warning(
+                name, f"{address} is in use by a broker-core that runs: another one cannot listen there"
+            )
+        elif problem is not None:
             yield Check.error(name, f"{address} {problem}")
         elif not address.host.startswith(_LOOPBACK):
             yield Check.warning(
@@ -110,9 +123,66 @@ def _why_not_free(address: ListenAddress) -> str | None:
                 tried.listen(1)
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
-                    return "is in use: another process listens there"
+                    return _IN_USE
                 return f"cannot be listened on: {os.strerror(error.errno or 0).lower()}"
     return None
+
+
+def _speaks_pulsar(address: ListenAddress) -> bool:
+    """Whether a broker-core answers there as to a client."""
+    from broker_core.client import ClientError, LookupClient
+
+    async def asked() -> str:
+        async with LookupClient(
+            f"pulsar://{address.from_here}", connect_timeout=_OWN_ANSWER, operation_timeout=_OWN_ANSWER
+        ) as client:
+            return client.server.server_version
+
+    try:
+        return asyncio.run(asked()).startswith("broker-core")
+    except (ClientError, OSError, ValueError):
+        return False
+
+
+def _speaks_http(address: ListenAddress) -> bool:
+    """Whether a broker-core answers there to who asks for its health."""
+    from broker_core.cli.broker_http import BrokerUnreachable, get
+
+    try:
+        return json.loads(get(f"http://{address.from_here}", "/-/live", timeout=_OWN_ANSWER)) == {
+            "status": "live"
+        }
+    except (BrokerUnreachable, ValueError):
+        return False
+
+
+def log_checks(file: Path | None) -> Iterator[Check]:
+    """The file of the log: that it can be written, or made. It is not opened."""
+    if file is None:
+        return
+    shown = os.path.abspath(file)  # noqa: PTH100 - without its ".."
+    try:
+        mode = file.stat().st_mode
+    except FileNotFoundError:
+        folder = Path(os.path.realpath(file)).parent  # of a link that leads nowhere, where it leads to
+        if not folder.is_dir():
+            yield Check.error("log.file", f"{shown}: there is no folder {folder}")
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            yield Check.error("log.file", f"{shown}: this user cannot make a file in {folder}")
+        else:
+            yield Check.ok("log.file", f"{shown} is not there: the server makes it")
+        return
+    except OSError as error:
+        yield Check.error("log.file", f"{shown}: {(error.strerror or str(error)).lower()}")
+        return
+    if stat.S_ISDIR(mode) or stat.S_ISSOCK(mode):
+        yield Check.error(
+            "log.file", f"{shown} is a {'folder' if stat.S_ISDIR(mode) else 'socket'}, not a file"
+        )
+    elif not os.access(file, os.W_OK):
+        yield Check.error("log.file", f"{shown} cannot be written by this user")
+    else:
+        yield Check.ok("log.file", f"{shown} can be written")
 
 
 def limit_checks(settings: Settings) -> Iterator[Check]:
@@ -152,6 +222,13 @@ def host_checks(settings: Settings) -> Iterator[Check]:
     else:
         yield Check.ok("files", "no limit" if hard == resource.RLIM_INFINITY else f"up to {hard}")
     limits = settings.limits
+    room = FileBudget.of_server().clients
+    if limits.connections != "auto" and limits.connections > room:
+        yield Check.warning(
+            "limits.connections",
+            f"{limits.connections} is more than the limit of open files has room for ({room}): raise LimitNOFILE or "
+            "ulimit -n",
+        )
     budget = limits.heap_permits + limits.direct_permits + limits.snapshots
     memory = _memory()
     if memory is None:
@@ -191,16 +268,17 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
         yield Check.error(
             "catalog.path", f"{path}: the folder cannot be written, where SQLite puts its log beside the file"
         )
+        return
     space = os.statvfs(folder)
     if space.f_bavail * space.f_frsize < _LITTLE_SPACE:
         yield Check.warning(
-            "catalog.path", f"{folder}: {space.f_bavail * space.f_frsize // 2**20} MiB of the disk are free"
+            "catalog.space", f"{folder}: {space.f_bavail * space.f_frsize // 2**20} MiB of the disk are free"
         )
     if not path.exists():
         yield Check.warning("catalog.path", f"{path} is not there: the server makes it, without topics")
         return
-    if not os.access(path, os.R_OK | os.W_OK):
-        yield Check.error("catalog.path", f"{path} cannot be read and written by this user")
+    if not os.access(path, os.R_OK):
+        yield Check.error("catalog.path", f"{path} cannot be read by this user")
         return
     # Without a log beside it nobody has it open, and SQLite need not make one to read it.
     alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
@@ -220,26 +298,32 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
                 )
             else:
                 (topics,) = connection.execute("SELECT count(*) FROM topics").fetchone()
-                yield Check.ok("catalog.path", f"{path}: {topics} topics")
-                yield from _property_keys(connection, settings.catalog.property_keys)
+                if os.access(path, os.W_OK):
+                    yield Check.ok("catalog.path", f"{path}: {topics} topics")
+                else:
+                    yield Check.warning(
+                        "catalog.path",
+                        f"{path}: {topics} topics, which are served; this user cannot write the file, and so create "
+                        "none",
+                    )
+                if topics:
+                    yield from _property_keys(connection, settings.catalog.property_keys)
     except sqlite3.Error as error:
         yield Check.error("catalog.path", f"{path} is no catalogue, or damaged: {error}")
 
 
 def _property_keys(connection: sqlite3.Connection, keys: Iterable[str]) -> Iterator[Check]:
-    import json
-
     rows = connection.execute(
         "SELECT DISTINCT properties FROM (SELECT properties FROM topics WHERE properties IS NOT NULL LIMIT ?)",
         (_MOST_TOPICS,),
     ).fetchall()
     known: set[str] = set().union(*(json.loads(text) for (text,) in rows))
-    shown = ", ".join(sorted(known)[:10])
+    there = f"there are {', '.join(sorted(known)[:10])}" if known else "no topic has any property"
     for key in keys:
-        if rows and key not in known:
+        if key not in known:
             yield Check.warning(
                 "catalog.property_keys",
-                f"no topic has the property {key!r}, so that who asks for one gets nothing; there are {shown}",
+                f"no topic has the property {key!r}, so that who asks for one gets nothing; {there}",
             )
 
 

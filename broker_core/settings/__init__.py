@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from broker_core.quantities import ListenAddress
 from broker_core.settings.layers import CONFIG_VARIABLE, EnvironmentLayer, FileLayer, Layer, OptionsLayer
-from broker_core.settings.load import LoadedSettings, SettingInForce, find_problems, load_settings
+from broker_core.settings.load import (
+    LoadedSettings,
+    SettingInForce,
+    SettingProblem,
+    find_problems,
+    load_settings,
+)
 from broker_core.settings.models import (
     CatalogSettings,
     HttpSettings,
@@ -36,6 +42,7 @@ __all__ = [
     "PluginsSettings",
     "PulsarSettings",
     "SettingInForce",
+    "SettingProblem",
     "Settings",
     "SettingsError",
     "UpstreamSettings",

@@ -23,7 +23,15 @@ from broker_core.settings.problems import (
     what_is_wrong,
 )
 
-__all__ = ["LoadedSettings", "SettingInForce", "find_problems", "load_settings"]
+__all__ = ["LoadedSettings", "SettingInForce", "SettingProblem", "find_problems", "load_settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """One thing that is wrong: what there is to say, and the setting that it leaves without its value, or ``()``."""
+
+    path: SettingPath
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +95,8 @@ def load_settings(
 
 def find_problems(
     file: Path | None = None, *, environment: Mapping[str, str] | None = None
-) -> tuple[LoadedSettings | None, list[str]]:
-    """All that :func:`load_settings` refuses, a line each, and what there is without that.
+) -> tuple[LoadedSettings | None, list[SettingProblem]]:
+    """All that :func:`load_settings` refuses, and what there is without that.
 
     A setting that is unknown or wrong is left out, as if nobody had set it, so that the rest can be looked at. ``None``
     where nothing can be read.
@@ -96,12 +104,12 @@ def find_problems(
     try:
         file, layers = _layers(file, None, environment)
     except SettingsError as error:
-        return None, [str(error)]
-    problems: list[str] = []
+        return None, [SettingProblem((), str(error))]
+    problems: list[SettingProblem] = []
     told: set[SettingPath] = set()
     for layer in layers:
         for path, unknown in list(_unknown(layer)):
-            problems.append(str(unknown))
+            problems.append(SettingProblem(path, str(unknown)))
             _drop(layer.values, path)
     while True:
         try:
@@ -110,7 +118,7 @@ def find_problems(
             dropped = False
             for path, refused, _ in _all_of(error, layers):
                 if path not in told:  # what was taken away below is missing now
-                    problems.append(str(refused))
+                    problems.append(SettingProblem(path, str(refused)))
                 told.add(path)
                 # What is missing from a table makes the table unusable.
                 for layer in layers:

@@ -48,3 +48,28 @@ def test_a_file_that_does_not_parse_is_one_line(cli: Cli, tmp_path: Path) -> Non
     assert said.code == 1
     assert said.out.startswith("error settings: s.toml: not valid TOML")
     assert said.out.count("\n") == 1
+
+
+def test_what_could_not_be_looked_at_is_not_said_to_be_right(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[pulsar]\nlisten = "nowhere"\n[http]\nlisten = "127.0.0.1:0"\n[limits]\npermit_timeout = "soon"\n'
+        '[upstream]\nservice_url = "x"\n[plugins]\nenabled = ["spark", "spark"]\n[plugins.spark]\nstore = "x"\n'
+    )
+    said = cli("check", "--config", "s.toml")
+    assert said.code == 1
+    names = [line.split(": ", 1)[0] for line in said.out.splitlines()]
+    assert names.count("error settings") == 4
+    assert "ok http.listen" in names
+    for unseen in ("pulsar.listen", "limits", "catalog.path", "plugins.spark"):
+        assert not any(name.endswith(f" {unseen}") for name in names), said.out
+
+
+def test_a_name_has_one_verdict(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "absent/x.log"\n[catalog]\npath = "absent/c.sqlite"\n'
+        '[plugins]\nenabled = ["spark"]\n[plugins.spark]\nstore = "absent/store"\ndeadline = "40s"\n'
+    )
+    lines = cli("check", "--config", "s.toml").out.splitlines()
+    verdicts = {tuple(line.split(": ", 1)[0].split(" ")) for line in lines}
+    assert len({name for _, name in verdicts}) == len(verdicts), lines
+    assert ("error", "log.file") in verdicts

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import socket
@@ -83,6 +84,47 @@ def test_addresses() -> None:
     assert levels(found) == {"pulsar.listen": "error"}
 
 
+async def test_a_port_in_use_by_a_server_of_ours_is_a_warning() -> None:
+    (port,) = free_ports(1)
+    http = f"127.0.0.1:{port}"
+    async with serve(settings={"http": {"listen": http}}) as server:
+        pulsar = server.url.removeprefix("pulsar://")
+        own = settings(pulsar={"listen": pulsar}, http={"listen": http})
+        found = await asyncio.to_thread(lambda: list(checks.listen_checks(own)))
+        assert levels(found) == {"pulsar.listen": "warning", "http.listen": "warning"}
+        assert f"{pulsar} is in use by a broker-core that runs" in found[0].text
+        crossed = settings(pulsar={"listen": http}, http={"listen": pulsar})
+        found = await asyncio.to_thread(lambda: list(checks.listen_checks(crossed)))
+        assert levels(found) == {"pulsar.listen": "error", "http.listen": "error"}
+
+
+def test_the_file_of_the_log_is_looked_at_and_not_made(tmp_path: Path) -> None:
+    def verdict(file: Path | None) -> str:
+        return " ".join(f"{check.level} {check.text}" for check in checks.log_checks(file))
+
+    assert verdict(None) == ""
+    assert verdict(tmp_path / "x.log") == f"ok {tmp_path}/x.log is not there: the server makes it"
+    assert verdict(tmp_path / "absent" / "x.log").startswith("error")
+    assert f"there is no folder {tmp_path}/absent" in verdict(tmp_path / "absent" / "x.log")
+    assert verdict(tmp_path) == f"error {tmp_path} is a folder, not a file"
+    (tmp_path / "leads-nowhere.log").symlink_to(tmp_path / "gone" / "x.log")
+    assert f"there is no folder {tmp_path}/gone" in verdict(tmp_path / "leads-nowhere.log")
+    (tmp_path / "is-a-file").touch()
+    assert verdict(tmp_path / "is-a-file").startswith("ok")
+    assert verdict(tmp_path / "is-a-file" / "x.log").startswith("error")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["is-a-file", "leads-nowhere.log"]
+
+
+def test_a_log_that_this_user_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
+    (file := tmp_path / "x.log").touch()
+    assert list(checks.log_checks(file)) == [
+        Check.error("log.file", f"{file} cannot be written by this user")
+    ]
+    (absent,) = checks.log_checks(tmp_path / "y.log")
+    assert absent.level == "error"
+
+
 def test_limits_that_do_not_fit_together() -> None:
     assert levels(checks.limit_checks(settings())) == {"limits": "ok"}
     found = list(
@@ -102,6 +144,10 @@ def test_what_the_machine_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert levels(checks.host_checks(huge)) == {"files": "warning", "memory": "warning"}
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 100_000))
     assert levels(checks.host_checks(settings())) == {"files": "ok", "memory": "ok"}
+    found = list(checks.host_checks(settings(limits={"connections": 100_000})))
+    assert levels(found) == {"files": "ok", "memory": "ok", "limits.connections": "warning"}
+    assert "more than the limit of open files has room for" in text(found, "limits.connections")
+    assert "limits.connections" not in levels(checks.host_checks(settings(limits={"connections": 90_000})))
 
 
 def catalog(path: Path, *keys: str) -> Settings:
@@ -125,6 +171,28 @@ def test_a_catalogue_is_looked_at_and_nothing_is_made(tmp_path: Path) -> None:
     assert levels(found) == {"catalog.path": "ok", "catalog.property_keys": "warning"}
     assert "'team'" in text(found, "catalog.property_keys")
     assert (sorted(tmp_path.iterdir()), path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_where_no_topic_has_a_property_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path) as opened:
+        assert levels(checks.catalog_checks(catalog(path, "team"))) == {"catalog.path": "ok"}, "nothing yet"
+        opened.create(TopicName.parse("persistent://a/b/x"))
+    found = list(checks.catalog_checks(catalog(path, "team")))
+    assert text(found, "catalog.property_keys").endswith("gets nothing; no topic has any property")
+
+
+def test_a_catalogue_that_can_only_be_read_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path) as opened:
+        opened.create(TopicName.parse("persistent://a/b/x"))
+    access = os.access
+    monkeypatch.setattr(  # root may do anything
+        os, "access", lambda place, mode: access(place, mode) and (Path(place) != path or not mode & os.W_OK)
+    )
+    (found,) = checks.catalog_checks(catalog(path))
+    assert found.level == "warning"
+    assert "1 topics, which are served" in found.text
 
 
 @pytest.mark.parametrize("content", [b"no database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
@@ -153,8 +221,6 @@ async def test_brokers_are_asked(tmp_path: Path) -> None:
 
 
 async def _in_a_thread(url: str) -> list[Check]:
-    import asyncio
-
     return await asyncio.to_thread(checks.upstream_checks, UpstreamSettings(service_url=url))
 
 

@@ -217,13 +217,15 @@ def test_all_problems_are_found_and_the_rest_is_there(toml: WriteFile) -> None:
     named = ["pulsar.wrong", "nowhere", "plugins.extra", "pulsar.keep_alive", "limits.properties"]
     named += ["upstream.service_url", "BROKER_CORE_LIMITS__PERMIT_QUEUE", "BROKER_CORE_LOG__COLOUR"]
     assert len(problems) == len(named)
-    assert all(any(name in problem for problem in problems) for name in named), problems
+    assert all(any(name in problem.text for problem in problems) for name in named), problems
+    assert {("pulsar", "keep_alive"), ("pulsar", "wrong")} <= {problem.path for problem in problems}
 
 
 def test_a_file_that_cannot_be_read_is_one_problem(toml: WriteFile) -> None:
     loaded, (problem,) = find_problems(toml("[pulsar"), environment={})
     assert loaded is None
-    assert "not valid TOML" in problem
+    assert "not valid TOML" in problem.text
+    assert problem.path == ()
 
 
 def test_where_nothing_is_wrong_it_is_what_is_loaded(toml: WriteFile) -> None:
