@@ -8,7 +8,7 @@ from typing import Final
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["Deletions", "Loss", "MassDeletion"]
+__all__ = ["Deletions", "Loss", "MassDeletion", "Refusal"]
 
 _ALWAYS: Final = 100  # listed names
 _SHARE: Final = 0.1
@@ -28,6 +28,25 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why so much may not be deleted, and ``allows``: the options that allow it."""
+
+    why: str
+    allows: str
+
+    def error(self, hint: str = "") -> MassDeletion:
+        """That nothing was written. ``hint`` says how to see what would go, such as ``"--dry-run shows them"``."""
+        return MassDeletion(
+            f"{self.why}: nothing was written; {f'{hint}, ' if hint else ''}{self.allows} allows it"
+        )
+
+    @property
+    def ahead(self) -> str:
+        """What a dry run says of the run that it stands for."""
+        return f"without --dry-run this is refused: {self.why}; {self.allows} allows it"
+
+
+@dataclass(frozen=True, slots=True)
 class Deletions:
     """What is allowed. ``most``: listed names in one run; ``None``: 100, or a tenth of what there is if that is more,
     and no namespace of more than ten names loses all of them. ``mass``: any number.
@@ -39,27 +58,33 @@ class Deletions:
     def check(self, losses: Mapping[str, Loss], hint: str) -> None:
         """Raise :exc:`MassDeletion` where the losses, by namespace, are more than is allowed.
 
-        Call it before anything is written, or where what was written is undone. ``hint`` says how to see what would go,
-        such as ``"--dry-run shows them"``: the message goes on with the options that allow it.
+        Call it before anything is written, or where what was written is undone. ``hint`` is that of
+        :meth:`Refusal.error`.
         """
+        refusal = self.refusal(losses)
+        if refusal is not None:
+            raise refusal.error(hint)
+
+    def refusal(self, losses: Mapping[str, Loss]) -> Refusal | None:
+        """Why the losses, by namespace, are more than is allowed; ``None`` where they are not."""
         if self.mass:
-            return
+            return None
         removed = sum(loss.removed for loss in losses.values())
         there = sum(loss.there for loss in losses.values())
         most = max(_ALWAYS, int(there * _SHARE)) if self.most is None else self.most
-        what_to_do = (
-            f"nothing was written; {hint}, --max-deletions {removed} or --allow-mass-deletions allows it"
-        )
+        allows = f"--max-deletions {removed} or --allow-mass-deletions"
         if removed > most:
             largest = max(losses, key=lambda namespace: losses[namespace].removed)
-            raise MassDeletion(
+            return Refusal(
                 f"{removed} of {there} listed names would be deleted, more than {most} "
-                f"(of {largest} alone {losses[largest].removed} of {losses[largest].there}): {what_to_do}"
+                f"(of {largest} alone {losses[largest].removed} of {losses[largest].there})",
+                allows,
             )
         if self.most is None:
             emptied = [namespace for namespace, loss in losses.items() if loss.removed == loss.there > _SMALL]
             if emptied:
                 more = f" and {len(emptied) - 1} other namespaces" if len(emptied) > 1 else ""
-                raise MassDeletion(
-                    f"{emptied[0]}{more} would lose all of {losses[emptied[0]].there} listed names: {what_to_do}"
+                return Refusal(
+                    f"{emptied[0]}{more} would lose all of {losses[emptied[0]].there} listed names", allows
                 )
+        return None

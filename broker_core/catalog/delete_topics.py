@@ -12,7 +12,7 @@ from broker_core.catalog.errors import TopicMissing
 from broker_core.catalog.lines import TopicLines
 from broker_core.catalog.listed import NOTHING, Listed, merge_listed
 from broker_core.catalog.store import SqliteCatalog
-from broker_core.mass_deletion import Deletions, Loss
+from broker_core.mass_deletion import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 
 __all__ = ["DeletionReport", "delete_matching", "delete_of_file"]
@@ -24,11 +24,12 @@ _COUNTS: Final = "SELECT listed, count(*) FROM topics WHERE namespace = ? GROUP 
 @dataclass(frozen=True, slots=True)
 class DeletionReport:
     """What went, or would go. ``topics`` has full names: a topic's own where all of it goes, else those of partitions;
-    ``names`` counts listed names.
+    ``names`` counts listed names. ``refusal``: why the run that a dry run stands for would delete nothing.
     """
 
     topics: tuple[str, ...]
     names: int
+    refusal: Refusal | None = None
 
 
 def delete_matching(
@@ -103,7 +104,9 @@ def _delete(
     there = sum(
         len(Listed.parse(listed)) * count for listed, count in connection.execute(_COUNTS, (change.id,))
     )
+    refusal = allowed.refusal({str(change.namespace): Loss(there, removed)})
     if not dry_run:
-        allowed.check({str(change.namespace): Loss(there, removed)}, "--dry-run shows them")
+        if refusal is not None:
+            raise refusal.error("--dry-run shows them")
         change_topics(connection, change, (replace(topic, listed=left) for topic, left in going))
-    return DeletionReport(tuple(topics), removed)
+    return DeletionReport(tuple(topics), removed, refusal)

@@ -20,7 +20,7 @@ from broker_core.catalog.pairs import is_pair, pair_refused
 from broker_core.catalog.records import CatalogVersion
 from broker_core.catalog.staging import stage_file
 from broker_core.catalog.store import SqliteCatalog
-from broker_core.mass_deletion import Deletions, Loss, MassDeletion
+from broker_core.mass_deletion import Deletions, Loss, Refusal
 from broker_core.names import NamespaceName
 
 __all__ = ["ImportReport", "Progress", "import_topics"]
@@ -87,7 +87,8 @@ class ImportReport:
     """What an import did. ``topics`` counts the topics of the file: created, updated and unchanged ones.
 
     ``repeats`` counts names that the file has more than once: each time but the first. ``deleted`` counts the topics
-    that an exact import removed, and ``names_lost`` the listed names that it took away in all.
+    that an exact import removed, and ``names_lost`` the listed names that it took away in all. ``refusal``: why the
+    import that a dry run stands for would do nothing.
     """
 
     lines: int
@@ -98,6 +99,7 @@ class ImportReport:
     repeats: int = 0
     deleted: int = 0
     names_lost: int = 0
+    refusal: Refusal | None = None
 
     @property
     def unchanged(self) -> int:
@@ -147,6 +149,8 @@ def import_topics(
                 raise failed[0] from None
             raise
         connection.set_progress_handler(None, 0)
+        if merged.written:
+            catalog.committed += 1
         if not dry_run:
             _checkpoint(connection)
         return ImportReport(
@@ -158,6 +162,7 @@ def import_topics(
             staged.repeats,
             merged.deleted,
             merged.names_lost,
+            merged.refusal,
         )
 
 
@@ -191,6 +196,8 @@ class _Merged:
     version: int
     deleted: int = 0
     names_lost: int = 0
+    refusal: Refusal | None = None
+    written: bool = False
 
 
 def _merge(
@@ -212,6 +219,7 @@ def _merge(
         "limit": change.most_logged + 1,
     }
     lost = deleted = logged = 0
+    refusal: Refusal | None = None
     if exact is None:
         if untold:
             connection.execute(_TELL, values)
@@ -219,7 +227,9 @@ def _merge(
         if pair is not None:
             raise pair_refused(pair[0], Listed.parse(pair[1]))
     else:
-        lost = _allowed_loss(connection, namespace, values, exact, dry_run=dry_run)
+        lost, refusal = _loss(connection, namespace, values, exact)
+        if refusal is not None and not dry_run:
+            raise refusal.error("--dry-run shows how many")
         logged = connection.execute(_LOG_GONE, values).rowcount
         deleted = connection.execute(_DELETE, values).rowcount
     listed = _ADDED if exact is None else _FILE
@@ -235,37 +245,31 @@ def _merge(
     created = after - before
     if dry_run:
         connection.execute("ROLLBACK")
-        return _Merged(created, changed - created, change.version - 1, deleted, lost)
+        return _Merged(created, changed - created, change.version - 1, deleted, lost, refusal)
     if logged > change.most_logged:
         change.leave_gap()
     else:
         change.logged(logged)
     change.finish()
     connection.execute("COMMIT")
-    return _Merged(created, changed - created, change.version, deleted, lost)
+    return _Merged(created, changed - created, change.version, deleted, lost, written=True)
 
 
-def _allowed_loss(
-    connection: sqlite3.Connection,
-    namespace: NamespaceName,
-    values: dict[str, int],
-    allowed: Deletions,
-    *,
-    dry_run: bool,
-) -> int:
-    """How many listed names an exact import takes away, if so many may go."""
+def _loss(
+    connection: sqlite3.Connection, namespace: NamespaceName, values: dict[str, int], allowed: Deletions
+) -> tuple[int, Refusal | None]:
+    """How many listed names an exact import takes away, and why so many may not go."""
     there, lost = connection.execute(_LOSS, values).fetchone()
     loss = Loss(there=int(there), removed=int(lost))
-    if not dry_run:
-        allowed.check({str(namespace): loss}, "--dry-run shows how many")
-        if loss.removed and allowed == Deletions():
-            (topics,) = connection.execute("SELECT count(*) FROM temp.staged").fetchone()
-            if not topics:  # of however few names: no topic at all is hardly ever meant
-                raise MassDeletion(
-                    f"the file has no topics, and {namespace} would lose all of its {loss.there} listed names: "
-                    "nothing was written; --allow-mass-deletions allows it"
-                )
-    return loss.removed
+    refusal = allowed.refusal({str(namespace): loss})
+    if refusal is None and loss.removed and allowed == Deletions():
+        (topics,) = connection.execute("SELECT count(*) FROM temp.staged").fetchone()
+        if not topics:  # of however few names: no topic at all is hardly ever meant
+            refusal = Refusal(
+                f"the file has no topics, and {namespace} would lose all of its {loss.there} listed names",
+                "--allow-mass-deletions",
+            )
+    return loss.removed, refusal
 
 
 def _checkpoint(connection: sqlite3.Connection) -> None:

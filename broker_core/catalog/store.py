@@ -74,6 +74,8 @@ class SqliteCatalog:
         self._reopening = threading.Lock()
         self._catalog_id = open_catalog_file(self.path, create=create, busy_timeout=busy_timeout)
         self._file = file_identity(self.path)
+        #: How many changes were committed by this object: 0, and it has left the file as it was.
+        self.committed = 0
 
     @property
     def catalog_id(self) -> str:
@@ -167,6 +169,7 @@ class SqliteCatalog:
             if change.changed:
                 change.finish()
                 connection.execute("COMMIT")
+                self.committed += 1
 
     # -- reading
 
@@ -287,6 +290,7 @@ class SqliteCatalog:
             for change in changes.values():
                 change.finish()
             connection.execute("COMMIT")
+            self.committed += 1
             return removed
 
     def set_properties(self, name: TopicName, properties: Mapping[str, str]) -> TopicRecord:

@@ -136,12 +136,13 @@ def _speaks_pulsar(address: ListenAddress) -> bool:
         async with LookupClient(
             f"pulsar://{address.from_here}", connect_timeout=_OWN_ANSWER, operation_timeout=_OWN_ANSWER
         ) as client:
-            return client.server.server_version
+            return str(client.server.server_version)
 
     try:
-        return asyncio.run(asked()).startswith("broker-core")
+        server: str = asyncio.run(asked())
     except (ClientError, OSError, ValueError):
         return False
+    return server.startswith("broker-core")
 
 
 def _speaks_http(address: ListenAddress) -> bool:
@@ -149,9 +150,8 @@ def _speaks_http(address: ListenAddress) -> bool:
     from broker_core.cli.broker_http import BrokerUnreachable, get
 
     try:
-        return json.loads(get(f"http://{address.from_here}", "/-/live", timeout=_OWN_ANSWER)) == {
-            "status": "live"
-        }
+        said = get(f"http://{address.from_here}", "/-/live", timeout=_OWN_ANSWER)
+        return bool(json.loads(said) == {"status": "live"})
     except (BrokerUnreachable, ValueError):
         return False
 

@@ -21,7 +21,10 @@ _USUAL_FILE = "broker-core.toml"
 
 @dataclass(frozen=True, slots=True)
 class NewCatalog:
-    """A catalogue that is not there yet: ``text`` says where it is made and why there."""
+    """A catalogue that is not there yet: ``text`` says where it is made and why there.
+
+    ``others``: those that may have been meant. Where the catalogue was named, by whatever means, there are none.
+    """
 
     text: str
     others: tuple[Path, ...]
@@ -40,7 +43,7 @@ class NewCatalog:
         else:
             why = "by default: there is no settings file"
         text = f"made a new catalogue {os.path.abspath(path)} ({why})"  # noqa: PTH100 - without its ".."
-        others = tuple(others_nearby(loaded))
+        others = tuple(others_nearby(loaded)) if origin is None else ()
         if others:
             named = ", ".join(map(str, others))
             text += f"; another one is there already: {named} (--catalog or --config names it)"

@@ -16,6 +16,8 @@ from broker_core.cli.topics_options import (
     file_to_read,
     is_namespace,
     opened_catalog,
+    say_ahead,
+    say_no_match,
     topic_names,
     written_catalog,
 )
@@ -104,6 +106,9 @@ def run(
         if dry_run:
             print_lines(f"{said} {name}" for name in report.topics)
         print(f"{said} {report.names} names of {of}")
+        say_ahead(report.refusal)
+        if pattern is not None and not report.names:
+            say_no_match(of, pattern)
 
 
 def _check_pattern(pattern: str) -> None:

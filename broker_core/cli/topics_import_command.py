@@ -16,6 +16,7 @@ from broker_core.cli.topics_options import (
     NamespaceArgument,
     file_to_read,
     opened_catalog,
+    say_ahead,
     written_catalog,
 )
 
@@ -80,3 +81,4 @@ def run(
             f"{'would import' if dry_run else 'imported'} {report.topics} topics into {into}: "
             f"{report.created} created, {report.updated} updated, {report.unchanged} unchanged{deleted}"
         )
+        say_ahead(report.refusal)

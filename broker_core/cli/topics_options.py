@@ -16,7 +16,8 @@ from broker_core.cli.question import UnusableQuestion, parse_namespace, usable
 
 if TYPE_CHECKING:
     from broker_core.catalog import SqliteCatalog
-    from broker_core.names import TopicName
+    from broker_core.mass_deletion import Refusal
+    from broker_core.names import NamespaceName, TopicName
 
 __all__ = [
     "CatalogOption",
@@ -25,6 +26,8 @@ __all__ = [
     "file_to_read",
     "is_namespace",
     "opened_catalog",
+    "say_ahead",
+    "say_no_match",
     "topic_names",
     "written_catalog",
 ]
@@ -62,6 +65,23 @@ def topic_names(words: Sequence[str]) -> list[TopicName]:
         return [TopicName.parse(word if "://" in word else f"persistent://{word}") for word in words]
 
 
+def say_ahead(refusal: Refusal | None) -> None:
+    """What a dry run has to say on standard error of the run that it stands for."""
+    from broker_core.cli.failures import say
+
+    if refusal is not None:
+        sys.stdout.flush()
+        say(refusal.ahead)
+
+
+def say_no_match(namespace: NamespaceName, pattern: str) -> None:
+    """That a pattern selects no topic: on standard error, since a misspelt one is no failure of a script."""
+    from broker_core.cli.failures import say
+
+    sys.stdout.flush()
+    say(f"no topic of {namespace} matches {pattern!r}; a pattern matches the whole of tenant/namespace/topic")
+
+
 def is_namespace(word: str) -> bool:
     """Whether an argument has the form of ``tenant/namespace``."""
     return word.count("/") == 1 and "://" not in word
@@ -76,7 +96,7 @@ def opened_catalog(call: Call, catalog: Path | None) -> Iterator[SqliteCatalog]:
 
 @contextmanager
 def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -> Iterator[SqliteCatalog]:
-    """The same, to be written; standard error says which file that was, and where it was made."""
+    """The same, to be written; standard error says which file that was, where it was made, and whether it changed."""
     from broker_core.cli.failures import say
     from broker_core.cli.new_catalog import NewCatalog
 
@@ -88,7 +108,8 @@ def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -
         yield opened
         if new is None:
             sys.stdout.flush()  # what was printed comes first, wherever both go
-            say(f"wrote the catalogue {os.path.abspath(opened.path)}")  # noqa: PTH100 - without its ".."
+            said = "wrote" if opened.committed else "nothing changed in"
+            say(f"{said} the catalogue {os.path.abspath(opened.path)}")  # noqa: PTH100 - without its ".."
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from broker_core.cli.topics_options import (
     DryRunOption,
     is_namespace,
     opened_catalog,
+    say_no_match,
     topic_names,
     written_catalog,
 )
@@ -92,3 +93,5 @@ def run(
             f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.topics} topics "
             f"({report.names} names)"
         )
+        if pattern is not None and not report.topics:
+            say_no_match(parse_namespace(words[0]), pattern)

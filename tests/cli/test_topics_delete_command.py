@@ -29,6 +29,13 @@ def test_by_a_pattern(cli: Cli, filled: Path) -> None:
     said = cli("topics", "delete", "a/b", "--pattern", "a/b/(t1.?|orders)")
     assert said.out == "deleted 14 names of a/b\n"
     assert names(cli) == 289
+    ahead = cli("topics", "delete", "a/b", "--pattern", "a/b/t.*", "--dry-run")
+    assert ahead.code == 0
+    assert ahead.err.startswith("broker-core: without --dry-run this is refused: 289 of 289 listed names")
+    assert (
+        cli("topics", "delete", "a/b", "--pattern", "a/b/t.*", "--dry-run", "--max-deletions", "289").err
+        == ""
+    )
     refused = cli("topics", "delete", "a/b", "--pattern", "a/b/t.*").only_error
     assert "289 of 289 listed names would be deleted" in refused
     assert names(cli) == 289

@@ -37,7 +37,15 @@ def test_exact(cli: Cli, tmp_path: Path) -> None:
     assert dry.out == (
         "would import 2 topics into a/b: 1 created, 0 updated, 1 unchanged, 149 deleted (149 names in all)\n"
     )
-    assert not dry.err
+    assert dry.code == 0
+    assert "without --dry-run this is refused: 149 of 150 listed names" in dry.err
+    assert "--max-deletions 149 or --allow-mass-deletions allows it" in dry.err
+    allowed = cli("topics", "import", "a/b", "few.txt", "--exact", "--dry-run", "--max-deletions", "149")
+    assert (allowed.out, allowed.err) == (dry.out, "")
+    (tmp_path / "none.txt").write_text("")
+    none = cli("topics", "import", "a/b", "none.txt", "--exact", "--dry-run")
+    assert none.code == 0
+    assert "without --dry-run this is refused" in none.err
     refused = cli("topics", "import", "a/b", "few.txt", "--exact").only_error
     assert "149 of 150 listed names would be deleted, more than 100" in refused
     assert shown(cli, "a/b")["names"] == 150

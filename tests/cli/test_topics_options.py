@@ -49,4 +49,28 @@ def test_a_relative_path_of_the_settings_is_told_whole(
     monkeypatch.setenv("BROKER_CORE_CONFIG", str(tmp_path / "etc" / "s.toml"))
     assert f" {tmp_path / 'etc' / 'topics.sqlite'} (of " in cli("topics", "create", "a/b", "x").err
     said = cli("topics", "create", "a/b", "x", "--catalog", "topics.sqlite").err
+    assert "there already" not in said, "it was named: that one is meant"
+    (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "topics.sqlite").unlink()
+    said = cli("topics", "create", "a/b", "x", "--config", "empty.toml").err
     assert f"there already: {tmp_path / 'etc' / 'topics.sqlite'} (--catalog or --config names it)" in said
+
+
+def test_where_nothing_changed_nothing_was_written(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("x\ny\n")
+    cli("topics", "import", "a/b", "names.txt")
+    cli("topics", "set-properties", "a/b", "x", "k=v")
+    untouched = f"broker-core: nothing changed in the catalogue {tmp_path / 'broker-core.sqlite'}\n"
+    no_match = "broker-core: no topic of a/b matches 'a/b/z.*'"
+    assert cli("topics", "import", "a/b", "names.txt").err == untouched
+    assert cli("topics", "set-properties", "a/b", "x", "k=v").err == untouched
+    assert cli("topics", "set-properties", "a/b", "--pattern", "a/b/x", "k=v").err == untouched
+    for verb in (["delete"], ["set-properties", "k=w"]):
+        said = cli("topics", verb[0], "a/b", *verb[1:], "--pattern", "a/b/z.*")
+        assert said.code == 0
+        assert said.err.startswith(no_match)
+        assert said.err.endswith(untouched)
+        assert cli("topics", verb[0], "a/b", *verb[1:], "--pattern", "a/b/z.*", "--dry-run").err.startswith(
+            no_match
+        )
+    assert "wrote" in cli("topics", "delete", "a/b", "--pattern", "a/b/y").err

@@ -18,7 +18,7 @@ import numpy as np
 
 from broker_core.catalog.lines import UNTOLD, Row, Rows, TopicLines
 from broker_core.catalog.listed import Listed
-from broker_core.mass_deletion import Deletions
+from broker_core.mass_deletion import Deletions, Refusal
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import Counts, Merged, compare, merge, version_of
@@ -43,7 +43,8 @@ _NAMES_A_BLOCK: Final = 50_000
 @dataclass(frozen=True, slots=True)
 class LoadReport:
     """What a load did, or would do, in listed names (each partition is one). ``version`` is the namespace's since;
-    ``None`` where it was never filled, and is not by a dry run.
+    ``None`` where it was never filled, and is not by a dry run. ``refusal``: why the load that a dry run stands for
+    would write nothing.
     """
 
     lines: int
@@ -52,6 +53,7 @@ class LoadReport:
     changed: int
     removed: int
     version: int | None
+    refusal: Refusal | None = None
 
     @property
     def unchanged(self) -> int:
@@ -77,7 +79,7 @@ async def load_topics(
     :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
     :exc:`FillingFailed` for a file without topics, unless ``allow_empty``, and
     :exc:`~broker_core.mass_deletion.MassDeletion` for more ``deletions`` than are allowed; the database is then as it
-    was. A dry run tells how many there would be, and refuses none.
+    was. A dry run tells how many there would be, and whether they would be refused.
     """
 
     def check(counts: Counts) -> None:
@@ -117,7 +119,10 @@ async def load_topics(
         names = given.names
         if given.repeats or (given.untold and add):
             names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
-        report = LoadReport(given.lines, names, counts.added, counts.changed, counts.removed, version)
+        refusal = deletions.refusal({str(namespace): counts.loss}) if isinstance(counts, Counts) else None
+        report = LoadReport(
+            given.lines, names, counts.added, counts.changed, counts.removed, version, refusal
+        )
     except BaseException:
         await _undo(transaction)
         raise

@@ -43,7 +43,12 @@ def test_a_feeder_loads_a_file(feeder: str, tmp_path: Path, capfd: pytest.Captur
         assert "11999 of 12003 listed names would be deleted" in said.err
         assert "nothing was written; `load --dry-run` counts them, --max-deletions 11999 or" in said.err
     assert run([*into, "--dry-run"]) == 0
-    assert "0 added, 0 changed, 4 unchanged, 11999 removed\n" in capfd.readouterr().out
+    said = capfd.readouterr()
+    assert "0 added, 0 changed, 4 unchanged, 11999 removed\n" in said.out
+    assert "without --dry-run this is refused: 11999 of 12003 listed names" in said.err
+    assert "--max-deletions 11999 or --allow-mass-deletions allows it" in said.err
+    assert run([*into, "--dry-run", "--allow-mass-deletions"]) == 0
+    assert not capfd.readouterr().err
     assert run([*into, "--max-deletions", "11999"]) == 0
     assert "0 added, 0 changed, 4 unchanged, 11999 removed; version 3" in capfd.readouterr().out
 

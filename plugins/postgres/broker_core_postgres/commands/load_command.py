@@ -16,6 +16,7 @@ from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeleti
 from broker_core.cli.examples import examples
 from broker_core.cli.progress import import_progress
 from broker_core.cli.question import NamespaceArgument, parse_namespace
+from broker_core.cli.topics_options import say_ahead
 from broker_core.mass_deletion import Deletions
 from broker_core_postgres.commands.writing import (
     DryRunOption,
@@ -98,6 +99,7 @@ def run(
         f"{report.changed} changed, {report.unchanged} unchanged, {report.removed} removed"
         + (f"; version {report.version}" if report.version is not None and not dry_run else "")
     )
+    say_ahead(report.refusal)
 
 
 @contextmanager
