@@ -14,7 +14,15 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-__all__ = ["MASK", "holds_connection", "is_secret_name", "without_credentials"]
+__all__ = [
+    "MASK",
+    "goes_with_login",
+    "holds_connection",
+    "holds_login",
+    "is_secret_name",
+    "names_secret_option",
+    "without_credentials",
+]
 
 MASK: Final = "********"
 
@@ -27,11 +35,11 @@ _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 #: A name with one of these words is a secret's.
 _SECRET: Final = _words(
     "password passwd passphrase passcode pass pwd pw psk secret token credential cred auth authorization "
-    "bearer jwt cookie jaas signature sig sas hmac otp salt"
+    "bearer jwt cookie jaas signature sig sas hmac otp salt seed mnemonic pin session"
 )
 #: The same for words that are written together: ``accesskey``, ``dbpassword``, ``basicauth``.
 _SECRET_END: Final = re.compile(
-    r"(?:password|passwd|passphrase|secret|token|credential|authorization|bearer|jaas|basicauth|"
+    r"(?:password|passwd|passphrase|secret|token|credential|authorization|bearer|jaas|basicauth|userinfo|"
     r"(?:api|access|secret|private|signing|auth|shared|master|account|encryption|storage|service)key)s?$"
 )
 #: Keys that are names of fields, and those that everybody may have.
@@ -48,6 +56,12 @@ _HARMLESS_END: Final = _words(
     "audience realm scope lifetime expiry interval refresh count limit bytes format location policy "
     "required version age scheme leeway"
 )
+#: Tables that have a secret among other things, and what these others are called.
+_LOGIN: Final = _words("credential cred auth authentication authorization login")
+_BESIDE: Final = _words(
+    "user username role account principal tenant database db region zone domain mechanism protocol service "
+    "group owner comment description kind class"
+)
 #: Names that go with a connection string, whose password alone is a secret.
 _CONNECTION: Final = ("dsn", "connectionstring", "connstring", "connstr", "conninfo")
 
@@ -59,6 +73,11 @@ _NEXT_ADDRESS: Final = re.compile(r",(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 _PAIR: Final = re.compile(
     r"""(?<![\w.?&])([A-Za-z][\w.-]*)(\s*=\s*)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;,&'"]+)""", re.DOTALL
 )
+#: A word of a command line, and such a word with its value behind it.
+_OPTION_WORD: Final = re.compile(r"--?[A-Za-z][\w-]*")
+_OPTION_VALUE: Final = re.compile(
+    r"""(?<!\S)(--?[A-Za-z][\w-]*)(\s+)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?!-)\S+)"""
+)
 #: At the begin of what an error quotes: an address whose scheme somebody forgot.
 _QUOTED_LOGIN: Final = re.compile(r"(?<=')([^/@:\s']*):(?!//)[^@\s']+@")
 _SCHEME_OF_HEADER: Final = re.compile(r"\b(Bearer|Basic|ApiKey)(\s+)[\w+/=.~:-]{4,}")
@@ -69,7 +88,7 @@ _PRIVATE_KEY: Final = re.compile(
 #: Without one of these there is nothing to find.
 _WORTH_A_LOOK: Final = re.compile(r"://|=|@|earer|asic|piKey|eyJ|PRIVATE")
 #: Alone they are everyday words of an error: ``expected KEY=VALUE``.
-_EVERYDAY: Final = frozenset({"key", "keys", "auth", "pass", "sig"})
+_EVERYDAY: Final = frozenset({"key", "keys", "auth", "pass", "sig", "seed", "session", "pin"})
 
 
 def is_secret_name(name: str) -> bool:
@@ -85,7 +104,24 @@ def is_secret_name(name: str) -> bool:
             open_key = place > 0 and _singular(words[place - 1]) in _OPEN_KEY
             if not open_key and all(after in _OF_KEY for after in behind):
                 return True
-    return bool(words[-1] == "private")
+    return words[-1] == "private" or words[-2:] == ["user", "info"]
+
+
+def holds_login(name: str) -> bool:
+    """Whether a table of this name may hold a secret and what goes with it, such as a user: ``[credentials]``."""
+    words = [_singular(word.lower()) for word in _WORD.findall(name)]
+    return bool(words) and words[-1] in _LOGIN
+
+
+def goes_with_login(name: str) -> bool:
+    """Whether what goes by this name, in a table with a secret, is none itself: ``user``, ``type``."""
+    words = [_singular(word.lower()) for word in _WORD.findall(name)]
+    return bool(words) and words[-1] in _BESIDE | _HARMLESS_END and not is_secret_name(name)
+
+
+def names_secret_option(word: str) -> bool:
+    """Whether this word of a command line is an option whose value, the next word, is a secret: ``--token``."""
+    return _OPTION_WORD.fullmatch(word) is not None and is_secret_name(word)
 
 
 def holds_connection(name: str) -> bool:
@@ -99,12 +135,14 @@ def without_credentials(text: str, *, value: bool = False) -> str:
 
     With ``value`` it is a setting's whole value, so that an address in it ends where it ends.
     """
-    if not _WORTH_A_LOOK.search(text):
+    if not _WORTH_A_LOOK.search(text) and not (value and "-" in text):
         return text
     text = _PRIVATE_KEY.sub(rf"-----BEGIN \1----- {MASK}", text)
     if value and _ONE_ADDRESS.fullmatch(text):
         return _shown_address(text)
     text = _ADDRESS.sub(lambda found: ",".join(map(_shown_address, _NEXT_ADDRESS.split(found[0]))), text)
+    if value:
+        text = _OPTION_VALUE.sub(_shown_option_value, text)
     text = _PAIR.sub(lambda found: _shown_pair(found, value=value), text)
     text = _QUOTED_LOGIN.sub(rf"\1:{MASK}@", text)
     text = _SCHEME_OF_HEADER.sub(rf"\1\2{MASK}", text)
@@ -139,6 +177,10 @@ def _is_place(text: str) -> bool:
 
 def _shown_option(found: re.Match[str]) -> str:
     return f"{found[1]}{found[2]}={MASK if is_secret_name(unquote(found[2])) else found[3]}"
+
+
+def _shown_option_value(found: re.Match[str]) -> str:
+    return f"{found[1]}{found[2]}{MASK if names_secret_option(found[1]) else found[3]}"
 
 
 def _shown_pair(found: re.Match[str], *, value: bool) -> str:

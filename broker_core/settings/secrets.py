@@ -6,7 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from broker_core.credentials import MASK, holds_connection, is_secret_name, without_credentials
+from broker_core.credentials import (
+    MASK,
+    goes_with_login,
+    holds_connection,
+    holds_login,
+    is_secret_name,
+    names_secret_option,
+    without_credentials,
+)
 
 __all__ = ["MASK", "masked"]
 
@@ -25,10 +33,16 @@ def masked(path: tuple[str, ...], value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: masked((*path, str(key)), inner) for key, inner in value.items()}
     names = path[2:] if path[0] == "plugins" else path[-1:]
-    if any(is_secret_name(name) for name in names) and value not in (None, "", False, True):
+    if _is_secret(names) and value not in (None, "", False, True):
         return value if isinstance(value, str) and _FILE.fullmatch(value) else MASK
     if isinstance(value, list | tuple):
-        return [masked(path, inner) for inner in value]
+        # The words of a command line: what stands behind `--token` is one.
+        return [
+            MASK
+            if isinstance(before, str) and names_secret_option(before) and isinstance(inner, str)
+            else masked(path, inner)
+            for before, inner in zip([None, *value], value, strict=False)
+        ]
     if isinstance(value, str):
         if (
             value
@@ -39,3 +53,12 @@ def masked(path: tuple[str, ...], value: Any) -> Any:
             return MASK  # in a form that is not known here
         return without_credentials(value, value=True)
     return value
+
+
+def _is_secret(names: tuple[str, ...]) -> bool:
+    """Whether a value is one, by its own name or that of a table around it."""
+    if not any(map(is_secret_name, names)):
+        return False
+    *tables, own = names
+    by_table = [name for name in tables if is_secret_name(name)]
+    return is_secret_name(own) or not all(map(holds_login, by_table)) or not goes_with_login(own)

@@ -32,6 +32,11 @@ WITH_PASSWORD = "postgres://app:hunter2" + "@db:5432/topics"
         "key",
         "auth",
         "private_key",
+        "nkey_seed",
+        "pin",
+        "session",
+        "userinfo",
+        "user_info",
     ],
 )
 def test_what_a_plugin_calls_a_secret_is_not_shown(key: str) -> None:
@@ -52,6 +57,9 @@ def test_what_a_plugin_calls_a_secret_is_not_shown(key: str) -> None:
         "property_keys",
         "keyword",
         "author",
+        "session_timeout",
+        "pinned",
+        "seeds_file",
         "secret_name",
     ],
 )
@@ -119,3 +127,31 @@ def test_the_file_that_a_key_is_in_is_shown() -> None:
 def test_secrets_of_the_core_are_masked_too() -> None:
     assert masked(("access", "signing_key"), "hunter2") == MASK
     assert masked(("limits", "property_bytes"), 10) == 10
+
+
+@pytest.mark.parametrize("table", ["credentials", "auth", "authentication", "credential"])
+def test_what_goes_with_a_secret_in_its_table_is_shown(table: str) -> None:
+    given = {"user": "app", "type": "basic", "password_file": "x", "password": "hunter2", "alice": "hunter2"}
+    shown = masked(("plugins", "p"), {table: given})[table]
+    hidden = {"password": MASK} | ({} if table == "authentication" else {"alice": MASK})
+    assert shown == given | hidden
+    assert masked(("plugins", "p", "passwords", "user"), "hunter2") == MASK, "a map of users to passwords"
+
+
+def test_the_words_of_a_command_line() -> None:
+    secret = "hunter2"
+    assert masked(("plugins", "p", "args"), ["--token", secret, "--user", "app", "-v"]) == [
+        "--token",
+        MASK,
+        "--user",
+        "app",
+        "-v",
+    ]
+    assert masked(("plugins", "p", "args"), [f"--token={secret}"]) == [f"--token={MASK}"]
+    assert masked(("plugins", "p", "args"), ["--token-file", "f", "--api-key"]) == [
+        "--token-file",
+        "f",
+        "--api-key",
+    ]
+    command = masked(("plugins", "p", "command"), f"run --password '{secret} x' --token {secret} --name n")
+    assert command == f"run --password {MASK} --token {MASK} --name n"

@@ -31,6 +31,30 @@ def test_serving_imports_no_spark() -> None:
     assert said.stdout.strip() == "[]"
 
 
+def test_its_start_imports_nothing_on_the_event_loop(tmp_path: Path) -> None:
+    code = f"""
+import asyncio, sys, threading
+from broker_core.testing import serve
+import broker_core_spark.plugin as plugin
+
+imported = []
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if threading.current_thread() is threading.main_thread() and "broker_core_spark" in name:
+            imported.append(name)
+
+async def main():
+    sys.meta_path.insert(0, Watch())
+    async with serve(plugins={{"spark": plugin}}, settings={{"plugins": {{"spark": {{"store": {str(tmp_path)!r}}}}}}}):
+        print(imported, "broker_core_spark.serving.shelf" in sys.modules)
+
+asyncio.run(main())
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1] == "[] True"
+
+
 def test_what_is_wrong_with_its_generation_is_told(tmp_path: Path) -> None:
     settings = SparkSettings(store=str(tmp_path))
     plugin = SparkPlugin()

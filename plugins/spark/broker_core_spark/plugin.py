@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +24,15 @@ __all__ = ["SparkPlugin"]
 
 #: Seconds that the start of the broker waits for the first generation; questions are passed on until it is checked.
 _PATIENCE: Final = 30.0
+
+
+def _import_serving() -> None:
+    """Not needed by the command line, which loads plugins for their settings and commands."""
+    import broker_core_spark.serving.kept_answers
+    import broker_core_spark.serving.logs
+    import broker_core_spark.serving.measures
+    import broker_core_spark.serving.served
+    import broker_core_spark.serving.shelf  # noqa: F401
 
 
 class SparkPlugin:
@@ -71,7 +81,8 @@ class SparkPlugin:
 
     @hookimpl
     async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
-        # Not needed by the command line, which loads plugins for their settings and commands.
+        # In a thread, for it takes a tenth of a second and the event loop has other things to do.
+        await asyncio.to_thread(_import_serving)
         from broker_core_spark.serving.kept_answers import KeptAnswers
         from broker_core_spark.serving.logs import FoundLog
         from broker_core_spark.serving.measures import Measures
