@@ -83,13 +83,36 @@ def test_the_service_runs_one_sync_without_secrets_in_its_words() -> None:
     assert words[:4] == ["/usr/bin/env", "broker-core", "postgres", "sync"]
     assert options_of(words) <= known_options()
     credentials = {line.partition(":")[0] for line in service["LoadCredential"]}
-    assert credentials == {"pgpass", "pulsar-token"}
+    assert credentials == {"pgpass"}, "what is loaded must be there: a cluster may want no token"
     assert set(re.findall(r"%d/([\w-]+)", SERVICE.read_text())) == credentials
     given = {line.partition("=")[0] for line in service["Environment"]}
-    assert set(re.findall(r"\$\{(\w+)\}", start)) <= given
+    assert set(re.findall(r"\$\{?(\w+)\}?", start)) <= given
     for key in ("DynamicUser", "NoNewPrivileges", "PrivateTmp", "ProtectHome"):
         assert service[key] == ["yes"]
     assert service["ProtectSystem"] == ["strict"]
+
+
+def test_a_token_is_a_drop_in() -> None:
+    service = unit(EXAMPLE / "token.conf")["Service"]
+    (credential,), (variable,) = service["LoadCredential"], service["Environment"]
+    assert credential.startswith("pulsar-token:/etc/broker-core/")
+    name, _, option = variable.partition("=")
+    assert f"${name}" in unit(SERVICE)["Service"]["ExecStart"][0].split()
+    assert option == "--token-file=%d/pulsar-token"
+    assert options_of([option]) <= known_options()
+
+
+def test_the_addresses_are_those_of_the_roles() -> None:
+    given = dict(line.split("=", 1) for line in unit(SERVICE)["Service"]["Environment"])
+    lines = (EXAMPLE / "postgres-sync.env").read_text().splitlines()
+    settings = dict(line.removeprefix("#").split("=", 1) for line in lines if re.match(r"#?[A-Z_]+=", line))
+    assert settings.keys() <= given.keys()
+    assert options_of(shlex.split(settings["OPTIONS"])) <= known_options()
+    user = given["DSN"].partition("://")[2].partition("@")[0]
+    roles = (ROOT / "docs" / "how-to" / "postgres-operate.md").read_text()
+    assert f"CREATE ROLE {user} LOGIN" in roles
+    assert f"createdb {given['DSN'].rpartition('/')[2]}\n" in roles
+    assert settings["DSN"] == given["DSN"]
 
 
 def test_whatever_is_not_0_alerts() -> None:
