@@ -9,6 +9,10 @@ shift 3
 patterns=${PATTERNS:-patterns.jsonl}
 
 broker-core spark patterns export --config "$config" --output "$patterns"
+if ! [ -s "$patterns" ]; then
+    echo "refresh.sh: the broker has learnt no question yet: nothing is built, and what is published stays" >&2
+    exit 1
+fi
 broker-core spark build --config "$config" --catalogue "$catalogue" --patterns "$patterns" --out "$store" \
     --incremental "$@"
 broker-core spark gc --store "$store" --keep 3

@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import sys
 
-from broker_core.client import LookupClient
+from broker_core.client import ClientError, LookupClient
 
 NAMESPACE = "public/default"
 PATTERNS = [
@@ -45,7 +46,10 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    topics = asyncio.run(ask(given.service_url, given.questions, given.seed))
+    try:
+        topics = asyncio.run(ask(given.service_url, given.questions, given.seed))
+    except (ClientError, OSError) as error:
+        sys.exit(f"traffic.py: {given.service_url}: {error}")
     print(f"{given.questions} questions, {topics} topics in the answers")
 
 

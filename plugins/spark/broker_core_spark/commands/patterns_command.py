@@ -69,6 +69,10 @@ def export(
         print_lines(lines)
     else:
         _write(output, "".join(line + "\n" for line in lines))
+    if not questions:
+        say(
+            f"no question to learn from {url}: the broker was asked none, or none {min_count} times (--min-count)"
+        )
     if refused:
         say(
             f"left out {refused} patterns that RE2 refuses or that are too long: brokers pass them on to the client"
