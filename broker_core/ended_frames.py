@@ -11,7 +11,7 @@ import asyncio
 import traceback
 from typing import Any, Final
 
-__all__ = ["let_go", "let_go_of_cancelled"]
+__all__ = ["let_go", "let_go_of_cancelled", "own_field"]
 
 _LONGEST_CHAIN: Final = 16
 
@@ -22,8 +22,13 @@ def let_go(error: BaseException) -> None:
     for _ in range(_LONGEST_CHAIN):
         if following is None:
             return
-        traceback.clear_frames(following.__traceback__)
-        following = following.__cause__ or following.__context__
+        traceback.clear_frames(own_field(following, "__traceback__"))
+        following = own_field(following, "__cause__") or own_field(following, "__context__")
+
+
+def own_field(error: BaseException, name: str) -> Any:
+    """A field that every exception has, whatever its class (a plugin's, say) makes of the name."""
+    return vars(BaseException)[name].__get__(error)
 
 
 def let_go_of_cancelled(task: asyncio.Task[Any]) -> None:

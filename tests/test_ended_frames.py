@@ -66,6 +66,17 @@ def test_an_error_that_its_own_frame_knows() -> None:
     assert kept[0]() is None
 
 
+def test_the_error_is_not_asked() -> None:
+    class Evil(Exception):
+        @property
+        def __cause__(self) -> BaseException:  # type: ignore[override]
+            raise KeyboardInterrupt
+
+        __context__ = __traceback__ = __cause__  # type: ignore[assignment]
+
+    let_go(Evil())
+
+
 def test_a_chain_may_be_a_ring() -> None:
     first, second = ValueError(), ValueError()
     first.__cause__, second.__cause__ = second, first

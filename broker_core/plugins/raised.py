@@ -12,8 +12,9 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CoroutineType
-from typing import Any, Final
+from typing import Final
 
+from broker_core.ended_frames import own_field
 from broker_core.errors import ListingFailed, ServerError
 
 __all__ = [
@@ -110,7 +111,7 @@ def trace(error: BaseException) -> str:
     for each, why in _causes(error):
         lines = [f"{in_words(each)}\n"]
         try:
-            frames = traceback.format_tb(_own(each, "__traceback__"), limit=-_FRAMES)
+            frames = traceback.format_tb(own_field(each, "__traceback__"), limit=-_FRAMES)
         except BaseException as broken:  # noqa: BLE001 - it reads the plugin's source
             frames = [f"  (the traceback cannot be shown: {kind(broken)})\n"]
         if frames:
@@ -129,19 +130,14 @@ def _causes(error: BaseException) -> Iterator[tuple[BaseException, str]]:
             return
         seen.add(id(following))
         yield following, why
-        cause = _own(following, "__cause__")
+        cause = own_field(following, "__cause__")
         if cause is not None:
             why = "\nThe above exception was the direct cause of the following exception:\n"
             following = cause
         else:
             why = "\nDuring handling of the above exception, another exception occurred:\n"
-            suppressed = _own(following, "__suppress_context__")
-            following = None if suppressed else _own(following, "__context__")
-
-
-def _own(error: BaseException, name: str) -> Any:
-    """A field that every exception has, whatever its class makes of the name."""
-    return vars(BaseException)[name].__get__(error)
+            suppressed = own_field(following, "__suppress_context__")
+            following = None if suppressed else own_field(following, "__context__")
 
 
 @dataclass(frozen=True, slots=True)
