@@ -135,7 +135,10 @@ class Pipeline:
         except TimeoutError:
             failure = self._too_late()
             self._refused(request, failure, time.perf_counter() - started)
-            raise failure from None
+            try:
+                raise failure from None
+            finally:
+                del failure
         return replace(request, pattern=pattern)
 
     def _too_late(self) -> TooManyRequests:
@@ -154,7 +157,10 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001  # see _failure
             failure = self._failure(request, error)
             self._refused(request, failure, time.perf_counter() - started)
-            raise failure from error.__cause__
+            try:
+                raise failure from error.__cause__
+            finally:
+                del failure  # in its own traceback, it would keep all that this request had
         if answer is not None:
             self._served(request, answer, time.perf_counter() - started)
         return answer
@@ -200,7 +206,10 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001  # see _failure
             failure = self._failure(request, error)
             self._refused(request, failure, time.perf_counter() - started)
-            raise failure from error.__cause__
+            try:
+                raise failure from error.__cause__
+            finally:
+                del failure  # in its own traceback, it would keep all that this request had
         self._served(request, answer, time.perf_counter() - started)
         return answer
 

@@ -45,6 +45,9 @@ _CONTROLS: Final = {
 }
 
 
+_FIELDS: Final = vars(type)["__dict__"]  # of a class, whatever its metaclass makes of the name
+
+
 def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
     """``isinstance()`` that asks the value nothing: its ``__class__`` may be a property that raises."""
     return issubclass(type(value), kinds)
@@ -52,9 +55,12 @@ def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
 
 def is_awaitable(value: object) -> bool:
     """Whether it can be awaited, without asking the value."""
-    return is_a(value, (CoroutineType, asyncio.Future)) or any(
-        "__await__" in vars(each) for each in type.mro(type(value))
-    )
+    try:
+        return is_a(value, (CoroutineType, asyncio.Future)) or any(
+            "__await__" in _FIELDS.__get__(each) for each in type.mro(type(value))
+        )
+    except BaseException:  # noqa: BLE001 - of a class whose metaclass is the plugin's
+        return False
 
 
 def bounded(words: str) -> str:

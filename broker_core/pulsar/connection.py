@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from broker_core.ended_frames import let_go, let_go_of_cancelled
+from broker_core.ended_frames import let_go_of_cancelled
 from broker_core.errors import ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.permits import Permit, PermitBudget
@@ -373,7 +373,6 @@ class Connection(asyncio.Protocol):
     def _fail(self, request_id: int, failure: ListingFailed) -> None:
         self._server.metrics.refused(failure.reason)
         self._send(commands.error(request_id, failure.code, failure.message))
-        let_go(failure)
 
     # -- tasks ------------------------------------------------------------------------------------------------
 

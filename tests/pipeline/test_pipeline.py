@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import random
 import sys
 import threading
 import tracemalloc
+import weakref
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +21,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, TopicListingResult
+from broker_core.ended_frames import let_go_of_cancelled
 from broker_core.errors import InvalidListing, ListingFailed, ServerError, TooManyRequests
 from broker_core.estimates import INITIAL_SIZE
 from broker_core.listing import Listing
@@ -265,6 +268,53 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
         trace = Trace()
         (await m.pipeline.answer(request(), trace)).release()
         assert trace.permits["estimate"] == held["built"]
+
+
+@pytest.mark.parametrize("how", ["fails", "cancelled", "late"])
+async def test_what_a_request_had_is_free_at_once_when_it_fails(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the cyclic collector, which a quiet server does not run."""
+    made_listings: list[weakref.ref[Listing]] = []
+    build = pipeline_module.built
+
+    def built(*arguments: Any) -> Any:
+        listing = build(*arguments)
+        made_listings.append(weakref.ref(listing))
+        return listing
+
+    async def broker_core_visible() -> Any:
+        if how == "fails":
+            raise ValueError("mask")
+        masking.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(pipeline_module, "built", built)
+    masking = asyncio.Event()
+    lister = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES))
+    plugins = {"p": lister, "m": PluginOf(visible=broker_core_visible)}
+    gc.collect()
+    gc.disable()
+    try:
+        async with made(plugins=plugins, tables={"m": {"deadline": "60s"}}) as m:
+            now = asyncio.get_running_loop().time()
+
+            async def ask() -> None:  # as the connections do
+                with pytest.raises(ListingFailed):
+                    await m.ask(deadline=now + (0.5 if how == "late" else 60))
+
+            task = asyncio.create_task(ask())
+            task.add_done_callback(lambda done: let_go_of_cancelled(done) if done.cancelled() else None)
+            if how == "cancelled":
+                await asyncio.wait_for(masking.wait(), 60)
+                task.cancel()
+            await asyncio.wait({task})
+            assert task.cancelled() is (how == "cancelled")
+            assert how == "cancelled" or task.exception() is None
+            del task
+            await eventually(lambda: made_listings[0]() is None, timeout=5)
+    finally:
+        gc.enable()
 
 
 async def test_what_building_takes_is_within_what_is_reserved_for_it() -> None:

@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
-from broker_core.plugins.raised import LONGEST, Said, bounded, in_words, kind, said, shown, text, trace
+from broker_core.plugins.raised import (
+    LONGEST,
+    Said,
+    bounded,
+    in_words,
+    is_awaitable,
+    kind,
+    said,
+    shown,
+    text,
+    trace,
+)
 
 
 class Broken(Exception):
@@ -182,3 +193,23 @@ def test_a_class_that_never_called_the_one_it_derives_from() -> None:
     assert said(Lazy()) is None
     assert said(Trap("x")) is None
     assert in_words(Lazy()) == "Lazy"
+
+
+def test_a_class_is_not_asked_whether_it_can_be_awaited() -> None:
+    class Meta(type):
+        def __getattribute__(cls, name: str) -> Any:
+            raise SystemExit(name)
+
+    class Answer(metaclass=Meta):
+        """Of a plugin."""
+
+    async def later() -> None:
+        """Something to await."""
+
+    class Own:
+        def __await__(self) -> Any:
+            yield
+
+    coroutine = later()
+    assert [is_awaitable(each) for each in (Answer(), 5, coroutine, Own())] == [False, False, True, True]
+    coroutine.close()
