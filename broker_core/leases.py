@@ -46,7 +46,7 @@ class Leases:
         return len(self._permits)
 
     def __contains__(self, owner: object) -> bool:
-        return id(owner) in self._permits and self._permits[id(owner)][0]() is owner
+        return self.held(owner) is not None
 
     def held(self, owner: object) -> Held | None:
         """What is held for an object."""

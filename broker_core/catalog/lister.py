@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import Final
@@ -220,14 +220,9 @@ class CatalogLister:
         """The newest snapshot where it is known already, else about how many bytes it will have; in a thread."""
         namespace, mode = key
         with self._catalog.reading() as connection:
-            # Topics of one domain alone are the same listing for "all", so the two share it.
-            only = only_mode(connection, namespace) if mode is Mode.ALL else None
-            mode = mode if only is None else only
-            while known:
-                old = known.pop(0)
-                changes = self._changes(connection, mode, old)
-                if changes is not None:
-                    return (None, old.moved_bytes(changes)) if changes else (old, 0)
+            mode = _listed_mode(connection, namespace, mode)
+            for old, changes in self._known_changes(connection, mode, known):
+                return (None, old.moved_bytes(changes)) if changes else (old, 0)
             return None, expected_bytes(connection, namespace, mode, self._property_keys)
 
     def _read_or_move(self, key: SnapshotKey, known: list[Snapshot]) -> Snapshot:
@@ -237,22 +232,31 @@ class CatalogLister:
         """
         namespace, mode = key
         with self._catalog.reading() as connection:
-            only = only_mode(connection, namespace) if mode is Mode.ALL else None
-            mode = mode if only is None else only
-            while known:
-                old = known.pop(0)
-                changes = self._changes(connection, mode, old)
-                if changes is not None:
-                    return old.moved(changes.version, changes) if changes else old
+            mode = _listed_mode(connection, namespace, mode)
+            for old, changes in self._known_changes(connection, mode, known):
+                return old.moved(changes.version, changes) if changes else old
             return load_snapshot(connection, namespace, mode, self._property_keys)
 
     @staticmethod
-    def _changes(connection: sqlite3.Connection, mode: Mode, old: Snapshot) -> Changes | None:
-        """What leads from a snapshot to the newest one; ``None`` where reading anew is less work, or the only way."""
-        if old.listing.mode is not mode or old.worn:
-            return None
-        changes = read_changes(connection, old.listing.namespace, old.version)
-        return None if isinstance(changes, Gap) or not old.worth_moving(changes) else changes
+    def _known_changes(
+        connection: sqlite3.Connection, mode: Mode, known: list[Snapshot]
+    ) -> Iterator[tuple[Snapshot, Changes]]:
+        """The known snapshots that are less work to move than the namespace is to read, and what leads to the newest.
+
+        Each is taken out of ``known``.
+        """
+        while known:
+            old = known.pop(0)
+            if old.listing.mode is mode and not old.worn:
+                changes = read_changes(connection, old.listing.namespace, old.version)
+                if not isinstance(changes, Gap) and old.worth_moving(changes):
+                    yield old, changes
+
+
+def _listed_mode(connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Mode:
+    """The mode to read: topics of one domain alone are the same listing for "all", so the two share it."""
+    only = only_mode(connection, namespace) if mode is Mode.ALL else None
+    return mode if only is None else only
 
 
 @lru_cache(maxsize=256)

@@ -418,10 +418,8 @@ class Pipeline:
             # Built for this answer alone: what the client gets is all that is kept until it has left.
             own = selection.fields_size + 8 * len(selection)
             await held.reserve(listed.owned + own)
-            whole = selection
             quick = own <= _QUICK_BYTES
-            selection = await self.workers.call(request.asker, whole.on_its_own, quick=quick)
-            del whole
+            selection = await self.workers.call(request.asker, selection.on_its_own, quick=quick)
             needed = selection.listing.column_bytes
         held.settle(needed)
         if run.trace is not None:
