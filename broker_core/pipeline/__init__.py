@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.explain import explain
-from broker_core.pipeline.pipeline import Pipeline, PipelineOptions
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.pipeline import Pipeline
 
 __all__ = ["Answer", "Pipeline", "PipelineOptions", "Trace", "explain"]

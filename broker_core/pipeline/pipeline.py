@@ -10,74 +10,43 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
 
-import pyarrow as pa
 import structlog
 
-from broker_core.errors import BrokerCoreError, InvalidListing, InvalidPattern, ListingFailed, TooManyRequests
+from broker_core.errors import BrokerCoreError, InvalidPattern, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimates
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
+from broker_core.listing_result import DefaultLister
 from broker_core.loop_turn import loop_turn
 from broker_core.metrics import Metrics
-from broker_core.name_columns import as_column
 from broker_core.patterns import TopicsPattern, compile_now, compile_pattern
 from broker_core.permits import Permits
+from broker_core.pipeline.acceptance import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
-from broker_core.pipeline.answer_key import answer_key
 from broker_core.pipeline.answer_store import AnswerStore
-from broker_core.pipeline.checked import (
-    VerifyFiltered,
-    built,
-    claim_sample,
-    given_bytes,
-    known_selection,
-    own_hash,
-)
+from broker_core.pipeline.checked import known_selection
+from broker_core.pipeline.finishing import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.kept_answers import KeptAnswers
 from broker_core.pipeline.last_answers import LastAnswers
-from broker_core.pipeline.run import Listed, Run
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.run import QUICK_BYTES, Listed, Run, plan_of
 from broker_core.pipeline.workers import Workers
-from broker_core.plugins import Dispatcher, LoadedPlugin
+from broker_core.plugins import Dispatcher
 from broker_core.questions import QuestionCounter
-from broker_core.selection import Selection
 
-__all__ = ["Pipeline", "PipelineOptions"]
+__all__ = ["Pipeline"]
 
-#: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
-_QUICK_BYTES = 512 * 1024
 _TINY_BYTES = 8 * 1024
 #: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
 _UNKNOWN_SHARE = 4
-#: So many names are checked and encoded on the event loop.
-_QUICK_NAMES = 500
-#: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).
-_BUILD_FACTOR = 8
 #: Characters of an error that observers are told.
 _LONGEST_TOLD = 4096
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PipelineOptions:
-    """``evaluate`` false: no pattern is ever applied here. ``unsupported``: what a pattern gets that RE2 refuses.
-
-    ``max_length`` counts UTF-16 units of a pattern; ``time_budget`` is in seconds, for permits, chain and the begin of
-    the write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
-    :attr:`Pipeline.questions`.
-    """
-
-    evaluate: bool = True
-    unsupported: Literal["unfiltered", "error"] = "unfiltered"
-    max_length: int = 1024
-    time_budget: float = 28.0
-    selecting_keys: frozenset[str] = frozenset()
 
 
 class Pipeline:
@@ -102,6 +71,8 @@ class Pipeline:
         self._last = LastAnswers(self.answers)
         self.questions = QuestionCounter()
         self.workers = Workers()
+        self._acceptance = Acceptance(lister, dispatcher, self.workers, self.kept, self.options)
+        self._finishing = Finishing(dispatcher, self.workers)
         metrics.watch_threads(self.workers.kinds)
 
     def close(self) -> None:
@@ -171,7 +142,7 @@ class Pipeline:
         has_time = loop_turn().has_time()
         if request.properties and not has_time:
             return None
-        quick_bytes = _QUICK_BYTES if has_time else _TINY_BYTES
+        quick_bytes = QUICK_BYTES if has_time else _TINY_BYTES
         result = self.lister.list_now(request)
         if result is None:
             return None
@@ -188,7 +159,7 @@ class Pipeline:
         if not selection.hash_known and selection.fields_size > quick_bytes:
             return None
         topics_hash = selection.topics_hash
-        filtered, plan = pattern is not None, _plan(request, pattern)
+        filtered, plan = pattern is not None, plan_of(request, pattern)
         if topics_hash == request.topics_hash:
             return Answer(None, topics_hash, filtered, self.lister.name, plan)
         if not selection.is_slice and selection.fields_size > quick_bytes:
@@ -253,7 +224,7 @@ class Pipeline:
             await held.acquire_estimate()
             if trace is not None:
                 trace.permits["estimate"] = held.count
-            return await self._finish(run, await self._list(run))
+            return await self._finishing.finish(run, await self._list(run))
         except BaseException:
             held.give_up()
             raise
@@ -280,8 +251,8 @@ class Pipeline:
             request = replace(request, topics_hash=None)
         if self.dispatcher.lists(request.namespace):
             # A pattern that is never compiled is too long to be remembered.
-            memory = None if self._is_long(request) else self._last.to(request, run.pattern)
-            chain = await self.dispatcher.ask(request, partial(self._accept, run), memory)
+            memory = None if self.options.is_long(request) else self._last.to(request, run.pattern)
+            chain = await self.dispatcher.ask(request, partial(self._acceptance.accept, run), memory)
             if run.trace is not None:
                 run.trace.chain = list(chain.steps)
             for step in chain.steps:
@@ -294,154 +265,11 @@ class Pipeline:
             request = replace(request, pattern=None)
         result = await self.lister.list_topics(request)
         try:
-            return await self._accept(run, None, result)
+            return await self._acceptance.accept(run, None, result)
         except TooManyRequests:
             raise
         except ListingFailed as failure:
             raise ListingFailed(f"{self.lister.name} {failure.message}", reason=failure.reason) from failure
-
-    async def _accept(self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult) -> Listed:
-        """Check what a plugin, or the default lister, returned. Raises :exc:`ListingFailed`."""
-        lister = self.lister.name if plugin is None else plugin.name
-        request, pattern = run.request, run.pattern
-        if result.kind is AnswerKind.UNCHANGED:
-            if result.topics_hash is None or result.topics_hash != request.topics_hash:
-                raise ListingFailed("answered unchanged to a request without that hash", reason="bad_topics")
-            applied = pattern if plugin is not None else request.pattern if self.options.evaluate else None
-            return Listed(lister, None, applied is not None, result.topics_hash)
-        selection = known_selection(result, request)
-        owned = 0
-        if selection is not None:
-            returned = len(selection)
-            if result.owned:
-                owned = selection.listing.column_bytes
-        else:
-            selection, returned, owned = await self._build(run, plugin, result)
-        said = own_hash(result, selection, returned)
-        trusted = plugin is not None and plugin.options.verify_filtered == "never"
-        listed = Listed(lister, selection, False, said if trusted else None, result.filtered, owned)
-        if plugin is not None and not trusted:
-            listed.said_hash = said
-        if not result.filtered:
-            return listed
-        if plugin is None:
-            # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
-            listed.filtered = request.pattern is not None and self.options.evaluate
-            return listed
-        if pattern is None:
-            return listed  # nothing here can tell whether it is true, so the client filters
-        if selection.pattern == pattern.text:
-            # By the core's own engine. Even to ask whether looking again is quick would make columns of the names.
-            listed.filtered = True
-            return listed
-        sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
-        listed.filtered = sample is None or len(sample) == len(
-            await self.workers.matching(request.asker, sample, pattern)
-        )
-        if not listed.filtered:
-            self.dispatcher.claim_mismatch(plugin.name, len(selection))
-            if run.trace is not None:
-                run.trace.false_claims.append(
-                    f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "
-                    f"{len(selection)} topics that it listed match the pattern: the server filters them"
-                )
-        return listed
-
-    async def _build(
-        self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult
-    ) -> tuple[Selection, int, int]:
-        """The selection of the names returned, how many there were, and the bytes built for this request alone."""
-        request = run.request
-        key = None
-        await run.held.reserve(given_bytes(result.topics))
-        if result.version is not None and plugin is not None and not self._is_long(request):
-            key = answer_key(plugin, request, filtered=result.filtered)
-            kept = self.kept.get(key, result.version)
-            if kept is not None:
-                return kept[0].all(), kept[1], 0
-        try:
-            names = await self._column(run, result.topics)
-            await run.held.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
-            small = len(names) <= _QUICK_NAMES
-            listing = await self.workers.call(request.asker, partial(built, request, names), quick=small)
-        except (InvalidListing, pa.ArrowException) as error:
-            raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
-        if key is not None and result.version is not None:
-            if self.kept.put(key, result.version, listing, len(names), text=key.text):
-                return listing.all(), len(names), 0  # charged where it is kept
-        return listing.all(), len(names), listing.column_bytes
-
-    async def _column(self, run: Run, topics: Any) -> pa.LargeStringArray:
-        """The names that a plugin returned as a column, which there is room for before it is made."""
-        if len(topics) <= _QUICK_NAMES:
-            return as_column(topics)
-        given = given_bytes(topics)
-        await run.held.reserve(2 * given)
-        return await self.workers.call(run.request.asker, partial(as_column, topics))
-
-    async def _finish(self, run: Run, listed: Listed) -> Answer:
-        """Filter, mask and hash what was listed, and take permits for what is sent."""
-        await loop_turn().time()
-        request, pattern, held = run.request, run.pattern, run.held
-        selection, topics_hash, filtered = listed.selection, listed.topics_hash, listed.filtered
-        plan = "lister" if filtered else _plan(request, pattern)
-        if selection is None:
-            assert topics_hash is not None
-            held.settle(0, made=False)
-            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
-        returned = len(selection)
-        if run.trace is not None:
-            run.trace.listed = returned
-        if pattern is not None and not filtered:
-            selection = await self.workers.matching(request.asker, selection, pattern)
-            filtered = True
-        if self.dispatcher.masks(request.namespace):
-            selection = await self._masked(run, selection, listed.owned)
-        if topics_hash is None or len(selection) != returned:
-            quick = selection.hash_known or selection.fields_size <= _QUICK_BYTES
-            if not quick:
-                await held.reserve(listed.owned + selection.heap_bytes)
-            topics_hash = await self.workers.call(request.asker, partial(_hash, selection), quick=quick)
-            if listed.said_hash not in {None, topics_hash} and len(selection) == returned:
-                self.dispatcher.hash_mismatch(listed.lister, returned)
-                if run.trace is not None:
-                    run.trace.false_claims.append(
-                        f"plugin {listed.lister!r} gave the topics hash {listed.said_hash!r}, but that of its topics "
-                        f"is {topics_hash!r}: the server sends that"
-                    )
-        if topics_hash == request.topics_hash:
-            held.settle(0)
-            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
-        await held.reserve(listed.owned + selection.heap_bytes)
-        needed = selection.heap_bytes
-        if listed.owned:
-            # Built for this answer alone: what the client gets is all that is kept until it has left.
-            own = selection.fields_size + 8 * len(selection)
-            await held.reserve(listed.owned + own)
-            quick = own <= _QUICK_BYTES
-            selection = await self.workers.call(request.asker, selection.on_its_own, quick=quick)
-            needed = selection.listing.column_bytes
-        held.settle(needed)
-        if run.trace is not None:
-            run.trace.permits["held"] = needed
-        return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
-
-    async def _masked(self, run: Run, selection: Selection, owned: int) -> Selection:
-        trace = run.trace
-        small = len(selection) <= _QUICK_NAMES
-        # The column of names is made for the masks: their bytes, and their offsets twice.
-        names_bytes = selection.fields_size + 16 * len(selection)
-        await run.held.reserve(owned + selection.heap_bytes + names_bytes)
-        asker = run.request.asker
-        names = await self.workers.call(asker, lambda: selection.names, quick=small)
-        mask = await self.dispatcher.visible(run.request, names, steps=None if trace is None else trace.masks)
-        visible = selection
-        if mask is not None:
-            keep = mask.to_numpy(zero_copy_only=False)
-            visible = await self.workers.call(asker, partial(selection.mask, keep), quick=small)
-        if trace is not None:
-            trace.visible = len(visible)
-        return visible
 
     def _served(self, request: ListingRequest, answer: Answer, seconds: float) -> None:
         outcome = "served" if answer.changed else "unchanged"
@@ -472,25 +300,11 @@ class Pipeline:
 
     def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
-        if request.pattern is not None and self._is_long(request):
+        if request.pattern is not None and self.options.is_long(request):
             shown = request.pattern.raw[: self.options.max_length]
             request = replace(request, pattern=replace(request.pattern, raw=shown, text=shown))
         self.dispatcher.listing_served(request, outcome)
 
-    def _is_long(self, request: ListingRequest) -> bool:
-        """Whether a pattern is longer than is ever compiled, and so than is worth remembering."""
-        return request.pattern is not None and len(request.pattern.raw) > self.options.max_length
-
 
 def _bad_pattern(error: InvalidPattern) -> ListingFailed:
     return ListingFailed(str(error), reason="bad_pattern")
-
-
-def _hash(selection: Selection) -> str:
-    return selection.topics_hash
-
-
-def _plan(request: ListingRequest, pattern: TopicsPattern | None) -> str:
-    if pattern is not None:
-        return pattern.plan
-    return "none" if request.pattern is None or request.pattern.supported else "unsupported"

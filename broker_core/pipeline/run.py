@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from broker_core.listing_request import ListingRequest
 from broker_core.patterns import TopicsPattern
@@ -10,7 +11,12 @@ from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.selection import Selection
 
-__all__ = ["Listed", "Run"]
+__all__ = ["QUICK_BYTES", "QUICK_NAMES", "Listed", "Run", "plan_of"]
+
+#: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
+QUICK_BYTES: Final = 512 * 1024
+#: So many names are checked and encoded on the event loop.
+QUICK_NAMES: Final = 500
 
 
 @dataclass(slots=True)
@@ -42,3 +48,10 @@ class Run:
     pattern: TopicsPattern | None
     held: HeldPermit
     trace: Trace | None
+
+
+def plan_of(request: ListingRequest, pattern: TopicsPattern | None) -> str:
+    """How the pattern is applied, in the words of ``explain`` and of the metrics."""
+    if pattern is not None:
+        return pattern.plan
+    return "none" if request.pattern is None or request.pattern.supported else "unsupported"

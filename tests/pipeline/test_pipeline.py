@@ -3,99 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import importlib
-import random
-import sys
 import threading
-import tracemalloc
-import weakref
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, TopicListingResult
-from broker_core.ended_frames import let_go_of_cancelled
-from broker_core.errors import InvalidListing, ListingFailed, ServerError, TooManyRequests
+from broker_core.errors import InvalidListing, ListingFailed, TooManyRequests
 from broker_core.estimates import INITIAL_SIZE
-from broker_core.listing import Listing
-from broker_core.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
-from broker_core.patterns import compile_pattern
-from broker_core.permits import PermitLimits, Permits
-from broker_core.pipeline import Answer, Pipeline, PipelineOptions, Trace
+from broker_core.permits import PermitLimits
+from broker_core.pipeline import PipelineOptions
 from broker_core.pipeline.fair_threads import Call
-from broker_core.pipeline.kept_answers import KeptAnswers
-from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.topics_hash import topics_hash
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
-from tests.support.plugin_answers import answering
+from tests.support.pipelines import FEW, NAMES, made, names, request
 from tests.support.plugins import PluginOf
-
-#: Its own imports are looked at, and held up.
-pipeline_module: Any = importlib.import_module("broker_core.pipeline.pipeline")
-
-NAMESPACE = NamespaceName("t", "n")
-NAMES = [f"persistent://t/n/{number % 7}-{number:05d}" for number in range(20_000)]
-FEW = NAMES[:10]
-
-
-@dataclass
-class Made:
-    pipeline: Pipeline
-    permits: Permits
-    metrics: Metrics
-    lister: Any
-
-    async def ask(self, **fields: Any) -> Answer:
-        return await self.pipeline.answer(request(**fields))
-
-    def sample(self, name: str, **labels: str) -> float:
-        return self.metrics.registry.get_sample_value(f"broker_core_{name}", labels) or 0.0
-
-
-def request(pattern: str | None = None, **fields: Any) -> ListingRequest:
-    return ListingRequest(
-        NAMESPACE, **{"pattern": None if pattern is None else compile_pattern(pattern), **fields}
-    )
-
-
-@asynccontextmanager
-async def made(
-    lister: Any = None,
-    plugins: Mapping[str, object] | None = None,
-    *,
-    limits: PermitLimits | None = None,
-    options: PipelineOptions | None = None,
-    tables: Mapping[str, Mapping[str, object]] | None = None,
-) -> AsyncIterator[Made]:
-    permits, metrics = Permits(limits), Metrics()
-    dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
-    lister = MemoryLister(NAMES, at_once=False) if lister is None else lister
-    pipeline = Pipeline(lister, dispatcher, permits, metrics, options)
-    await dispatcher.startup()
-    try:
-        yield Made(pipeline, permits, metrics, lister)
-    finally:
-        await dispatcher.shutdown()
-        pipeline.close()
-        assert permits.heap.acquired == permits.heap.queue_size == 0
-
-
-def names(answer: Answer) -> list[str]:
-    try:
-        assert answer.selection is not None
-        return list(answer.selection.names.to_pylist())
-    finally:
-        answer.release()
-
 
 # -- both ways ----------------------------------------------------------------------------------------------------
 
@@ -201,171 +127,6 @@ async def test_after_the_budgets_are_closed_there_are_only_errors() -> None:
 
 
 # -- permits ------------------------------------------------------------------------------------------------------
-
-
-async def test_a_slice_takes_no_heap_once_its_size_is_known() -> None:
-    async with made() as m:
-        first = Trace()
-        answer = await m.pipeline.answer(request(), first)
-        assert first.permits == {"estimate": INITIAL_SIZE, "held": 0}
-        assert m.permits.heap.acquired == 0
-        second = Trace()
-        await m.pipeline.answer(request(), second)
-        assert second.permits == {"estimate": 0, "held": 0}
-        answer.release()
-
-
-async def test_scattered_rows_take_heap_until_they_are_sent() -> None:
-    async with made() as m:
-        answer = await m.ask(pattern=".*[37]")
-        assert answer.selection is not None
-        assert m.permits.heap.acquired == answer.selection.heap_bytes > 4 * len(answer.selection)
-        answer.release()
-        trace = Trace()
-        (await m.pipeline.answer(request(pattern=".*[37]"), trace)).release()
-        assert trace.permits["estimate"] == trace.permits["held"] > 0
-
-
-async def test_names_of_a_plugin_take_heap_and_a_listing_of_its_own_does_not() -> None:
-    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, NAMES)
-    for topics, owned, takes in ((NAMES, False, True), (listing, False, False), (listing, True, True)):
-        result = TopicListingResult.success(topics, owned=owned)
-        plugin = answering(result)
-        async with made(plugins={"p": plugin}) as m:
-            answer = await m.ask()
-            assert (m.permits.heap.acquired > answer.fields_size) is takes
-            assert names(answer) == sorted(NAMES)
-
-
-async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the names as they were returned, for the column, and for all that is made of that."""
-    held: dict[str, int] = {}
-    listed = sum(sys.getsizeof(name) for name in NAMES) + 8 * len(NAMES)
-    column = sum(map(len, NAMES)) + 8 * len(NAMES)
-    make_column, build, kept = pipeline_module.as_column, pipeline_module.built, KeptAnswers.get
-
-    def as_column(topics: Any) -> Any:
-        held["column"] = m.permits.heap.acquired
-        return make_column(topics)
-
-    def built(*arguments: Any) -> Any:
-        held["built"] = m.permits.heap.acquired
-        return build(*arguments)
-
-    def get(*arguments: Any) -> Any:
-        held["kept"] = m.permits.heap.acquired
-        return kept(*arguments)
-
-    monkeypatch.setattr(pipeline_module, "as_column", as_column)
-    monkeypatch.setattr(pipeline_module, "built", built)
-    monkeypatch.setattr(KeptAnswers, "get", get)
-    plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
-    async with made(plugins={"p": plugin}, limits=PermitLimits(heap=7_200_000)) as m:
-        (await m.ask()).release()
-        assert 0.9 * listed < held["kept"] < 1.2 * listed
-        assert held["column"] >= 0.9 * (listed + column)
-        assert held["built"] >= 0.9 * listed + 7.5 * column
-        trace = Trace()
-        (await m.pipeline.answer(request(), trace)).release()
-        assert trace.permits["estimate"] == held["built"]
-
-
-@pytest.mark.parametrize("how", ["fails", "cancelled", "late"])
-async def test_what_a_request_had_is_free_at_once_when_it_fails(
-    how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the cyclic collector, which a quiet server does not run."""
-    made_listings: list[weakref.ref[Listing]] = []
-    build = pipeline_module.built
-
-    def built(*arguments: Any) -> Any:
-        listing = build(*arguments)
-        made_listings.append(weakref.ref(listing))
-        return listing
-
-    async def broker_core_visible() -> Any:
-        if how == "fails":
-            raise ValueError("mask")
-        masking.set()
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(pipeline_module, "built", built)
-    masking = asyncio.Event()
-    lister = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES))
-    plugins = {"p": lister, "m": PluginOf(visible=broker_core_visible)}
-    gc.collect()
-    gc.disable()
-    try:
-        async with made(plugins=plugins, tables={"m": {"deadline": "60s"}}) as m:
-            now = asyncio.get_running_loop().time()
-
-            async def ask() -> None:  # as the connections do
-                with pytest.raises(ListingFailed):
-                    await m.ask(deadline=now + (0.5 if how == "late" else 60))
-
-            task = asyncio.create_task(ask())
-            task.add_done_callback(lambda done: let_go_of_cancelled(done) if done.cancelled() else None)
-            if how == "cancelled":
-                await asyncio.wait_for(masking.wait(), 60)
-                task.cancel()
-            await asyncio.wait({task})
-            assert task.cancelled() is (how == "cancelled")
-            assert how == "cancelled" or task.exception() is None
-            del task
-            await eventually(lambda: made_listings[0]() is None, timeout=5)
-    finally:
-        gc.enable()
-
-
-async def test_what_building_takes_is_within_what_is_reserved_for_it() -> None:
-    """In disorder, which takes most: what Arrow and numpy allocate at a time, against what permits are held for."""
-    shuffled = list(NAMES)
-    random.Random(1).shuffle(shuffled)
-    column = pipeline_module.as_column(shuffled)
-    pool = pa.system_memory_pool()
-    before = pa.default_memory_pool()
-    pa.set_memory_pool(pool)
-    tracemalloc.start()
-    try:
-        begun = pool.bytes_allocated()
-        pipeline_module.built(request(), column)
-        took = pool.max_memory() - begun + tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        pa.set_memory_pool(before)
-    assert 3 * column.nbytes < took <= (pipeline_module._BUILD_FACTOR - 1) * column.nbytes + 1_000_000
-
-
-async def test_a_kept_answer_takes_heap_only_while_it_is_built() -> None:
-    plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
-    async with made(plugins={"p": plugin}) as m:
-        for _ in range(2):
-            answer = await m.ask()
-            assert m.permits.heap.acquired == 0
-            assert m.permits.snapshots.acquired > 0
-            answer.release()
-
-
-async def test_an_answer_of_few_names_takes_little() -> None:
-    plugin = PluginOf(list_topics=lambda: TopicListingResult.success(FEW))
-    async with made(plugins={"p": plugin}) as m:
-        answer = await m.ask()
-        assert 0 < m.permits.heap.acquired < 10_000
-        answer.release()
-
-
-async def test_the_column_of_names_for_masks_takes_heap() -> None:
-    seen: list[int] = []
-
-    async def broker_core_visible(topics: Any) -> Any:
-        seen.append(m.permits.heap.acquired)
-        return pc.starts_with(topics, "persistent://t/n/0")
-
-    async with made(plugins={"m": PluginOf(visible=broker_core_visible)}) as m:
-        answer = await m.ask()
-        assert seen[0] > sum(map(len, NAMES))
-        assert m.permits.heap.acquired == 0  # what is left is a slice
-        assert len(names(answer)) == 2858
 
 
 async def test_different_questions_wait_for_one_first_of_their_namespace_alone() -> None:
@@ -474,68 +235,6 @@ async def test_a_timeout_of_a_lister_is_its_own() -> None:
     async with made(source) as m:
         with capture_logs(), pytest.raises(ListingFailed, match="Internal error: TimeoutError"):
             await m.ask(deadline=asyncio.get_running_loop().time() + 60)
-
-
-# -- the default lister is checked too ------------------------------------------------------------------------------
-
-
-class Answers(MemoryLister):
-    """A default lister with one answer."""
-
-    name = "upstream"
-
-    def __init__(self, result: TopicListingResult) -> None:
-        super().__init__(at_once=False)
-        self.result = result
-
-    def _result(self, request: ListingRequest) -> TopicListingResult:
-        self.asked.append(request)
-        return self.result
-
-
-success = TopicListingResult.success
-
-
-async def test_a_bad_topic_of_the_default_lister() -> None:
-    async with made(Answers(success(["persistent://t/x/a"]))) as m:
-        with pytest.raises(
-            ListingFailed, match=r"upstream returned a bad topic: .*not in namespace t/n"
-        ) as raised:
-            await m.ask()
-        assert (raised.value.code, raised.value.reason) == (ServerError.MetadataError, "bad_topics")
-
-
-async def test_the_default_lister_may_filter_by_an_engine_that_knows_more() -> None:
-    """Brokers upstream run patterns that RE2 refuses; nobody here could check it."""
-    async with made(Answers(success(FEW, filtered=True))) as m:
-        answer = await m.ask(pattern="t/n/(?!x).*")
-        assert (answer.filtered, answer.plan, names(answer)) == (True, "lister", sorted(FEW))
-    async with made(Answers(success(FEW, filtered=True)), options=PipelineOptions(evaluate=False)) as m:
-        answer = await m.ask(pattern="t/n/.*")
-        assert not answer.filtered
-        assert m.lister.asked[0].pattern is None
-        answer.release()
-    async with made(Answers(success(FEW, filtered=False))) as m:
-        answer = await m.ask(pattern="t/n/3.*")
-        assert answer.filtered
-        assert names(answer) == [name for name in sorted(FEW) if "/3-" in name]
-
-
-@pytest.mark.parametrize("pattern", [None, "t/n/.*", "t/n/(?!x).*"])
-async def test_unchanged_of_the_default_lister(pattern: str | None) -> None:
-    async with made(Answers(TopicListingResult.unchanged("01234567"))) as m:
-        answer = await m.ask(pattern=pattern, topics_hash="01234567")
-        assert (answer.changed, answer.topics_hash) == (False, "01234567")
-        assert answer.filtered is (pattern is not None)
-        with pytest.raises(ListingFailed, match="upstream answered unchanged to a request without that hash"):
-            await m.ask(pattern=pattern)
-
-
-async def test_under_a_mask_the_default_lister_does_not_see_the_clients_hash() -> None:
-    async with made(Answers(success(FEW)), {"m": PluginOf(visible=lambda: None)}) as m:
-        answer = await m.ask(topics_hash=topics_hash(FEW))
-        assert not answer.changed
-        assert m.lister.asked[0].topics_hash is None
 
 
 async def test_an_error_of_this_package_is_told_and_any_other_is_not() -> None:

@@ -1,0 +1,92 @@
+"""From a checked selection to the answer: the pattern, the masks, the hash, and the permits of what is sent."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from broker_core.loop_turn import loop_turn
+from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.run import QUICK_BYTES, QUICK_NAMES, Listed, Run, plan_of
+from broker_core.pipeline.workers import Workers
+from broker_core.plugins import Dispatcher
+from broker_core.selection import Selection
+
+__all__ = ["Finishing"]
+
+
+class Finishing:
+    """The last steps of a listing; one for a pipeline."""
+
+    def __init__(self, dispatcher: Dispatcher, workers: Workers) -> None:
+        self._dispatcher = dispatcher
+        self._workers = workers
+
+    async def finish(self, run: Run, listed: Listed) -> Answer:
+        """Filter, mask and hash what was listed, and take permits for what is sent."""
+        await loop_turn().time()
+        request, pattern, held = run.request, run.pattern, run.held
+        selection, topics_hash, filtered = listed.selection, listed.topics_hash, listed.filtered
+        plan = "lister" if filtered else plan_of(request, pattern)
+        if selection is None:
+            assert topics_hash is not None
+            held.settle(0, made=False)
+            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
+        returned = len(selection)
+        if run.trace is not None:
+            run.trace.listed = returned
+        if pattern is not None and not filtered:
+            selection = await self._workers.matching(request.asker, selection, pattern)
+            filtered = True
+        if self._dispatcher.masks(request.namespace):
+            selection = await self._masked(run, selection, listed.owned)
+        if topics_hash is None or len(selection) != returned:
+            quick = selection.hash_known or selection.fields_size <= QUICK_BYTES
+            if not quick:
+                await held.reserve(listed.owned + selection.heap_bytes)
+            topics_hash = await self._workers.call(request.asker, partial(_hash, selection), quick=quick)
+            if listed.said_hash not in {None, topics_hash} and len(selection) == returned:
+                self._dispatcher.hash_mismatch(listed.lister, returned)
+                if run.trace is not None:
+                    run.trace.false_claims.append(
+                        f"plugin {listed.lister!r} gave the topics hash {listed.said_hash!r}, but that of its topics "
+                        f"is {topics_hash!r}: the server sends that"
+                    )
+        if topics_hash == request.topics_hash:
+            held.settle(0)
+            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
+        await held.reserve(listed.owned + selection.heap_bytes)
+        needed = selection.heap_bytes
+        if listed.owned:
+            # Built for this answer alone: what the client gets is all that is kept until it has left.
+            own = selection.fields_size + 8 * len(selection)
+            await held.reserve(listed.owned + own)
+            quick = own <= QUICK_BYTES
+            selection = await self._workers.call(request.asker, selection.on_its_own, quick=quick)
+            needed = selection.listing.column_bytes
+        held.settle(needed)
+        if run.trace is not None:
+            run.trace.permits["held"] = needed
+        return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
+
+    async def _masked(self, run: Run, selection: Selection, owned: int) -> Selection:
+        trace = run.trace
+        small = len(selection) <= QUICK_NAMES
+        # The column of names is made for the masks: their bytes, and their offsets twice.
+        names_bytes = selection.fields_size + 16 * len(selection)
+        await run.held.reserve(owned + selection.heap_bytes + names_bytes)
+        asker = run.request.asker
+        names = await self._workers.call(asker, lambda: selection.names, quick=small)
+        mask = await self._dispatcher.visible(
+            run.request, names, steps=None if trace is None else trace.masks
+        )
+        visible = selection
+        if mask is not None:
+            keep = mask.to_numpy(zero_copy_only=False)
+            visible = await self._workers.call(asker, partial(selection.mask, keep), quick=small)
+        if trace is not None:
+            trace.visible = len(visible)
+        return visible
+
+
+def _hash(selection: Selection) -> str:
+    return selection.topics_hash

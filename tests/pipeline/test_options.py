@@ -1,0 +1,18 @@
+"""Bounds of the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker_core.pipeline import PipelineOptions
+from tests.support.pipelines import request
+
+
+def test_a_pattern_is_long_that_is_never_compiled() -> None:
+    options = PipelineOptions(max_length=8)
+    ask = request("t/n/.*")
+    assert ask.pattern is not None
+    assert not options.is_long(request())
+    assert not options.is_long(ask)
+    assert not options.is_long(replace(ask, pattern=replace(ask.pattern, raw="x" * 8)))
+    assert options.is_long(replace(ask, pattern=replace(ask.pattern, raw="x" * 9)))
