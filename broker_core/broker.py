@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,6 +16,7 @@ from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
 from broker_core.http import HttpServer, Readiness
+from broker_core.listing_request import Asker
 from broker_core.listing_result import DefaultLister
 from broker_core.metrics import Metrics
 from broker_core.names import TopicName
@@ -45,16 +46,25 @@ class ListenError(BrokerCoreError):
 
 class Broker:
     """A server for its settings. ``plugins`` are plugins as objects by name, for tests and for programs that embed one:
-    they are asked after those that the settings enable, or in their place where these name them.
+    they are asked after those that the settings enable, or in their place where these name them. ``identify`` says who
+    a connection is, by what is known of it; without it nobody has a role. Only the program that makes the broker can
+    give it: no setting leads there, and nothing that a client sends.
 
     :meth:`start` and :meth:`stop`, or ``async with``.
     """
 
-    def __init__(self, settings: Settings, *, plugins: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        plugins: Mapping[str, object] | None = None,
+        identify: Callable[[Asker], Asker] | None = None,
+    ) -> None:
         self.settings = settings
         #: What is read again while the broker runs, when its operator wishes so.
         self.reloads = Reloads()
         self._given = dict(plugins or {})
+        self._identify = identify
         self._readiness = Readiness.STARTING
         self._stack = AsyncExitStack()
         self._core: _Core | None = None
@@ -88,7 +98,12 @@ class Broker:
                 await self._http.start(listen.host, listen.port)
                 self._stack.push_async_callback(self._http.stop)
             self._server = PulsarServer(
-                core.pipeline, core.lookups, core.permits, core.metrics, _pulsar_options(settings, files)
+                core.pipeline,
+                core.lookups,
+                core.permits,
+                core.metrics,
+                _pulsar_options(settings, files),
+                identify=self._identify,
             )
             self._address = await self._listen(settings.pulsar.listen)
         except BaseException:

@@ -239,12 +239,14 @@ class Connection(asyncio.Protocol):
             self._refuse(command, "This server is no proxy: it does not pass connections on to brokers")
             return
         protocol_version = max(0, min(commands.PROTOCOL_VERSION, connect.protocol_version))
-        self._asker = Asker(
-            remote_address=self._address,
-            client_version=connect.client_version[:256],
-            protocol_version=protocol_version,
+        self._asker = self._server.identify(
+            Asker(
+                remote_address=self._address,
+                client_version=connect.client_version[:256],
+                protocol_version=protocol_version,
+            )
         )
-        if connect.client_version.startswith(_WITHOUT_FRAME_LIMIT):
+        if self._asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
             self._peer_limit = None
         self._send(
             commands.connected(

@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 
 from broker_core.admission import Acceptor, Places
+from broker_core.listing_request import Asker
 from broker_core.metrics import Metrics
 from broker_core.permits import PermitBudget, Permits
 from broker_core.pipeline import Pipeline
@@ -92,12 +93,16 @@ class PulsarServer:
         permits: Permits,
         metrics: Metrics,
         options: PulsarOptions | None = None,
+        *,
+        identify: Callable[[Asker], Asker] | None = None,
     ) -> None:
+        """``identify`` says who a connection is, once it is connected; without it, who it says that it is."""
         self.pipeline = pipeline
         self.lookups = lookups
         self.permits = permits
         self.metrics = metrics
         self.options = options or PulsarOptions()
+        self.identify: Callable[[Asker], Asker] = identify or _as_it_says
         self.frame_limit = frame_limit(self.options.max_message_size)
         self.slots = LookupSlots(self.options.concurrent_lookups)
         self.buffered_bytes = 0
@@ -223,3 +228,7 @@ class PulsarServer:
     def buffered_too_much(self, size: int) -> bool:
         """Whether a connection that holds ``size`` bytes has to go: all hold too much, and this one is a large part."""
         return self.buffered_bytes > _MAX_BUFFERED and size * len(self._connections) >= self.buffered_bytes
+
+
+def _as_it_says(asker: Asker) -> Asker:
+    return asker
