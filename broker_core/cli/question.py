@@ -107,7 +107,7 @@ ClientVersionOption = Annotated[
 
 
 def parse_address(text: str) -> str:
-    """``HOST:PORT`` as a server knows a peer: an IPv6 address without brackets, port 0 where none is given."""
+    """``HOST:PORT`` as a server knows a peer: an IPv6 address in brackets, port 0 where none is given."""
     host, colon, port = text.rpartition(":")
     bare = text.removeprefix("[").removesuffix("]")
     if not colon or _is_address(bare):
@@ -115,7 +115,7 @@ def parse_address(text: str) -> str:
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isascii() and port.isdigit() and int(port) < 65_536):
         raise UnusableQuestion(f"--address {text!r}: expected HOST or HOST:PORT")
-    return f"{host}:{int(port)}"
+    return f"[{host}]:{int(port)}" if ":" in host else f"{host}:{int(port)}"
 
 
 def _is_address(text: str) -> bool:
