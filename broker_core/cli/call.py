@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from broker_core.settings import LoadedSettings
+    from broker_core.settings import LoadedSettings, Settings
 
-__all__ = ["Call", "Options", "command", "current_call", "plugin_settings"]
+__all__ = ["Call", "Given", "Options", "command", "current_call", "given_settings", "plugin_settings"]
 
 #: Option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
 Options: TypeAlias = Mapping[str, tuple[tuple[str, ...], object]]
@@ -40,11 +41,20 @@ DebugOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What a test gives in place of files and the environment: settings, and plugins as objects by name."""
+
+    settings: Settings
+    plugins: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One run of a command."""
 
     config: Path | None = None
     debug: bool = False
+    given: Given | None = None
 
     def load(self, options: Options | None = None) -> LoadedSettings:
         """The settings in force; raises :exc:`~broker_core.settings.SettingsError`.
@@ -52,8 +62,10 @@ class Call:
         Where one of ``options`` is wrong, it is an :exc:`~broker_core.cli.question.UnusableQuestion`.
         """
         from broker_core.cli.question import UnusableQuestion
-        from broker_core.settings import SettingsError, load_settings
+        from broker_core.settings import LoadedSettings, SettingsError, load_settings
 
+        if self.given is not None and self.config is None:
+            return LoadedSettings(self.given.settings, None, ())
         try:
             return load_settings(self.config, options=options)
         except SettingsError as error:
@@ -79,8 +91,21 @@ def plugin_settings(name: str) -> Any:
     """
     from broker_core.plugins import PluginRegistry
 
-    plugins = current_call().load().settings.plugins
-    return PluginRegistry.load([name], {name: plugins.table(name)})[name].options.settings
+    call = current_call()
+    table = call.load().settings.plugins.table(name)
+    given = {} if call.given is None else call.given.plugins
+    plugins = {name: given[name]} if name in given else {}
+    return PluginRegistry.load([name], {name: table}, given=plugins)[name].options.settings
+
+
+@contextmanager
+def given_settings(given: Given) -> Iterator[None]:
+    """Inside, commands have these settings and plugins; for tests of commands."""
+    token = _CURRENT.set(Call(given=given))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
 def command(function: Callable[..., Any]) -> Callable[..., None]:
@@ -106,7 +131,8 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
     def run(*args: Any, **kwargs: Any) -> None:
         above = _CURRENT.get()
         given = {parameter.name: kwargs.pop(parameter.name) for parameter in added}
-        call = Call(config=given.get("config") or above.config, debug=bool(given.get("debug")) or above.debug)
+        debug = bool(given.get("debug")) or above.debug
+        call = Call(config=given.get("config") or above.config, debug=debug, given=above.given)
         _CURRENT.set(call)
         if wants_call:
             kwargs["call"] = call

@@ -6,7 +6,7 @@ database before it is. Until then it is known by what its distribution says. A b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,7 +18,7 @@ from broker_core.errors import BrokerCoreError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GroupOfPlugins", "PluginCommandsFailed", "PluginGroup"]
+__all__ = ["GroupOfPlugins", "PluginCommandsFailed", "PluginGroup", "commands_of"]
 
 
 class PluginCommandsFailed(BrokerCoreError):
@@ -62,10 +62,7 @@ class PluginGroup(typer.core.TyperGroup):
         return names
 
     def _loaded(self) -> Any:
-        group = _group(self._entry)
-        if group is None:
-            raise PluginCommandsFailed(f"plugin {self.name!r}{_origin(self._entry)} adds no commands")
-        return group
+        return _group(self._entry.name, _origin(self._entry), self._entry.load)
 
 
 def _entry_points() -> Iterable[EntryPoint]:
@@ -80,31 +77,38 @@ def _origin(entry: EntryPoint) -> str:
     return f" (distribution {entry.dist.name})" if entry.dist is not None else ""
 
 
-def _group(entry: EntryPoint) -> Any | None:
-    """The group of a plugin's commands, ``None`` where it has none."""
+def commands_of(name: str, plugin: object) -> Any:
+    """The group of the commands of a plugin that is at hand. Raises :exc:`PluginCommandsFailed`."""
+    return _group(name, "", lambda: plugin)
+
+
+def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
+    """The group of a plugin's commands. Raises :exc:`PluginCommandsFailed` where it has none that works."""
     import pluggy
 
     from broker_core.hookspecs import PROJECT, HookSpecs
     from broker_core.plugins.raised import in_words
 
     try:
-        plugin = entry.load()
+        plugin = load()
         manager = pluggy.PluginManager(PROJECT)
         manager.add_hookspecs(HookSpecs)
-        manager.register(plugin, name=entry.name)
-        if not manager.hook.broker_core_commands.get_hookimpls():
-            return None
+        manager.register(plugin, name=name)
+        found = bool(manager.hook.broker_core_commands.get_hookimpls())
         app = typer.Typer(
-            name=entry.name, help=_help(entry, plugin), no_args_is_help=True, pretty_exceptions_enable=False
+            name=name, help=_help(name, plugin), no_args_is_help=True, pretty_exceptions_enable=False
         )
         app.callback()(_no_options_of_its_own)
         manager.hook.broker_core_commands(app=app)
         _with_common_options(app)
-        return typer.main.get_group(app)
+        group = typer.main.get_group(app)
     except (Exception, SystemExit) as error:
         raise PluginCommandsFailed(
-            f"plugin {entry.name!r}{_origin(entry)} has no usable commands: {in_words(error)}"
+            f"plugin {name!r}{origin} has no usable commands: {in_words(error)}"
         ) from error
+    if not found:
+        raise PluginCommandsFailed(f"plugin {name!r}{origin} adds no commands")
+    return group
 
 
 def _no_options_of_its_own() -> None:
@@ -122,7 +126,7 @@ def _with_common_options(app: typer.Typer) -> None:
             _with_common_options(group.typer_instance)
 
 
-def _help(entry: EntryPoint, plugin: object) -> str:
+def _help(name: str, plugin: object) -> str:
     """The first line of what the plugin says about itself."""
     said = (getattr(plugin, "__doc__", None) or "").strip().partition("\n")[0]
-    return said or f"Commands of the plugin {entry.name}."
+    return said or f"Commands of the plugin {name}."

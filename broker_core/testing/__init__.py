@@ -1,7 +1,7 @@
-"""The testing kit for authors of plugins: a server in one line, and a question as a plugin gets it.
+"""The testing kit for authors of plugins: a server in one line, a question as a plugin gets it, and its commands.
 
     async with serve(plugins={"mine": plugin}, topics=["persistent://public/default/a"]) as server:
-        assert (await server.list("public/default", pattern="a.*")).topics == [...]
+        assert (await server.list("public/default", pattern="a.*", role="auditor")).topics == [...]
 
 Tests that are not async use the fixture ``broker_core_serve`` (:mod:`broker_core.testing.pytest_plugin`).
 """
@@ -11,13 +11,34 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from broker_core.testing.asking import PipelineAnswer
     from broker_core.testing.blocking import BlockingServer
+    from broker_core.testing.commands import Invoked, invoke
     from broker_core.testing.requests import listing_request
+    from broker_core.testing.scrape import MetricFamilies
     from broker_core.testing.server import Server, serve
 
-__all__ = ["BlockingServer", "Server", "listing_request", "serve"]
+__all__ = [
+    "BlockingServer",
+    "Invoked",
+    "MetricFamilies",
+    "PipelineAnswer",
+    "Server",
+    "invoke",
+    "listing_request",
+    "serve",
+]
 
-_HOMES = {"BlockingServer": "blocking", "Server": "server", "listing_request": "requests", "serve": "server"}
+_HOMES = {
+    "BlockingServer": "blocking",
+    "Invoked": "commands",
+    "MetricFamilies": "scrape",
+    "PipelineAnswer": "asking",
+    "Server": "server",
+    "invoke": "commands",
+    "listing_request": "requests",
+    "serve": "server",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from broker_core.client import TopicsAnswer
 from broker_core.names import Mode
+from broker_core.testing.asking import PipelineAnswer
+from broker_core.testing.commands import Invoked
+from broker_core.testing.scrape import MetricFamilies
 from broker_core.testing.server import Server, serve
 
 __all__ = ["BlockingServer"]
@@ -64,21 +68,80 @@ class BlockingServer:
         """The service URL for clients."""
         return self._get().url
 
+    @property
+    def http_url(self) -> str:
+        """Where ``/metrics``, ``/plugins`` and their like are."""
+        return self._get().http_url
+
     def list(
         self,
         namespace: str,
         *,
         pattern: str | None = None,
-        mode: Mode = Mode.PERSISTENT,
+        mode: Mode | str = Mode.PERSISTENT,
         properties: Mapping[str, str] | None = None,
         topics_hash: str | None = None,
+        client_version: str | None = None,
+        role: str | None = None,
+        address: str | None = None,
     ) -> TopicsAnswer:
         """Ask over the protocol; see :meth:`Server.list`."""
         return self._run(
             self._get().list(
-                namespace, pattern=pattern, mode=mode, properties=properties, topics_hash=topics_hash
+                namespace,
+                pattern=pattern,
+                mode=mode,
+                properties=properties,
+                topics_hash=topics_hash,
+                client_version=client_version,
+                role=role,
+                address=address,
             )
         )
+
+    def ask(
+        self,
+        namespace: str,
+        *,
+        pattern: str | None = None,
+        mode: Mode | str = Mode.PERSISTENT,
+        properties: Mapping[str, str] | None = None,
+        topics_hash: str | None = None,
+        client_version: str | None = None,
+        role: str | None = None,
+        address: str | None = None,
+    ) -> PipelineAnswer:
+        """Ask the pipeline itself; see :meth:`Server.ask`."""
+        return self._run(
+            self._get().ask(
+                namespace,
+                pattern=pattern,
+                mode=mode,
+                properties=properties,
+                topics_hash=topics_hash,
+                client_version=client_version,
+                role=role,
+                address=address,
+            )
+        )
+
+    def metrics(self) -> MetricFamilies:
+        """What ``/metrics`` says now; see :meth:`Server.metrics`."""
+        return self._run(self._get().metrics())
+
+    def invoke(
+        self, name: str, arguments: Sequence[str | os.PathLike[str]] = (), *, stdin: str = ""
+    ) -> Invoked:
+        """Run a command of a plugin; see :meth:`Server.invoke`."""
+        return self._run(self._get().invoke(name, arguments, stdin=stdin))
+
+    def create(self, topic: str, *, partitions: int = 0, properties: Mapping[str, str] | None = None) -> None:
+        """Add a topic to the catalogue; see :meth:`Server.create`."""
+        self._run(self._get().create(topic, partitions=partitions, properties=properties))
+
+    def delete(self, topic: str) -> None:
+        """Remove a topic from the catalogue; see :meth:`Server.delete`."""
+        self._run(self._get().delete(topic))
 
     def _get(self) -> Server:
         if self._server is None or self._loop.is_closed():

@@ -1,52 +1,127 @@
-"""A whole server in the process of a test: a catalogue in a folder that goes away, a free port, a client of it."""
+"""A whole server in the process of a test: a catalogue in a folder that goes away, free ports, clients of it."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
+from broker_core.cli.broker_http import get
+from broker_core.cli.call import Given
 from broker_core.client import LookupClient, TopicsAnswer
 from broker_core.names import Mode, TopicName
-from broker_core.settings import Settings
+from broker_core.quantities import ListenAddress
+from broker_core.settings import HttpSettings, Settings
+from broker_core.testing.asking import PipelineAnswer, ask
+from broker_core.testing.commands import Invoked, invoke_given
+from broker_core.testing.personas import Persona, Personas
+from broker_core.testing.requests import mode_of
+from broker_core.testing.scrape import MetricFamilies
 
 __all__ = ["Server", "serve"]
 
 
 class Server:
-    """A running broker with a client of it; :func:`serve` makes one."""
+    """A running broker with a client of it; :func:`serve` makes one.
 
-    def __init__(self, broker: Broker, client: LookupClient, catalog: SqliteCatalog) -> None:
+    Who asks is up to each question: ``role`` is the authenticated role, ``address`` a ``HOST`` or ``HOST:PORT``, and
+    ``client_version`` what the client calls itself. No transport carries a role yet, so only clients of this kit can
+    have one; any other client of :attr:`url` is who he is.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        client: LookupClient,
+        catalog: SqliteCatalog,
+        given: Mapping[str, object],
+        personas: Personas,
+        stack: AsyncExitStack,
+    ) -> None:
         self.broker = broker
         self.client = client
         self._catalog = catalog
+        self._given = given
+        self._personas = personas
+        self._stack = stack
+        self._clients: dict[Persona, LookupClient] = {Persona(): client}
+        self._connecting = asyncio.Lock()
 
     @property
     def url(self) -> str:
         """The service URL for clients."""
         return str(self.client.service_url)
 
+    @property
+    def http_url(self) -> str:
+        """Where ``/metrics``, ``/plugins`` and their like are, without a slash at the end."""
+        address = self.broker.http_address
+        assert address is not None
+        return f"http://{ListenAddress(*address)}"
+
     async def list(
         self,
         namespace: str,
         *,
         pattern: str | None = None,
-        mode: Mode = Mode.PERSISTENT,
+        mode: Mode | str = Mode.PERSISTENT,
         properties: Mapping[str, str] | None = None,
         topics_hash: str | None = None,
+        client_version: str | None = None,
+        role: str | None = None,
+        address: str | None = None,
     ) -> TopicsAnswer:
         """Ask over the protocol: ``topics`` (full names), ``filtered``, ``topics_hash`` and ``changed`` of the answer.
 
-        Raises :exc:`~broker_core.client.ServerRefused` with the ``code`` and the ``message`` that a client gets.
+        Who is said to ask has a connection of his own, which is one and the same for all that he asks. Raises
+        :exc:`~broker_core.client.ServerRefused` with the ``code`` and the ``message`` that a client gets.
         """
-        return await self.client.get_topics(
-            namespace, mode, pattern=pattern, topics_hash=topics_hash, properties=properties
+        client = await self._client(Persona(role, address, client_version))
+        return await client.get_topics(
+            namespace, mode_of(mode), pattern=pattern, topics_hash=topics_hash, properties=properties
         )
+
+    async def ask(
+        self,
+        namespace: str,
+        *,
+        pattern: str | None = None,
+        mode: Mode | str = Mode.PERSISTENT,
+        properties: Mapping[str, str] | None = None,
+        topics_hash: str | None = None,
+        client_version: str | None = None,
+        role: str | None = None,
+        address: str | None = None,
+    ) -> PipelineAnswer:
+        """Ask the pipeline itself, past the protocol: the answer says who listed, besides what a client learns.
+
+        Raises :exc:`~broker_core.errors.ListingFailed` with what a client would be told.
+        """
+        return await ask(
+            self.broker.pipeline,
+            Persona(role, address, client_version),
+            namespace,
+            pattern=pattern,
+            mode=mode,
+            properties=properties,
+            topics_hash=topics_hash,
+        )
+
+    async def metrics(self) -> MetricFamilies:
+        """What ``/metrics`` says now, parsed: ``(await server.metrics()).value("broker_core_mine_answers_total")``."""
+        return MetricFamilies.parse(await asyncio.to_thread(get, self.http_url, "/metrics"))
+
+    async def invoke(
+        self, name: str, arguments: Sequence[str | os.PathLike[str]] = (), *, stdin: str = ""
+    ) -> Invoked:
+        """Run ``broker-core NAME ARGUMENTS`` for a plugin of this server, with the settings of this server."""
+        return await asyncio.to_thread(invoke_given, self._given_to_commands(), name, arguments, stdin)
 
     async def create(
         self, topic: str, *, partitions: int = 0, properties: Mapping[str, str] | None = None
@@ -59,6 +134,26 @@ class Server:
         """Remove a topic from the catalogue, which the next listing sees."""
         await asyncio.to_thread(self._catalog.delete, TopicName.parse(topic))
 
+    async def _client(self, persona: Persona) -> LookupClient:
+        async with self._connecting:
+            found = self._clients.get(persona)
+            if found is not None and found.is_open:
+                return found
+            version = persona.client_version if persona.is_plain else self._personas.announce(persona)
+            client = await self._stack.enter_async_context(LookupClient(self.url, client_version=version))
+            self._clients[persona] = client
+            return client
+
+    def _given_to_commands(self) -> Given:
+        """The settings with the ports that were free, so that a command which asks the broker finds it."""
+        settings = self.broker.settings
+        assert self.broker.http_address is not None
+        pulsar = settings.pulsar.model_copy(update={"listen": ListenAddress(*self.broker.pulsar_address)})
+        http = (settings.http or HttpSettings()).model_copy(
+            update={"listen": ListenAddress(*self.broker.http_address)}
+        )
+        return Given(settings.model_copy(update={"pulsar": pulsar, "http": http}), self._given)
+
 
 @asynccontextmanager
 async def serve(
@@ -67,22 +162,26 @@ async def serve(
     topics: Iterable[str] | Mapping[str, Mapping[str, str]] = (),
     settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> AsyncIterator[Server]:
-    """Serve ``plugins`` (name -> module or instance, in the order of the chain) on a free port of the loopback.
+    """Serve ``plugins`` (name -> module or instance, in the order of the chain) on free ports of the loopback.
 
     ``topics`` are full names in the catalogue, which answers where no plugin does; a mapping gives each its properties.
     ``settings`` are the tables of a settings file: ``{"plugins": {"mine": {"deadline": "1s"}}}``. The environment and
     files are not read, and installed plugins are off unless ``settings`` enables them.
     """
     plugins = dict(plugins or {})
+    personas = Personas()
     with tempfile.TemporaryDirectory(prefix="broker-core-testing-") as folder:
         tables = _tables(settings or {}, list(plugins), Path(folder))
         path = Path(tables["catalog"]["path"])
         catalog = await asyncio.to_thread(_filled, path, topics)
         try:
-            async with Broker(Settings(**tables), plugins=plugins) as broker:
+            async with (
+                Broker(Settings(**tables), plugins=plugins, identify=personas.identify) as broker,
+                AsyncExitStack() as stack,
+            ):
                 host, port = broker.pulsar_address
-                async with LookupClient(f"pulsar://{host}:{port}") as client:
-                    yield Server(broker, client, catalog)
+                client = await stack.enter_async_context(LookupClient(f"pulsar://{host}:{port}"))
+                yield Server(broker, client, catalog, plugins, personas, stack)
         finally:
             await asyncio.to_thread(catalog.close)
 
@@ -90,6 +189,7 @@ async def serve(
 def _tables(settings: Mapping[str, Mapping[str, Any]], plugins: list[str], folder: Path) -> dict[str, Any]:
     tables: dict[str, dict[str, Any]] = {name: dict(table) for name, table in settings.items()}
     tables.setdefault("pulsar", {}).setdefault("listen", "127.0.0.1:0")
+    tables.setdefault("http", {}).setdefault("listen", "127.0.0.1:0")
     tables.setdefault("catalog", {}).setdefault("path", folder / "topics.sqlite")
     tables.setdefault("plugins", {}).setdefault("enabled", plugins)
     return tables

@@ -6,8 +6,9 @@ import threading
 
 import pytest
 
+from broker_core import ListingRequest, TopicListingResult, hookimpl
 from broker_core.client import ServerRefused
-from broker_core.testing import BlockingServer
+from broker_core.testing import BlockingServer, Server
 
 PREFIX = "persistent://public/default/"
 
@@ -22,6 +23,29 @@ def test_it_serves_and_ends() -> None:
     with pytest.raises(RuntimeError, match="not running"):
         server.list("public/default")
     server.close()
+
+
+class Plugin:
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult | None:
+        role = request.asker.role
+        return None if role is None else TopicListingResult.success([PREFIX + role])
+
+
+def test_all_that_the_other_one_can() -> None:
+    with BlockingServer({"mine": Plugin()}, topics=[PREFIX + "a"]) as server:
+        assert server.list("public/default", role="eve", mode="all", address="203.0.113.7").topics == [
+            PREFIX + "eve"
+        ]
+        assert server.ask("public/default", role="eve").lister == "mine"
+        assert "broker_core_listing_requests" in server.metrics()
+        assert server.http_url.startswith("http://")
+        server.create(PREFIX + "b", partitions=2)
+        assert len(server.list("public/default")) == 3
+        server.delete(PREFIX + "b")
+        assert len(server.list("public/default")) == 1
+    public = {name for name in vars(Server) if not name.startswith("_")}
+    assert public <= {name for name in vars(BlockingServer) if not name.startswith("_")}
 
 
 def test_a_start_that_fails_leaves_no_thread() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
-from broker_core.client import ClientError, LookupClient, ServerRefused
+from broker_core.client import ClientError, LookupClient, ServerRefused, default_client_version
 from broker_core.errors import ServerError
 from broker_core.names import Mode
 from broker_core.testing import serve
@@ -65,6 +65,70 @@ async def test_a_failure_is_what_a_client_gets() -> None:
         with pytest.raises(ServerRefused, match="fails") as refused:
             await server.list("public/default")
         assert refused.value.code is ServerError.MetadataError
+
+
+class Asked:
+    """Lists one topic that says who asked over the protocol."""
+
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:
+        asker = request.asker
+        self.connection = asker.connection
+        name = f"{asker.role}+{asker.remote_address}+{asker.client_version}+{asker.transport}"
+        return TopicListingResult.success([PREFIX + name])
+
+
+async def test_who_asks_is_up_to_the_question() -> None:
+    plugin = Asked()
+    async with serve({"asked": plugin}) as server:
+
+        async def asker(**who: str) -> list[str]:
+            (topic,) = (await server.list("public/default", **who)).topics  # type: ignore[arg-type]
+            return topic.removeprefix(PREFIX).split("+")
+
+        mine = await asker()
+        assert (mine[0], mine[2:]) == ("None", [default_client_version(), "pulsar"])
+        assert mine[1].startswith("127.0.0.1:")
+        java = await asker(client_version="Pulsar-Java-v4.2.4")
+        assert (java[0], java[2]) == ("None", "Pulsar-Java-v4.2.4")
+        auditor = {"role": "auditor", "address": "203.0.113.7:4711", "client_version": "Pulsar-Java-v4.2.4"}
+        assert await asker(**auditor) == ["auditor", "203.0.113.7:4711", "Pulsar-Java-v4.2.4", "pulsar"]
+        connection = plugin.connection
+        assert (await asker(role="other", address="::1"))[:2] == ["other", "[::1]:0"]
+        assert plugin.connection is not connection
+        await asker(**auditor)
+        assert plugin.connection is connection
+        with pytest.raises(ValueError, match="address 'x:y'"):
+            await asker(address="x:y")
+
+
+async def test_nobody_else_gets_a_role() -> None:
+    async with serve({"asked": Asked()}) as server:
+        await server.list("public/default", role="auditor", client_version="Pulsar-Java-v4.2.4")
+        for version in ("Pulsar-Java-v4.2.4", "auditor", "broker-core-testing-"):
+            async with LookupClient(server.url, client_version=version) as client:
+                (topic,) = (await client.get_topics("public/default")).topics
+                assert topic.startswith(f"{PREFIX}None+127.0.0.1:")
+
+
+async def test_a_mode_may_be_its_word() -> None:
+    topics = [PREFIX + "a", "non-persistent://public/default/b"]
+    async with serve(topics=topics) as server:
+        assert sorted((await server.list("public/default", mode="all")).topics) == sorted(topics)
+        assert (await server.list("public/default", mode="non-persistent")).topics == topics[1:]
+        with pytest.raises(ValueError, match="Invalid mode 'al'"):
+            await server.list("public/default", mode="al")
+
+
+async def test_http_and_metrics() -> None:
+    async with serve(topics=[PREFIX + "a"]) as server:
+        assert server.http_url.startswith("http://127.0.0.1:")
+        before = await server.metrics()
+        await server.list("public/default")
+        after = await server.metrics()
+        sample = "broker_core_listing_requests_total"
+        served = {"outcome": "served", "plan": "none"}
+        assert after.value(sample, **served) == before.value(sample, **served) + 1
 
 
 async def test_topics_come_and_go() -> None:

@@ -1,0 +1,70 @@
+"""A question to the pipeline itself, for what no transport carries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from broker_core.listing_request import Asker, ListingRequest
+from broker_core.names import Mode, NamespaceName
+from broker_core.pipeline import Pipeline
+from broker_core.testing.personas import Persona, asker_of
+from broker_core.testing.requests import mode_of
+
+__all__ = ["PipelineAnswer", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineAnswer:
+    """What the pipeline answered: ``topics`` are full names in the order of the answer; ``lister`` is who listed.
+
+    ``changed`` is false where the hash of the question still holds; ``topics`` is empty then. ``stale_seconds`` is the
+    age of a former answer in place of a failure.
+    """
+
+    topics: list[str]
+    topics_hash: str
+    filtered: bool
+    changed: bool
+    lister: str
+    stale_seconds: float | None
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+
+async def ask(
+    pipeline: Pipeline,
+    persona: Persona,
+    namespace: str,
+    *,
+    pattern: str | None,
+    mode: Mode | str,
+    properties: Mapping[str, str] | None,
+    topics_hash: str | None,
+) -> PipelineAnswer:
+    """Ask as a transport does that has read the question. Raises :exc:`~broker_core.errors.ListingFailed`."""
+    request = ListingRequest(
+        namespace=NamespaceName.parse(namespace),
+        mode=mode_of(mode),
+        topics_hash=topics_hash,
+        properties=properties or {},
+        asker=asker_of(persona, Asker(remote_address="127.0.0.1:0", transport="testing")),
+        deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
+    )
+    if pattern is not None:
+        request = replace(request, pattern=pipeline.compile(pattern))
+    answer = await pipeline.answer(request)
+    try:
+        selection = answer.selection
+        return PipelineAnswer(
+            topics=[] if selection is None else selection.names.to_pylist(),
+            topics_hash=answer.topics_hash,
+            filtered=answer.filtered,
+            changed=answer.changed,
+            lister=answer.lister,
+            stale_seconds=answer.stale,
+        )
+    finally:
+        answer.release()

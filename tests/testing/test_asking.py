@@ -1,0 +1,50 @@
+"""Questions to the pipeline itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core.errors import ListingFailed
+from broker_core.testing import serve
+
+PREFIX = "persistent://public/default/"
+
+
+class Echo:
+    """Lists one topic that says who asked."""
+
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult | None:
+        asker = request.asker
+        if asker.role is None:
+            return None
+        name = f"{asker.role}-{asker.host}-{asker.client_version}-{asker.transport}"
+        return TopicListingResult.success([f"{PREFIX}{name}"])
+
+
+async def test_the_answer_and_who_gave_it() -> None:
+    async with serve({"echo": Echo()}, topics=[PREFIX + "a", PREFIX + "b"]) as server:
+        answer = await server.ask("public/default", pattern=".*/a")
+        assert (answer.topics, answer.lister, answer.filtered) == ([PREFIX + "a"], "catalog", True)
+        assert (len(answer), answer.stale_seconds) == (1, None)
+        again = await server.ask("public/default", pattern=".*/a", topics_hash=answer.topics_hash)
+        assert (again.changed, again.topics, again.topics_hash) == (False, [], answer.topics_hash)
+        other = await server.ask(
+            "public/default", role="eve", address="203.0.113.7:1", client_version="v", mode="all"
+        )
+        assert (other.topics, other.lister) == ([PREFIX + "eve-203.0.113.7-v-testing"], "echo")
+
+
+async def test_what_fails_raises() -> None:
+    async with serve() as server:
+        with pytest.raises(ListingFailed, match="missing"):
+            await server.ask("public/default", pattern="(")
+        with pytest.raises(ValueError, match="Invalid mode 'none'"):
+            await server.ask("public/default", mode="none")
+
+
+async def test_it_leaves_no_memory_behind() -> None:
+    async with serve(topics=[PREFIX + f"topic-{n}" for n in range(100)]) as server:
+        await server.ask("public/default", pattern=".*[0-4]")
+        assert server.broker.pipeline.permits.heap.available == server.broker.pipeline.permits.heap.maximum
