@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from broker_core.catalog import CatalogVersion, Changes, Gap
+from broker_core.catalog.listed import Listed
+from broker_core.catalog.records import CatalogVersion, Change, Changes, Gap, Operation
 from broker_core.names import NamespaceName
 
-__all__ = ["ChangeLog"]
+__all__ = ["CatalogVersion", "Change", "ChangeLog", "Changes", "Gap", "Listed", "Operation"]
 
 
 @runtime_checkable
@@ -39,7 +40,7 @@ class ChangeLog(Protocol):
         """The state of a namespace, of some moment after this was called."""
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """All changes after ``since``, oldest first; a :class:`~broker_core.catalog.Gap` where they are not known.
+        """All changes after ``since``, oldest first; a :class:`Gap` where they are not known.
 
         A gap may have any reason: ``since`` is of another catalogue, is newer than what is there (a restored copy), has
         another stamp than the version of this number has here (the same), or is older than the log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_core.errors import BrokerCoreError
 
@@ -19,8 +19,7 @@ class MassDeletion(BrokerCoreError):
     """More would be deleted than was allowed; nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     """Of one namespace, in listed names (each partition is one): how many are ``there``, how many would go."""
 
     there: int
@@ -55,8 +54,10 @@ class Deletions:
     most: int | None = None
     mass: bool = False
 
-    def check(self, losses: Mapping[str, Loss], hint: str) -> None:
+    def check(self, losses: Mapping[str, tuple[int, int]], hint: str) -> None:
         """Raise :exc:`MassDeletion` where the losses, by namespace, are more than is allowed.
+
+        A loss is (how many listed names are there, how many would go).
 
         Call it before anything is written, or where what was written is undone. ``hint`` is that of
         :meth:`Refusal.error`.
@@ -65,26 +66,27 @@ class Deletions:
         if refusal is not None:
             raise refusal.error(hint)
 
-    def refusal(self, losses: Mapping[str, Loss]) -> Refusal | None:
+    def refusal(self, losses: Mapping[str, tuple[int, int]]) -> Refusal | None:
         """Why the losses, by namespace, are more than is allowed; ``None`` where they are not."""
         if self.mass:
             return None
-        removed = sum(loss.removed for loss in losses.values())
-        there = sum(loss.there for loss in losses.values())
+        of = {namespace: Loss(*loss) for namespace, loss in losses.items()}
+        removed = sum(loss.removed for loss in of.values())
+        there = sum(loss.there for loss in of.values())
         most = max(_ALWAYS, int(there * _SHARE)) if self.most is None else self.most
         allows = f"--max-deletions {removed} or --allow-mass-deletions"
         if removed > most:
-            largest = max(losses, key=lambda namespace: losses[namespace].removed)
+            largest = max(of, key=lambda namespace: of[namespace].removed)
             return Refusal(
                 f"{removed} of {there} listed names would be deleted, more than {most} "
-                f"(of {largest} alone {losses[largest].removed} of {losses[largest].there})",
+                f"(of {largest} alone {of[largest].removed} of {of[largest].there})",
                 allows,
             )
         if self.most is None:
-            emptied = [namespace for namespace, loss in losses.items() if loss.removed == loss.there > _SMALL]
+            emptied = [namespace for namespace, loss in of.items() if loss.removed == loss.there > _SMALL]
             if emptied:
                 more = f" and {len(emptied) - 1} other namespaces" if len(emptied) > 1 else ""
                 return Refusal(
-                    f"{emptied[0]}{more} would lose all of {losses[emptied[0]].there} listed names", allows
+                    f"{emptied[0]}{more} would lose all of {of[emptied[0]].there} listed names", allows
                 )
         return None

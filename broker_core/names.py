@@ -163,6 +163,15 @@ class TopicName:
             return self
         return TopicName(self.domain, self.namespace, partitioned_local_name(self.local))
 
+    @staticmethod
+    def split_local(local: str) -> tuple[str, int]:
+        """The topic's local name and the index of the partition (-1: none) that a listed local name says.
+
+        ``orders-partition-3`` is ``("orders", 3)``; see :func:`partition_index` for what is an index.
+        """
+        index = partition_index(local)
+        return (local, -1) if index < 0 else (partitioned_local_name(local), index)
+
     @property
     def is_system(self) -> bool:
         """Whether the broker keeps this topic for itself and hides it from listings (reference 2.6)."""

@@ -84,6 +84,14 @@ class TopicsPattern:
     anchored: str = ""
     program_size: int = 1
 
+    @staticmethod
+    def without_scheme(raw: str) -> str:
+        """What is matched of a pattern as a client sends it: ``text``, without compiling it.
+
+        Raises :exc:`InvalidPattern` where the scheme is none of Pulsar's.
+        """
+        return strip_scheme(raw)
+
     @property
     def supported(self) -> bool:
         return self.reason is None

@@ -15,11 +15,13 @@ from broker_core.catalog.errors import (
     TopicMissing,
 )
 from broker_core.catalog.export_file import ExportFormat, export_topics
+from broker_core.catalog.file_state import CatalogState
 from broker_core.catalog.import_file import ImportReport, import_topics
-from broker_core.catalog.lines import topic_in_namespace
+from broker_core.catalog.lines import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.listed import Listed
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.log_reader import CatalogLogReader
+from broker_core.catalog.properties import check_properties
 from broker_core.catalog.records import Catalog, CatalogVersion, Change, Changes, Gap, Operation, TopicRecord
 from broker_core.catalog.set_properties import (
     PropertiesChange,
@@ -36,6 +38,7 @@ __all__ = [
     "CatalogError",
     "CatalogLister",
     "CatalogLogReader",
+    "CatalogState",
     "CatalogUnusable",
     "CatalogVersion",
     "Change",
@@ -54,8 +57,11 @@ __all__ = [
     "PropertiesReport",
     "SqliteCatalog",
     "TopicExists",
+    "TopicLines",
     "TopicMissing",
     "TopicRecord",
+    "TopicRows",
+    "check_properties",
     "delete_matching",
     "delete_of_file",
     "export_topics",

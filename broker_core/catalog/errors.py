@@ -16,8 +16,11 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
+from broker_core.catalog.listed import Listed
 from broker_core.errors import BrokerCoreError
+from broker_core.names import PARTITION_SUFFIX
 
 __all__ = [
     "CatalogBusy",
@@ -54,6 +57,15 @@ class TopicMissing(CatalogError):
 
 class PairRefused(CatalogError):
     """A topic and a partition of its name would have different properties, as no broker has them."""
+
+    @classmethod
+    def of(cls, name: str, listed: Listed) -> Self:
+        """The error for a topic's own name (full or local) that would be ``listed`` with different properties."""
+        partition = f"{name}{PARTITION_SUFFIX}{next(listed.indices(), 0)}"
+        return cls(
+            f"Topic {name!r} and partition {partition!r} cannot both be there with different properties: a topic "
+            'either has partitions, which share its properties (in a file {"name": ..., "partitions": N}), or has none'
+        )
 
 
 class ImportRefused(CatalogError):

@@ -37,7 +37,16 @@ from broker_core.names import (
     check_local_name,
 )
 
-__all__ = ["CHUNK_BYTES", "MAX_LINE_BYTES", "UNTOLD", "Row", "Rows", "TopicLines", "topic_in_namespace"]
+__all__ = [
+    "CHUNK_BYTES",
+    "MAX_LINE_BYTES",
+    "UNTOLD",
+    "Row",
+    "Rows",
+    "TopicLines",
+    "TopicRows",
+    "topic_in_namespace",
+]
 
 CHUNK_BYTES: Final = 8 * 1024 * 1024
 #: A longer line is refused, so that a file without line feeds is not read into memory.
@@ -72,7 +81,7 @@ def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
     return topic
 
 
-class Rows:
+class TopicRows:
     """What a chunk of lines says about the topics of one domain.
 
     Where lines of a topic and of its partitions are to be told ``apart``, the latter are in :attr:`partitions`, and a
@@ -88,6 +97,13 @@ class Rows:
         #: Topics of which a line says how many partitions they have.
         self.declared: set[str] = set()
         self._indices: dict[str, list[int]] = {}
+
+    @property
+    def untold(self) -> dict[str, Row]:
+        """Those of :attr:`topics` of which lines give the properties alone: they are for the topic as it is, with the
+        partitions that it has; of one that is not there nobody has told of any.
+        """
+        return {base: row for base, row in self.topics.items() if row[0] == UNTOLD}
 
     def add(self, base: str, listed: str, properties: str | None) -> None:
         """A line about a topic, in any order with others about it."""
@@ -111,6 +127,9 @@ class Rows:
         self._indices.clear()
 
 
+Rows = TopicRows
+
+
 def _add(rows: dict[str, Row], base: str, listed: str, properties: str | None) -> None:
     known = rows.get(base)
     if known is not None:
@@ -127,7 +146,7 @@ class TopicLines:
 
     For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
     :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
-    ``apart`` is that of :class:`Rows`.
+    ``apart`` is that of :class:`TopicRows`.
     """
 
     def __init__(
@@ -162,10 +181,10 @@ class TopicLines:
         """How often the lines that were read give a name: one each, or as many as there are partitions."""
         return self.lines + self._further
 
-    def __iter__(self) -> Iterator[tuple[Rows, Rows]]:
+    def __iter__(self) -> Iterator[tuple[TopicRows, TopicRows]]:
         """The rows of each chunk: (persistent, non-persistent)."""
         for text in self._chunks():
-            rows = (Rows(apart=self._apart), Rows(apart=self._apart))
+            rows = (TopicRows(apart=self._apart), TopicRows(apart=self._apart))
             lines = text.split("\n")
             if self.is_json:
                 self._read_json(lines, rows)
@@ -214,7 +233,7 @@ class TopicLines:
             line = self.lines + block.count(b"\n", 0, error.start) + 1
             raise ImportRefused(line, f"it is not valid UTF-8 ({error.reason})") from None
 
-    def _read_names(self, lines: list[str], rows: tuple[Rows, Rows]) -> None:
+    def _read_names(self, lines: list[str], rows: tuple[TopicRows, TopicRows]) -> None:
         persistent = rows[0].topics
         short = self._short
         for number, line in enumerate(lines):
@@ -228,7 +247,7 @@ class TopicLines:
             else:
                 rows[0].add(line, "*", None)
 
-    def _read_json(self, lines: list[str], rows: tuple[Rows, Rows]) -> None:
+    def _read_json(self, lines: list[str], rows: tuple[TopicRows, TopicRows]) -> None:
         persistent = rows[0].topics
         short = self._short
         tails = self._tails
@@ -333,7 +352,12 @@ class TopicLines:
         return known
 
     def _add(
-        self, rows: tuple[Rows, Rows], number: int, name: str, partitions: int | None, properties: str | None
+        self,
+        rows: tuple[TopicRows, TopicRows],
+        number: int,
+        name: str,
+        partitions: int | None,
+        properties: str | None,
     ) -> None:
         domain = 0
         try:

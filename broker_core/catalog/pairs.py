@@ -8,8 +8,6 @@ clusters that list one (made by old releases), and it is listed and selected rig
 from __future__ import annotations
 
 from broker_core.catalog.errors import PairRefused
-from broker_core.catalog.listed import Listed
-from broker_core.names import PARTITION_SUFFIX
 
 __all__ = ["is_pair", "pair_refused"]
 
@@ -19,10 +17,4 @@ def is_pair(listed: str) -> bool:
     return listed.startswith("*,")
 
 
-def pair_refused(name: str, listed: Listed) -> PairRefused:
-    """The error for a topic's own name (full or local) that would be ``listed`` with different properties."""
-    partition = f"{name}{PARTITION_SUFFIX}{next(listed.indices(), 0)}"
-    return PairRefused(
-        f"Topic {name!r} and partition {partition!r} cannot both be there with different properties: a topic either "
-        'has partitions, which share its properties (in a file {"name": ..., "partitions": N}), or has none'
-    )
+pair_refused = PairRefused.of

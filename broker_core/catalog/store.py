@@ -20,6 +20,7 @@ from broker_core.catalog.change_log import (
     when,
 )
 from broker_core.catalog.errors import CatalogError, TopicExists, TopicMissing, sqlite_errors
+from broker_core.catalog.file_state import CatalogState
 from broker_core.catalog.listed import Listed, split_local_name
 from broker_core.catalog.pairs import pair_refused
 from broker_core.catalog.properties import check_properties, properties_of, properties_text
@@ -204,6 +205,12 @@ class SqliteCatalog:
                 version,
                 (_record(TopicName(DOMAINS[domain], namespace, base), *rest) for domain, base, *rest in rows),
             )
+
+    @contextmanager
+    def state(self) -> Iterator[CatalogState]:
+        """The whole catalogue as it is at one moment, whatever is written meanwhile."""
+        with self.reading() as connection:
+            yield CatalogState(self.path, connection)
 
     def topic(self, name: TopicName) -> TopicRecord | None:
         """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""

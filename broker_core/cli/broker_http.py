@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+from dataclasses import dataclass
 from typing import Annotated, Final, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -12,9 +13,10 @@ from urllib.request import Request, urlopen
 import typer
 
 from broker_core.cli.call import current_call
+from broker_core.cli.option_groups import option_group
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["TIMEOUT", "BrokerOption", "BrokerUnreachable", "broker_url", "get"]
+__all__ = ["TIMEOUT", "BrokerOption", "BrokerUnreachable", "RunningBroker", "broker_url", "get"]
 
 #: Seconds to wait for an answer.
 TIMEOUT: Final = 30.0
@@ -79,3 +81,28 @@ def get(url: str, path: str, *, timeout: float = TIMEOUT) -> str:
     if len(body) > _MOST_BYTES:
         raise BrokerUnreachable(f"{url}{path}: the answer is longer than {_MOST_BYTES} bytes")
     return body.decode(errors="replace")
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBroker:
+    """The broker that runs with these settings, or at ``given``, the value of ``--broker``: its HTTP port.
+
+    A command's parameter of this type stands for the option ``--broker``.
+    """
+
+    given: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Its address, without a slash at the end. Raises :exc:`BrokerUnreachable` where there is none to ask."""
+        return broker_url(self.given)
+
+    def get(self, path: str, *, timeout: float = TIMEOUT) -> str:
+        """The body at a path such as ``/metrics``, at most 64 MiB; ``timeout`` is in seconds, for each wait.
+
+        Raises :exc:`BrokerUnreachable`, also for a status that is no success.
+        """
+        return get(self.url, path, timeout=timeout)
+
+
+option_group(RunningBroker, RunningBroker, given=(BrokerOption, None))

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
+from broker_core.cli.option_groups import expanded, grouped
+
 if TYPE_CHECKING:
     from broker_core.settings import LoadedSettings, Settings
 
@@ -111,7 +113,8 @@ def given_settings(given: Given) -> Iterator[None]:
 def command(function: Callable[..., Any]) -> Callable[..., None]:
     """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``call`` (if it has one) is the run.
 
-    One that is ``async def`` runs on an event loop of its own.
+    One that is ``async def`` runs on an event loop of its own. A parameter may stand for several options
+    (:mod:`.option_groups`).
     """
     signature = inspect.signature(function)
     hints = typing.get_type_hints(function, include_extras=True)
@@ -121,6 +124,7 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
         for name, parameter in signature.parameters.items()
         if name != "call"
     ]
+    shown = expanded(own)
     common = [
         inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ConfigOption),
         inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption),
@@ -136,7 +140,7 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
         _CURRENT.set(call)
         if wants_call:
             kwargs["call"] = call
-        result = function(*args, **kwargs)
+        result = function(*args, **grouped(own, kwargs))
         if inspect.iscoroutine(result):
             import asyncio
 
@@ -144,6 +148,6 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
 
     # Typer reads the parameters from here, and must not find the ones of the function inside.
     del run.__wrapped__
-    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *added]}
+    run.__signature__ = inspect.Signature([*shown, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}
     return run

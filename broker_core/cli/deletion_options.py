@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AllowMassDeletionsOption", "MaxDeletionsOption"]
+from broker_core.cli.option_groups import option_group
+from broker_core.mass_deletion import Deletions
+
+__all__ = ["AllowMassDeletionsOption", "Deletions", "MaxDeletionsOption"]
 
 MaxDeletionsOption = Annotated[
     int | None,
@@ -22,3 +25,15 @@ AllowMassDeletionsOption = Annotated[
     bool,
     typer.Option("--allow-mass-deletions", help="Delete however many have gone.", show_default=False),
 ]
+
+
+def _deletions(max_deletions: int | None, allow_mass_deletions: bool) -> Deletions:
+    return Deletions(max_deletions, allow_mass_deletions)
+
+
+option_group(
+    Deletions,
+    _deletions,
+    max_deletions=(MaxDeletionsOption, None),
+    allow_mass_deletions=(AllowMassDeletionsOption, False),
+)

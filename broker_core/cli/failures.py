@@ -18,7 +18,8 @@ EXIT_INTERRUPTED: Final = 130  # 128 + SIGINT, as of a shell's own
 
 
 def say(text: str) -> None:
-    """One line on standard error, without the passwords of addresses in it."""
+    """One line on standard error, without the passwords of addresses in it, behind what was printed so far."""
+    sys.stdout.flush()
     print(f"broker-core: {without_credentials(one_line(text))}", file=sys.stderr, flush=True)
 
 

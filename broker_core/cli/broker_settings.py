@@ -1,0 +1,49 @@
+"""What a command of a plugin may know of the broker's own settings: few things, each by a name of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker_core.cli.call import current_call
+
+__all__ = ["BrokerSettings", "broker_settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """The settings of ``--config`` as of now, apart from tables of plugins.
+
+    ``file``: where they come from, ``None`` for the defaults. ``catalog``: the embedded catalogue's file, there or not.
+    ``max_pattern_length``: the longest topics pattern that is compiled, in UTF-16 code units. ``property_keys``: those
+    that select topics of the embedded catalogue. ``plugins``: the enabled ones, in the order in which they are asked.
+    """
+
+    file: Path | None
+    catalog: Path
+    max_pattern_length: int
+    property_keys: frozenset[str]
+    plugins: tuple[str, ...]
+
+    def plugin_property_keys(self) -> frozenset[str]:
+        """The property keys that the enabled plugins select by; they are loaded for it, and not started.
+
+        Raises a :exc:`~broker_core.errors.BrokerCoreError` where one of them cannot be loaded.
+        """
+        from broker_core.plugins import PluginRegistry
+
+        plugins = current_call().load().settings.plugins
+        return PluginRegistry.load(plugins.enabled, plugins.tables).property_keys
+
+
+def broker_settings() -> BrokerSettings:
+    """For commands of a plugin: the broker's settings. Raises :exc:`~broker_core.errors.BrokerCoreError`."""
+    loaded = current_call().load()
+    settings = loaded.settings
+    return BrokerSettings(
+        loaded.file,
+        settings.catalog.path,
+        settings.patterns.max_length,
+        frozenset(settings.catalog.property_keys),
+        tuple(settings.plugins.enabled),
+    )

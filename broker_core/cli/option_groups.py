@@ -1,0 +1,72 @@
+"""Parameters of a command that stand for several options: a question, a guard, a running broker.
+
+A parameter of such a type is replaced by the arguments and options of its group before typer sees the command, and gets
+what they say as one value. So each of them reads the same in every command, a plugin's commands too.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["OptionGroup", "expanded", "grouped", "option_group"]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionGroup:
+    """The parameters that typer is shown, and what makes the value of theirs (by keyword)."""
+
+    parameters: tuple[inspect.Parameter, ...]
+    build: Callable[..., object]
+
+
+_GROUPS: Final[dict[object, OptionGroup]] = {}
+
+
+def option_group(kind: type, build: Callable[..., object], **parameters: tuple[object, object]) -> None:
+    """Let parameters annotated with ``kind`` stand for these: name to (annotation, default; ``...`` for none)."""
+    _GROUPS[kind] = OptionGroup(
+        tuple(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if default is ... else default,
+                annotation=annotation,
+            )
+            for name, (annotation, default) in parameters.items()
+        ),
+        build,
+    )
+
+
+def expanded(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """The parameters with those of each group in the place of the one that stands for them, all by keyword."""
+    shown: list[inspect.Parameter] = []
+    for parameter in parameters:
+        group = _group_of(parameter)
+        if group is None:
+            shown.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+        else:
+            shown += group.parameters
+    return shown
+
+
+def grouped(parameters: list[inspect.Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a command gets: of what typer found, the values of a group as its one value."""
+    values = dict(given)
+    for parameter in parameters:
+        group = _group_of(parameter)
+        if group is not None:
+            values[parameter.name] = group.build(
+                **{one.name: values.pop(one.name) for one in group.parameters}
+            )
+    return values
+
+
+def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
+    try:
+        return _GROUPS.get(parameter.annotation)
+    except TypeError:  # an annotation that cannot be hashed is no type of ours
+        return None

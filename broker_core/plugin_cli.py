@@ -1,0 +1,48 @@
+"""What commands of plugins are made of: settings, arguments and options, progress, and what is printed.
+
+A plugin adds commands by the hook ``broker_core_commands``; each of them gets ``--config`` and ``--debug`` by itself. A
+parameter annotated with one of these types stands for the options of a group, and gets what they say:
+
+=========================================  ===========================================================
+:class:`~broker_core.ListingRequest`       ``NAMESPACE``, ``--pattern``, ``--mode`` and ``--property``
+:class:`Deletions`                         ``--max-deletions`` and ``--allow-mass-deletions``
+:class:`RunningBroker`                     ``--broker``
+=========================================  ===========================================================
+
+A :exc:`~broker_core.errors.BrokerCoreError` that a command raises is one line on standard error and exit code 1, an
+error of typer's (:exc:`typer.BadParameter`) exit code 2.
+"""
+
+from __future__ import annotations
+
+from broker_core.cli.broker_http import BrokerUnreachable, RunningBroker
+from broker_core.cli.broker_settings import BrokerSettings, broker_settings
+from broker_core.cli.call import plugin_settings
+from broker_core.cli.deletion_options import Deletions
+from broker_core.cli.examples import examples
+from broker_core.cli.failures import say
+from broker_core.cli.output import print_json, print_lines, print_table, printable
+from broker_core.cli.progress import import_progress
+from broker_core.cli.question import UnusableQuestion, parse_properties
+from broker_core.cli.question_group import NamespaceArgument
+from broker_core.mass_deletion import MassDeletion
+
+__all__ = [
+    "BrokerSettings",
+    "BrokerUnreachable",
+    "Deletions",
+    "MassDeletion",
+    "NamespaceArgument",
+    "RunningBroker",
+    "UnusableQuestion",
+    "broker_settings",
+    "examples",
+    "import_progress",
+    "parse_properties",
+    "plugin_settings",
+    "print_json",
+    "print_lines",
+    "print_table",
+    "printable",
+    "say",
+]
