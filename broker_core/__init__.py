@@ -15,16 +15,23 @@ if TYPE_CHECKING:
     from broker_core.listing_request import Asker, ListingRequest
     from broker_core.listing_result import TopicListingResult
     from broker_core.names import Mode, NamespaceName, TopicName
+    from broker_core.request_lease import Lease
+    from broker_core.rest_answer import SAME, RestAnswer
+    from broker_core.selection import Selection
 
     __version__: str
 
 __all__ = [
+    "SAME",
     "Asker",
     "Check",
+    "Lease",
     "Listing",
     "ListingRequest",
     "Mode",
     "NamespaceName",
+    "RestAnswer",
+    "Selection",
     "TopicListingResult",
     "TopicName",
     "__version__",
@@ -32,12 +39,16 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "SAME": "rest_answer",
     "Asker": "listing_request",
     "Check": "checks",
+    "Lease": "request_lease",
     "Listing": "listing",
     "ListingRequest": "listing_request",
     "Mode": "names",
     "NamespaceName": "names",
+    "RestAnswer": "rest_answer",
+    "Selection": "selection",
     "TopicListingResult": "listing_result",
     "TopicName": "names",
     "hookimpl": "hookspecs",

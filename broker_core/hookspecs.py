@@ -29,13 +29,10 @@ if TYPE_CHECKING:
     from broker_core.listing_result import TopicListingResult
     from broker_core.names import Mode, NamespaceName
 
-__all__ = ["DEPENDENCIES", "PROJECT", "HookSpecs", "ListingOutcome", "hookimpl", "hookspec"]
+__all__ = ["PROJECT", "HookSpecs", "ListingOutcome", "hookimpl", "hookspec"]
 
 #: The name of the pluggy project and of the entry point group that plugins are found in.
 PROJECT: Final = "broker_core"
-
-#: What an answer can depend on besides the namespace and the mode (``broker_core_depends_on``).
-DEPENDENCIES: Final = frozenset({"pattern", "properties", "principal", "client"})
 
 hookspec = HookspecMarker(PROJECT)
 hookimpl = HookimplMarker(PROJECT)
@@ -93,9 +90,11 @@ class HookSpecs(Protocol):
 
     @hookspec
     def broker_core_depends_on(self) -> Collection[str]:
-        """Say which of ``"pattern"``, ``"properties"``, ``"principal"``, ``"client"`` this plugin's answers depend on.
+        """Say what this plugin's answers and masks depend on, in words.
 
-        Caches key on these; all of them where the hook is not implemented.
+        ``"pattern"``, ``"properties"`` (``"property:NAME"`` is one of them), ``"principal"``, ``"client"`` (what it is)
+        and ``"address"`` (where it is); :mod:`broker_core.depends_on` has the fields of each. Caches key on these; all
+        of them where the hook is not implemented.
         """
 
     @hookspec

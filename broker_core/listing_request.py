@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
+from broker_core.depends_on import EVERYTHING, key_of
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
+from broker_core.request_lease import UNCOUNTED, Lease, Memory
+from broker_core.rest_answer import SAME, RestAnswer, Same
 
-__all__ = ["Asker", "ListingRequest"]
+__all__ = ["Asker", "ListingRequest", "RequestServices"]
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
@@ -39,6 +43,21 @@ class Asker:
         return host.removeprefix("[").removesuffix("]")
 
 
+class RequestServices(Protocol):
+    """What a broker does for one call of a plugin; what a plugin has of it are the methods of its request."""
+
+    @property
+    def memory(self) -> Memory: ...
+
+    def rest(
+        self, request: ListingRequest, pattern: str | Same | None, properties: Mapping[str, str] | Same
+    ) -> Awaitable[RestAnswer]: ...
+
+    def key(
+        self, request: ListingRequest, pattern: str | Same | None, properties: Mapping[str, str] | Same
+    ) -> Hashable: ...
+
+
 async def _unlimited(_bytes: int) -> None:
     """Stands in where nobody counts memory, as in a test of a plugin that builds its own request."""
 
@@ -61,6 +80,7 @@ class ListingRequest:
     asker: Asker = field(default_factory=Asker)
     deadline: float = float("inf")
     reserve_bytes: Callable[[int], Awaitable[None]] = field(default=_unlimited, repr=False, compare=False)
+    services: RequestServices | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Whoever makes the request: a plugin must not change what the next one reads.
@@ -79,3 +99,40 @@ class ListingRequest:
         come in time; let it pass.
         """
         await self.reserve_bytes(size)
+
+    def lease(self, size: int) -> Lease:
+        """Memory of ``size`` bytes on top of all else that this request holds: ``async with request.lease(size)``.
+
+        It is given back where the block ends, and with the request at the latest; see :class:`Lease`.
+        """
+        return Lease(UNCOUNTED if self.services is None else self.services.memory, size)
+
+    def rest(
+        self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
+    ) -> Awaitable[RestAnswer]:
+        """Ask everything behind this plugin (the plugins after it, then the default lister), and await its answer.
+
+        For ``async`` hooks ``broker_core_list_topics``: elsewhere it is a :exc:`RuntimeError` that says so. The
+        question is this one, without the hash that the client holds; ``pattern`` (text as a client would send it, or
+        ``None``) and ``properties`` take the place of the client's. The answer is what they listed, checked, before
+        any mask.
+
+        It is not this plugin's time. A failure of what is behind is final for the request, whatever ``on_failure``
+        says, unless the plugin catches it. Four calls at most; the fifth is a :exc:`RuntimeError`.
+        """
+        if self.services is None:
+            raise RuntimeError("there is nothing behind this request: no broker has asked it")
+        return self.services.rest(self, pattern, properties)
+
+    def key(
+        self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
+    ) -> Hashable:
+        """What ``rest(...)`` with the same arguments depends on, to keep its answer by: equal keys, equal answers.
+
+        Whoever keeps what :meth:`rest` gave under anything less shows one client what is for another. It has what all
+        plugins behind and the default lister say that they depend on, and what this plugin says itself; the namespace
+        and the mode; not the client's hash.
+        """
+        if self.services is None:
+            return key_of(self, EVERYTHING)
+        return self.services.key(self, pattern, properties)

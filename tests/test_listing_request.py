@@ -94,3 +94,13 @@ def test_properties_do_not_change_whoever_made_the_request() -> None:
 )
 def test_the_host_is_the_same_with_each_connection(address: str, host: str) -> None:
     assert Asker(remote_address=address).host == host
+
+
+async def test_without_a_broker_nobody_counts_and_nothing_is_behind() -> None:
+    request = ListingRequest(NAMESPACE)
+    async with request.lease(10**12) as lease:
+        assert lease.size == 10**12
+    with pytest.raises(RuntimeError, match="nothing behind this request"):
+        request.rest()
+    assert request.key() == ListingRequest(NAMESPACE, topics_hash="00000000").key()
+    assert request.key() != ListingRequest(NAMESPACE, properties={"a": "b"}).key()

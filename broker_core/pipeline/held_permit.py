@@ -15,21 +15,39 @@ __all__ = ["HeldPermit"]
 class HeldPermit:
     """The heap permits of one request, from the estimate to what its answer really holds.
 
-    :meth:`reserve` is in the hands of plugins: it may be called several times at once, by work that goes on when the
-    request is over, and nothing of it may be left behind.
+    What the request needs is the most that was reserved in all (:meth:`reserve`), and what is leased on top of it
+    (:meth:`grow`, a :class:`~broker_core.request_lease.Memory`). Both are in the hands of plugins: they may be called
+    several times at once, by work that goes on when the request is over, and nothing of it may be left behind.
     """
 
-    __slots__ = ("_estimate", "_growing", "_is_over", "_key", "_peak", "_permit", "_permits", "_waiting")
+    __slots__ = (
+        "_estimate",
+        "_estimated",
+        "_growing",
+        "_is_over",
+        "_key",
+        "_leased",
+        "_peak",
+        "_permit",
+        "_permits",
+        "_reserved",
+        "_waiting",
+        "loop",
+    )
 
     def __init__(self, permits: Permits, estimate: Estimate, key: Hashable = None) -> None:
         self._permits = permits
         self._key = key  # of whose demands wait in turns with those of others
         self._estimate = estimate
+        self._estimated = 0
         self._permit: Permit | None = None
-        self._peak = 0  # the most that was reserved, whatever was granted
+        self._reserved = 0  # in all, and granted
+        self._leased = 0  # on top of it, and granted
+        self._peak = 0  # the most that was asked for, whatever was granted
         self._is_over = False
         self._growing = asyncio.Lock()  # one update at a time: each replaces the permit
         self._waiting: asyncio.Future[None] | None = None  # done when nobody wants more any longer
+        self.loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def count(self) -> int:
@@ -37,6 +55,7 @@ class HeldPermit:
 
     async def acquire_estimate(self) -> None:
         """Permits for the peak that the last request like this had (PIP-442)."""
+        self.loop = asyncio.get_running_loop()
         try:
             size = self._estimate.try_take()
             if size is None:
@@ -46,31 +65,74 @@ class HeldPermit:
             )
         except PermitError as error:
             raise _no_heap(error) from None
+        self._estimated = self._permit.count
 
     async def reserve(self, size: int) -> None:
-        """At least ``size`` bytes of permits in all, kept until the answer is gone.
+        """At least ``size`` bytes of permits in all but for what is leased, kept until the answer is gone.
 
         Raises :exc:`TypeError` or :exc:`ValueError` for what is no number of bytes, :exc:`ListingFailed` once the
         request is over, :exc:`TooManyRequests` where the permits cannot be had.
         """
-        size = whole_count(size)
-        if not self._is_over:
-            self._peak = max(self._peak, size)
-        if self._permit is not None and size <= self._permit.count:
+        await self._hold(whole_count(size), 0)
+
+    async def grow(self, size: int) -> None:
+        """``size`` bytes on top of all else, until they are given back; raises as :meth:`reserve` does."""
+        await self._hold(0, whole_count(size))
+
+    def try_grow(self, size: int) -> bool:
+        """The same where it takes no waiting."""
+        more = whole_count(size)
+        permit = self._permit
+        if permit is None or self._is_over:
+            raise _over()
+        if self._growing.locked():
+            return False
+        needed = self._needed(0, more)
+        if needed > permit.count:
+            grown = self._permits.heap.try_update(permit, needed)
+            if grown is None:
+                return False
+            self._permit = grown
+        self._granted(0, more)
+        return True
+
+    def give_back(self, size: int) -> None:
+        """``size`` of the bytes that were leased."""
+        self._leased -= size
+        self._shrink()
+
+    def _needed(self, reserved: int, leased: int) -> int:
+        return max(self._reserved, reserved) + self._leased + leased
+
+    def _granted(self, reserved: int, leased: int) -> None:
+        self._reserved = max(self._reserved, reserved)
+        self._leased += leased
+        self._peak = max(self._peak, self._reserved + self._leased)
+
+    async def _hold(self, reserved: int, leased: int) -> None:
+        permit = self._permit
+        if permit is None or self._is_over:
+            raise _over()
+        self._peak = max(self._peak, self._needed(reserved, leased))
+        if not self._growing.locked() and self._needed(reserved, leased) <= permit.count:
+            self._granted(reserved, leased)
             return
         async with self._growing:
+            # Nobody else takes while this one waits, but what is given back meanwhile may go.
             permit = self._permit
             if permit is None or self._is_over:
                 raise _over()
-            if size <= permit.count:
-                return
-            grown = self._permits.heap.try_update(permit, size)
-            if grown is None:
-                grown = await self._wait_for(permit, size)
-            if self._is_over:
-                grown.release()
-                raise _over()
-            self._permit = grown
+            needed = self._needed(reserved, leased)
+            if needed > permit.count:
+                grown = self._permits.heap.try_update(permit, needed)
+                if grown is None:
+                    grown = await self._wait_for(permit, needed)
+                if self._is_over:
+                    grown.release()
+                    raise _over()
+                self._permit = grown
+            self._granted(reserved, leased)
+        self._shrink()
 
     async def _wait_for(self, permit: Permit, size: int) -> Permit:
         waiting = self._waiting = asyncio.get_running_loop().create_future()
@@ -80,6 +142,15 @@ class HeldPermit:
             raise (_over() if self._is_over else _no_heap(error)) from None
         finally:
             self._waiting = None
+
+    def _shrink(self) -> None:
+        """What is needed no more goes back, but never more than was there at the beginning."""
+        permit = self._permit
+        if permit is None or self._is_over or self._growing.locked():
+            return
+        needed = max(self._reserved + self._leased, self._estimated)
+        if needed < permit.count:
+            self._permit = self._permits.heap.try_update(permit, needed)
 
     def settle(self, size: int, *, made: bool = True) -> None:
         """The answer holds ``size`` bytes, and the surplus goes back.

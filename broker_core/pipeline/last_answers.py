@@ -14,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from broker_core.depends_on import AnswerKey
 from broker_core.listing_request import ListingRequest
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.answer_key import AnswerKey, answer_key
+from broker_core.pipeline.answer_key import answer_key
 from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.run import Listed
 from broker_core.plugins import LoadedPlugin, Recalled

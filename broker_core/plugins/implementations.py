@@ -10,7 +10,7 @@ from typing import Any, Final
 from pluggy import HookImpl
 from pydantic import BaseModel
 
-from broker_core.hookspecs import DEPENDENCIES
+from broker_core.depends_on import EVERYTHING, checked_words
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.installed import did_you_mean
 from broker_core.plugins.raised import in_words, shown
@@ -119,15 +119,14 @@ def dependencies(
 ) -> frozenset[str]:
     implementation = implementations.get("broker_core_depends_on")
     if implementation is None:
-        return DEPENDENCIES
+        return EVERYTHING
     answer = call_plain(name, origin, implementation, {})
     if answer is None:
-        return DEPENDENCIES
-    if isinstance(answer, set | frozenset | list | tuple) and all(
-        isinstance(each, str) and each in DEPENDENCIES for each in answer
-    ):
-        return frozenset(answer)
-    known = ", ".join(map(repr, sorted(DEPENDENCIES)))
-    raise PluginLoadError(
-        name, origin, f"returned {shown(answer)} from broker_core_depends_on, not a set of {known}"
-    )
+        return EVERYTHING
+    wrong = f"returned {shown(answer)} from broker_core_depends_on, not a set of words"
+    if not isinstance(answer, set | frozenset | list | tuple):
+        raise PluginLoadError(name, origin, wrong)
+    try:
+        return checked_words(answer)
+    except ValueError as error:
+        raise PluginLoadError(name, origin, f"{wrong}: {error}") from None

@@ -9,7 +9,8 @@ import re
 import pytest
 
 from broker_core.broker_handle import BrokerHandle
-from broker_core.hookspecs import DEPENDENCIES, HookSpecs, ListingOutcome
+from broker_core.depends_on import WORDS
+from broker_core.hookspecs import HookSpecs, ListingOutcome
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.patterns import TopicsPattern
 from broker_core.plugins.implementations import PLAIN_HOOKS
@@ -91,9 +92,11 @@ def test_the_broker_is_described_method_by_method() -> None:
         assert [part.partition("=")[0] for part in given.split(", ") if part] == parameters
 
 
-def test_the_dependencies_are_named() -> None:
-    text = read(PAGE)
-    assert all(f'`"{name}"`' in text for name in DEPENDENCIES)
+def test_the_words_of_dependencies_have_their_fields() -> None:
+    (table,) = [table for table in tables(PAGE) if table.columns[0] == "word"]
+    shown = {code_in(row[0])[0].strip('"'): tuple(code_in(row[1])) for row in table.rows}
+    assert shown.pop("property:NAME") == ("request.properties",)
+    assert shown == {word: tuple(f"request.{field}" for field in fields) for word, fields in WORDS.items()}
 
 
 def test_no_page_names_a_hook_that_is_gone() -> None:

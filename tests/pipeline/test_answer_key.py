@@ -19,6 +19,7 @@ VARIED = {
     "properties": ListingRequest(NAMESPACE, properties={"region": "eu"}),
     "principal": ListingRequest(NAMESPACE, asker=Asker(role="me")),
     "client": ListingRequest(NAMESPACE, asker=Asker(client_version="x")),
+    "address": ListingRequest(NAMESPACE, asker=Asker(remote_address="192.0.2.1:7")),
 }
 
 
@@ -60,7 +61,7 @@ def test_the_text_of_the_client_is_counted() -> None:
 
 
 def test_a_client_is_the_same_after_a_reconnect() -> None:
-    plugin = depending("client")
+    plugin = depending("address")
 
     def of(address: str) -> object:
         return answer_key(plugin, ListingRequest(NAMESPACE, asker=Asker(remote_address=address)))

@@ -271,3 +271,76 @@ async def test_without_a_limit_nothing_is_counted(estimates: Estimates) -> None:
     held.settle(5)
     assert held.hand_over() is not None
     assert permits.heap.acquired == 0
+
+
+async def test_leases_come_on_top_of_what_is_reserved(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
+    await held.reserve(50_000)
+    await held.grow(30_000)
+    await held.grow(20_000)
+    assert held.count == 100_000
+    await held.reserve(60_000)
+    assert held.count == 110_000
+    assert held.try_grow(10_000)
+    other = permits.heap.try_acquire(HEAP - held.count)
+    assert other is not None
+    assert not held.try_grow(1)
+    other.release()
+    held.give_back(30_000)
+    assert held.count == permits.heap.acquired == 90_000
+    held.give_back(30_000)
+    assert held.count == 60_000
+    held.settle(0)
+    held.give_back(0)
+    permit = held.hand_over()
+    assert permit is not None
+    permit.release()
+    assert permits.heap.acquired == 0
+    assert (await held_by(permits, estimates)).count == 120_000  # the most at a time
+
+
+async def test_a_lease_within_the_estimate_takes_nothing_more(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
+    await held.grow(INITIAL_SIZE)
+    assert held.count == INITIAL_SIZE
+    await held.grow(1)
+    assert held.count == INITIAL_SIZE + 1
+    held.give_back(INITIAL_SIZE + 1)
+    assert held.count == INITIAL_SIZE
+    held.give_up()
+
+
+async def test_leases_at_once_are_all_counted(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
+    await asyncio.gather(*(held.grow(10_000) for _ in range(10)), *(held.reserve(n) for n in range(500)))
+    assert held.count == 100_499
+    other = permits.heap.try_acquire(HEAP - 100_499)
+    assert other is not None
+    waiting = asyncio.create_task(held.grow(10_000))
+    await eventually(lambda: permits.heap.queue_size == 1)
+    assert not held.try_grow(0)  # in turns
+    held.give_back(50_000)  # while it waits for more: what it waits for is less now, and is there
+    await asyncio.sleep(0)
+    other.release()
+    await waiting
+    assert held.count == permits.heap.acquired == 60_499
+    held.give_up()
+    assert permits.heap.acquired == 0
+
+
+async def test_nothing_is_leased_once_the_request_is_over(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
+    await held.grow(50_000)
+    other = permits.heap.try_acquire(HEAP - held.count)
+    assert other is not None
+    waiting = asyncio.create_task(held.grow(10_000))
+    await eventually(lambda: permits.heap.queue_size == 1)
+    held.give_up()
+    for attempt in (waiting, asyncio.create_task(held.grow(1))):
+        with pytest.raises(ListingFailed, match="This request is over"):
+            await attempt
+    with pytest.raises(ListingFailed, match="This request is over"):
+        held.try_grow(1)
+    held.give_back(50_000)
+    other.release()
+    assert permits.heap.acquired == permits.heap.queue_size == 0

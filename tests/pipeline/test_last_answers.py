@@ -24,7 +24,7 @@ from broker_core.testing import serve
 from tests.support.plugins import PluginOf, loaded
 
 NAMESPACE = NamespaceName("t", "n")
-EVERYTHING = frozenset({"pattern", "properties", "principal", "client"})
+EVERYTHING = frozenset({"pattern", "properties", "principal", "client", "address"})
 
 
 def listing(*names: str) -> Listing:
@@ -110,7 +110,8 @@ def test_another_question_has_no_answer(what: str) -> None:
         "pattern": {"pattern": "t/n/b.*"},
         "properties": {"properties": {"region": "us"}},
         "principal": {"asker": Asker(role="other", remote_address="here")},
-        "client": {"asker": Asker(role="me", remote_address="other")},
+        "client": {"asker": Asker(role="me", remote_address="here", client_version="other")},
+        "address": {"asker": Asker(role="me", remote_address="other")},
     }
     base: dict[str, Any] = {
         "pattern": "t/n/a.*",

@@ -281,7 +281,13 @@ async def test_what_answers_depend_on() -> None:
         {"d": {"namespaces": ["globex/*"]}},
     )
     assert chain.depends_on(NamespaceName("acme", "x")) == {"pattern", "principal"}
-    assert chain.depends_on(NamespaceName("globex", "x")) == {"pattern", "properties", "principal", "client"}
+    assert chain.depends_on(NamespaceName("globex", "x")) == {
+        "pattern",
+        "properties",
+        "principal",
+        "client",
+        "address",
+    }
 
 
 async def test_observers_see_the_namespaces_of_theirs() -> None:

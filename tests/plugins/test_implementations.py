@@ -146,18 +146,23 @@ def test_no_settings_after_all() -> None:
 
 
 def test_dependencies() -> None:
-    everything = {"pattern", "properties", "principal", "client"}
+    everything = {"pattern", "properties", "principal", "client", "address"}
     assert loaded(PluginOf()).depends_on == everything
     assert loaded(PluginOf(depends_on=lambda: None)).depends_on == everything
     assert loaded(PluginOf(depends_on=lambda: ["pattern"])).depends_on == {"pattern"}
+    assert loaded(PluginOf(depends_on=lambda: {"property:region"})).depends_on == {"property:region"}
     assert loaded(PluginOf(depends_on=lambda: ())).depends_on == frozenset()
 
 
-@pytest.mark.parametrize("answer", ["pattern", {"patern"}, [1], 3, [["pattern"]]])
+@pytest.mark.parametrize("answer", ["pattern", 3, {"pattern": True}])
 def test_wrong_dependencies(answer: object) -> None:
-    with pytest.raises(
-        PluginLoadError, match="from broker_core_depends_on, not a set of 'client', 'pattern'"
-    ):
+    with pytest.raises(PluginLoadError, match="from broker_core_depends_on, not a set of words"):
+        loaded(PluginOf(depends_on=lambda: answer))
+
+
+@pytest.mark.parametrize("answer", [{"patern"}, [1], [["pattern"]], {"property:"}, {"Pattern"}])
+def test_unknown_words(answer: object) -> None:
+    with pytest.raises(PluginLoadError, match=r"words are 'pattern', .* and 'property:NAME' for one"):
         loaded(PluginOf(depends_on=lambda: answer))
 
 

@@ -55,7 +55,7 @@ def test_the_operators_list_is_the_order(distribution: Distribution) -> None:
         "on_failure": "error",
         "max_stale": 60.0,
         "verify_filtered": "always",
-        "depends_on": ["client", "pattern", "principal", "properties"],
+        "depends_on": ["address", "client", "pattern", "principal", "properties"],
         "warnings": [],
         "state": "enabled",
     }
