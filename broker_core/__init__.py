@@ -9,9 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from broker_core.bounded_cache import BoundedCache
     from broker_core.checks import Check
+    from broker_core.encoded_names import EncodedNames
     from broker_core.hookspecs import hookimpl
     from broker_core.listing import Listing
+    from broker_core.listing_builder import ListingBuilder
     from broker_core.listing_request import Asker, ListingRequest
     from broker_core.listing_result import TopicListingResult
     from broker_core.names import Mode, NamespaceName, TopicName
@@ -24,9 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "SAME",
     "Asker",
+    "BoundedCache",
     "Check",
+    "EncodedNames",
     "Lease",
     "Listing",
+    "ListingBuilder",
     "ListingRequest",
     "Mode",
     "NamespaceName",
@@ -39,15 +45,18 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "SAME": "rest_answer",
     "Asker": "listing_request",
+    "BoundedCache": "bounded_cache",
     "Check": "checks",
+    "EncodedNames": "encoded_names",
     "Lease": "request_lease",
     "Listing": "listing",
+    "ListingBuilder": "listing_builder",
     "ListingRequest": "listing_request",
     "Mode": "names",
     "NamespaceName": "names",
     "RestAnswer": "rest_answer",
+    "SAME": "rest_answer",
     "Selection": "selection",
     "TopicListingResult": "listing_result",
     "TopicName": "names",

@@ -18,18 +18,18 @@ the others when somebody asks it more, as a plugin that hides topics does.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.fields_codec import binary_column, decode_fields
 from broker_core.listing_columns import (
     Columns,
     build_columns,
     checked_local_names,
-    decode_fields,
     row_type,
 )
 from broker_core.listing_memo import Memo
@@ -60,6 +60,7 @@ class Listing:
         "__weakref__",  # who counts the memory of listings wants to know when one has gone
         "_hash",
         "_is_encoded",
+        "_is_mapped",
         "_last_range",
         "_places",
         "by_matched",
@@ -89,6 +90,7 @@ class Listing:
         self.namespace = namespace
         self.mode = mode
         self._is_encoded = encoded
+        self._is_mapped = False
         self._places: np.ndarray[Any, Any] | None = None
         self._hash = topics_hash
         self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
@@ -109,7 +111,7 @@ class Listing:
             """Make the columns that :meth:`from_fields` left out; called only where one is not there yet."""
             if name not in _DERIVED:
                 raise AttributeError(name)
-            names = decode_fields(self.fields, self.field_offsets)
+            names = decode_fields(binary_column(self.fields, self.field_offsets))
             self._derive(build_columns(self.namespace, *split_full_names(names, self.namespace, self.mode)))
             return getattr(self, name)
 
@@ -138,6 +140,33 @@ class Listing:
         listing = cls.__new__(cls)
         listing.fields, listing.field_offsets = fields, offsets
         listing._begin(namespace, mode, topics_hash, encoded=True)  # noqa: SLF001 - it is the constructor
+        return listing
+
+    @classmethod
+    def from_encoded(
+        cls,
+        namespace: NamespaceName | str,
+        mode: Mode,
+        fields: pa.LargeBinaryArray | Iterable[pa.LargeBinaryArray],
+        *,
+        topics_hash: str | None = None,
+        mapped: bool = False,
+    ) -> Listing:
+        """The listing of names that are encoded already: each the protobuf field that it is sent in.
+
+        They are in the order of the hash, each once, of this namespace and mode, without system topics, as
+        :attr:`~broker_core.EncodedNames.fields` gives them; a column that is one is not copied. ``topics_hash`` is what
+        the hash of all of it should be. ``mapped`` says that the column is a file that is mapped: it counts as no
+        memory. Nothing of it is believed: names are checked before they go into an answer, once and only those, and
+        where one is wrong, or the hash, that answer is an error.
+        """
+        namespace = NamespaceName.parse(namespace) if isinstance(namespace, str) else namespace
+        if not isinstance(fields, pa.Array):
+            columns = list(fields)
+            fields = pa.concat_arrays(columns) if columns else pa.array([], pa.large_binary())
+        data, offsets = column_data(fields)
+        listing = cls.from_fields(namespace, mode, data, offsets, topics_hash)
+        listing._is_mapped = mapped  # noqa: SLF001 - it is the constructor
         return listing
 
     @classmethod
@@ -189,6 +218,8 @@ class Listing:
     def column_bytes(self) -> int:
         """Bytes of the columns alone; of one that was made of fields, of these."""
         if self._is_encoded:
+            if self._is_mapped:
+                return 0
             return int(self.fields.size + self.field_offsets.nbytes)
         own = self.fields.size + self.joined.size + self.matched.nbytes
         own += int(self.field_offsets.nbytes + self.joined_offsets.nbytes)
@@ -258,6 +289,43 @@ class Listing:
 
         return Selection(self, Part.of_rows(rows, len(self)))
 
+    def range(self, low: int, high: int) -> Selection:
+        """Rows ``low`` to ``high``, without the last; nothing is copied."""
+        from broker_core.selection import Part, Selection
+
+        if not 0 <= low <= high <= len(self):
+            raise IndexError(f"rows from {low} to {high} of {len(self)}")
+        return Selection(self, Part(low, high))
+
+    def locate(
+        self, names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]
+    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """For each full name the row where it is, or would be put in front of (int64), and whether it is there.
+
+        A binary search for each.
+        """
+        from broker_core.listing_splice import locate
+
+        return locate(self, as_column(names))
+
+    def difference(self, older: Listing) -> tuple[Selection, Selection]:
+        """The topics that ``older`` does not have, and (of ``older``) those that are not here any more.
+
+        Raises :exc:`ValueError` for a listing of another namespace.
+        """
+        if older.namespace != self.namespace:
+            raise ValueError(f"a listing of {older.namespace} beside one of {self.namespace}")
+        if older is self:
+            return self.range(0, 0), older.range(0, 0)
+        names, former = self.names, older.names
+        known = pc.is_in(names, former).to_numpy(zero_copy_only=False)
+        stays = pc.is_in(former, names).to_numpy(zero_copy_only=False)
+        return self.rows(np.flatnonzero(~known)), older.rows(np.flatnonzero(~stays))
+
+    def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
+        """The topics in the order of the hash, at most ``rows`` at a time: see :meth:`Selection.batches`."""
+        return self.all().batches(*columns, rows=rows)
+
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics that match ``pattern``; the answer is remembered."""
         return self.all().matching(pattern)
@@ -290,7 +358,11 @@ class Listing:
         )
         return found.astype(np.int64)
 
-    def with_changes(self, removed: Sequence[str], added: Sequence[str]) -> Listing:
+    def with_changes(
+        self,
+        removed: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any],
+        added: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any],
+    ) -> Listing:
         """This listing without some names and with others: the columns are spliced, not built anew.
 
         Names are full names; one to remove that is absent, or to add that is there, changes nothing. What is added must
@@ -298,8 +370,7 @@ class Listing:
         """
         from broker_core.listing_splice import splice
 
-        addition = Listing.from_names(self.namespace, self.mode, list(added))
-        return splice(self, as_column(list(removed)), addition)
+        return splice(self, as_column(removed), Listing.from_names(self.namespace, self.mode, added))
 
     def __repr__(self) -> str:
         return f"<Listing of {self.namespace} {self.mode.name}: {len(self)} topics>"

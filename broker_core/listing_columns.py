@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core.column_sort import sorted_rows
 from broker_core.errors import InvalidListing, InvalidName
+from broker_core.fields_codec import binary_column, encode_fields
 from broker_core.name_columns import (
     as_column,
     check_local_names,
@@ -19,7 +20,6 @@ from broker_core.name_columns import (
     is_ascending,
     system_topics,
     with_ends,
-    without_ends,
 )
 from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
 from broker_core.partition_columns import partitioned_local_names
@@ -28,13 +28,10 @@ __all__ = [
     "Columns",
     "build_columns",
     "checked_local_names",
-    "decode_fields",
-    "encode_fields",
     "gathered",
     "row_type",
 ]
 
-_TAG: Final = 0x12  # field 2, length-delimited: `repeated string topics = 2`
 _Array = np.ndarray[Any, Any]
 
 
@@ -55,10 +52,7 @@ def row_type(rows: int) -> Any:
 
 def gathered(data: pa.Buffer, offsets: _Array, rows: _Array) -> tuple[pa.Buffer, _Array]:
     """The bytes of ``rows`` of a column of bytes, and their offsets."""
-    column = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
-    )
-    return column_data(column.take(pa.array(rows)))
+    return column_data(binary_column(data, offsets).take(pa.array(rows)))
 
 
 def checked_local_names(names: Any) -> pa.LargeStringArray:
@@ -119,58 +113,3 @@ def _concat(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
     if not columns:
         return pa.array([], pa.large_string())
     return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
-
-
-def encode_fields(joined: pa.LargeStringArray | pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """The protobuf field of each ``,name``: the tag, the length as a varint, and the name without its comma."""
-    joined = joined.cast(pa.large_binary())
-    if not len(joined):
-        return joined
-    sizes = np.diff(column_data(joined)[1]) - 1
-    widths = _varint_widths(sizes)
-    if widths.min() == widths.max():
-        return _encoded(joined, sizes, int(widths[0]))
-    parts = [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths)]
-    encoded = [_encoded(joined.take(pa.array(rows)), sizes[rows], width) for rows, width in parts]
-    places = np.empty(len(joined), np.int64)
-    places[np.concatenate([rows for rows, _ in parts])] = np.arange(len(joined))
-    return pa.concat_arrays(encoded).take(pa.array(places))
-
-
-def decode_fields(fields: pa.Buffer, offsets: _Array) -> pa.LargeStringArray:
-    """The names of encoded fields: the reverse of :func:`encode_fields`, without commas."""
-    column = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), fields]
-    )
-    sizes = np.diff(offsets)
-    # A field of one byte more than fits a width has one byte of length more, so the size alone says which it is.
-    widths = np.ones(len(sizes), np.int8)
-    for width in range(1, 5):
-        widths += sizes > (1 << (7 * width)) + width
-    if not len(widths) or widths.min() == widths.max():
-        return without_ends(column, 1 + int(widths[0]) if len(widths) else 0, 0)
-    parts = [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths)]
-    decoded = [without_ends(column.take(pa.array(rows)), 1 + width, 0) for rows, width in parts]
-    places = np.empty(len(column), np.int64)
-    places[np.concatenate([rows for rows, _ in parts])] = np.arange(len(column))
-    return pa.concat_arrays(decoded).take(pa.array(places))
-
-
-def _varint_widths(sizes: _Array) -> _Array:
-    widths = np.ones(len(sizes), np.int8)
-    for width in range(1, 5):
-        widths += sizes >= 1 << (7 * width)
-    return widths
-
-
-def _encoded(joined: pa.LargeBinaryArray, sizes: _Array, width: int) -> pa.LargeBinaryArray:
-    """The fields of names whose lengths take ``width`` bytes each."""
-    result = pc.binary_replace_slice(joined, 0, 1, bytes([_TAG]) + bytes(width))
-    # The lengths go into the room that was left for them: the kernel's result is nobody else's yet.
-    data, offsets = column_data(result)
-    buffer = np.frombuffer(data, np.uint8)
-    assert buffer.flags.writeable
-    for place in range(width):
-        more = 0x80 if place < width - 1 else 0
-        buffer[offsets[:-1] + 1 + place] = (sizes >> (7 * place)) & 0x7F | more
-    return result

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from broker_core.column_sort import sorted_rows
 from broker_core.errors import InvalidListing, InvalidName
+from broker_core.fields_codec import TAG, binary_column, decode_fields, encode_fields
 from broker_core.listing import Listing
-from broker_core.listing_columns import decode_fields, encode_fields
 from broker_core.name_columns import (
     check_local_names,
     column_data,
@@ -23,16 +23,18 @@ from broker_core.name_columns import (
     hash_order_key,
     is_ascending,
     system_topics,
+    with_ends,
     without_ends,
 )
-from broker_core.names import MAX_NAME_BYTES, SYSTEM_NAME_PREFIXES, Mode, NamespaceName
+from broker_core.names import MAX_NAME_BYTES, PARTITION_SUFFIX, SYSTEM_NAME_PREFIXES, Mode, NamespaceName
 from broker_core.partition_columns import partitioned_local_names
+from broker_core.patterns import TopicsPattern
 from broker_core.topics_hash import crc_text, extend_crc
 
 __all__ = ["ListingEncoder", "page_column"]
 
 _SLASH: Final = 0x2F
-_TAG: Final = b"\x12"  # field 2, length-delimited: `repeated string topics = 2`
+_SUFFIX: Final = PARTITION_SUFFIX.encode()
 _Array = np.ndarray[Any, Any]
 
 
@@ -44,9 +46,11 @@ def page_column(page: bytes) -> pa.LargeStringArray:
 class ListingEncoder:
     """Builds one :class:`~broker_core.listing.Listing`; for one thread at a time."""
 
-    def __init__(self, namespace: NamespaceName, mode: Mode) -> None:
+    def __init__(self, namespace: NamespaceName, mode: Mode, pattern: TopicsPattern | None = None) -> None:
+        """``pattern``, which RE2 supports, leaves out what it does not match."""
         self.namespace = namespace
         self.mode = mode
+        self._pattern = pattern
         self._fields = bytearray()
         self._ends: list[_Array] = []
         self._crc = 0
@@ -62,7 +66,8 @@ class ListingEncoder:
     def add(self, domain: str, page: bytes) -> int:
         """Take a page of names, in any order and perhaps some twice; how many it had.
 
-        System topics are left out. Raises :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one.
+        System topics are left out, and what the pattern does not match. Raises
+        :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one.
         """
         if not page or not self.mode.lists(domain):
             return 0
@@ -80,7 +85,7 @@ class ListingEncoder:
                 raise InvalidListing(str(error)) from None
             raise InvalidListing("a page of names does not begin with a slash")
         count = len(starts)
-        page, starts = self._visible(domain, *self._ordered(page, starts))
+        page, starts = self._matching(*self._visible(domain, *self._ordered(page, starts)))
         if len(starts):
             self._append(domain, page, starts)
         return count
@@ -91,7 +96,7 @@ class ListingEncoder:
         fields = pa.py_buffer(self._fields)
         if not self._loose:
             return Listing.from_fields(self.namespace, self.mode, fields, offsets, crc_text(self._crc))
-        names = pa.concat_arrays([decode_fields(fields, offsets), *self._loose])
+        names = pa.concat_arrays([decode_fields(binary_column(fields, offsets)), *self._loose])
         return Listing.from_names(self.namespace, self.mode, names)
 
     def _ordered(self, page: bytes, starts: _Array) -> tuple[bytes, _Array]:
@@ -120,6 +125,35 @@ class ListingEncoder:
             return page, starts
         return _page_of(column.filter(pa.array(~hidden.to_numpy(zero_copy_only=False))))
 
+    def _matching(self, page: bytes, starts: _Array) -> tuple[bytes, _Array]:
+        """The names of a page in order that match."""
+        pattern = self._pattern
+        if pattern is None or not len(starts) or self._is_proven(page, starts, pattern):
+            return page, starts
+        column = _column(page, starts)
+        if _SUFFIX in page:
+            names = partitioned_local_names(without_ends(column, 1, 0))
+            forms = with_ends(names, f"{self.namespace}/", "")
+        else:
+            forms = with_ends(column.cast(pa.large_string()), str(self.namespace), "")
+        keep = pattern.match_column(forms)
+        return (page, starts) if keep.true_count == len(column) else _page_of(column.filter(keep))
+
+    def _is_proven(self, page: bytes, starts: _Array, pattern: TopicsPattern) -> bool:
+        """Whether the ends of a page in order say that all of it matches.
+
+        All names between two that begin with a text begin with it. That is enough where the pattern is such a text and
+        then anything, and where no name has a suffix that is not matched.
+        """
+        if pattern.match_all:
+            return True
+        if not pattern.exact_range or len(pattern.ranges) > 1 or b"\n" in page or _SUFFIX in page:
+            return False
+        head = str(self.namespace).encode()
+        begin = pattern.ranges[0][0] if pattern.ranges else b""
+        first = head + page[: int(starts[1]) if len(starts) > 1 else None]
+        return first.startswith(begin) and (head + page[int(starts[-1]) :]).startswith(begin)
+
     def _append(self, domain: str, page: bytes, starts: _Array) -> None:
         """Encode a page that is in order; behind what there is, if that is its place."""
         prefix = f"{domain}://{self.namespace}".encode()
@@ -140,7 +174,7 @@ class ListingEncoder:
             self._fields += memoryview(encoded)[int(offsets[0]) : int(offsets[-1])]
             self._ends.append(offsets[1:] + (base - int(offsets[0])))
             return
-        self._fields += page.replace(b"/", _TAG + bytes(width) + prefix + b"/")
+        self._fields += page.replace(b"/", bytes([TAG, *bytes(width)]) + prefix + b"/")
         ends = base + np.cumsum(sizes + (1 + width))
         bytes_of = np.frombuffer(self._fields, np.uint8)
         lengths_at = ends - sizes - width
@@ -156,10 +190,7 @@ def _starts(page: bytes) -> _Array:
 
 
 def _column(data: bytes, starts: _Array) -> pa.LargeBinaryArray:
-    offsets = np.append(starts, len(data)).astype(np.int64, copy=False)
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    )
+    return binary_column(pa.py_buffer(data), np.append(starts, len(data)).astype(np.int64, copy=False))
 
 
 def _page_of(column: pa.LargeBinaryArray) -> tuple[bytes, _Array]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.fields_codec import binary_column, name_start
 from broker_core.listing import Listing
 from broker_core.listing_columns import Columns, row_type
 from broker_core.name_columns import hash_order_bytes, hash_order_key, split_full_names
@@ -39,16 +40,16 @@ def splice(listing: Listing, removed: pa.LargeStringArray, addition: Listing) ->
         return listing
     put = at[fresh]  # each fresh name goes in front of this row
     joined = _spliced(
-        _column(listing.joined, listing.joined_offsets),
+        binary_column(listing.joined, listing.joined_offsets),
         gone,
         put,
-        _column(addition.joined, addition.joined_offsets).take(pa.array(fresh)),
+        binary_column(addition.joined, addition.joined_offsets).take(pa.array(fresh)),
     )
     fields = _spliced(
-        _column(listing.fields, listing.field_offsets),
+        binary_column(listing.fields, listing.field_offsets),
         gone,
         put,
-        _column(addition.fields, addition.field_offsets).take(pa.array(fresh)),
+        binary_column(addition.fields, addition.field_offsets).take(pa.array(fresh)),
     )
     matched, order = _spliced_forms(listing, gone, put, addition, fresh)
     columns = Columns(fields, joined, matched, order)
@@ -96,22 +97,17 @@ def _spliced_forms(
     return matched, None if is_identity else order
 
 
-def _column(data: pa.Buffer, offsets: _Rows) -> pa.LargeBinaryArray:
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
-    )
-
-
 def _each(column: pa.LargeStringArray | pa.LargeBinaryArray) -> list[bytes]:
     return [value.as_buffer().to_pybytes() for value in column]
 
 
 def locate(listing: Listing, names: pa.LargeStringArray) -> tuple[_Rows, _Rows]:
     """For each full name the row where it is or would be put, and whether it is there."""
-    data, offsets = memoryview(listing.joined), listing.joined_offsets
+    data, offsets = memoryview(listing.fields), listing.field_offsets.data
 
     def key_of(row: int) -> bytes:
-        return hash_order_bytes(bytes(data[offsets[row] + 1 : offsets[row + 1]]))
+        start, stop = offsets[row], offsets[row + 1]
+        return hash_order_bytes(bytes(data[start + name_start(stop - start) : stop]))
 
     every = range(len(listing))
     rows, present = np.empty(len(names), np.int64), np.zeros(len(names), bool)

@@ -37,6 +37,7 @@ __all__ = [
     "hash_order_bytes",
     "hash_order_key",
     "is_ascending",
+    "names_of_key",
     "split_full_names",
     "system_topics",
     "with_ends",
@@ -52,6 +53,7 @@ _END: Final = 2**31 - 1  # behind the end of any name; Arrow's own default overf
 # UTF-8 sorts characters beyond the BMP behind U+E000..U+FFFF, UTF-16 in front of them. Their lead bytes (F0..F4) stay,
 # those of U+E000..U+FFFF (EE, EF) move behind, to values that UTF-8 never uses: then bytes sort as UTF-16 does.
 _UTF16_ORDER: Final = bytes({0xEE: 0xFE, 0xEF: 0xFF}.get(byte, byte) for byte in range(256))
+_UTF8_ORDER: Final = bytes({0xFE: 0xEE, 0xFF: 0xEF}.get(byte, byte) for byte in range(256))
 _FIRST_MOVED: Final = 0xEE
 
 
@@ -251,6 +253,18 @@ def hash_order_key(column: pa.LargeStringArray) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(column), [None, pa.py_buffer(offsets - offsets[0]), moved]
     )
+
+
+def names_of_key(key: pa.LargeBinaryArray) -> pa.LargeStringArray:
+    """The strings of a :func:`hash_order_key`. Raises ``ArrowInvalid`` where it is no key of strings."""
+    data, offsets = column_data(key)
+    used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+    if used and np.frombuffer(used, np.uint8).max() > _UTF16_ORDER[_FIRST_MOVED] - 1:
+        back = pa.py_buffer(bytes(used).translate(_UTF8_ORDER))
+        key = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(key), [None, pa.py_buffer(offsets - offsets[0]), back]
+        )
+    return key.cast(pa.large_string())
 
 
 def hash_order_bytes(name: bytes) -> bytes:

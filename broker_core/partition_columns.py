@@ -6,11 +6,18 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from broker_core.name_columns import column_data, contains
-from broker_core.names import MAX_PARTITION_INDEX, PARTITION_SUFFIX
+from broker_core.name_columns import column_data, contains, with_ends, without_ends
+from broker_core.names import (
+    MAX_PARTITION_INDEX,
+    NON_PERSISTENT,
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    NamespaceName,
+)
 
-__all__ = ["partitioned_local_names"]
+__all__ = ["matched_forms", "partitioned_local_names"]
 
 _SUFFIX: Final = np.frombuffer(PARTITION_SUFFIX.encode(), np.uint8)
 _MOST_DIGITS: Final = len(str(MAX_PARTITION_INDEX))
@@ -33,6 +40,21 @@ def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
     edges[1::2][untouched] = offsets[1:][untouched]
     halves = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), data)
     return halves.take(pa.array(np.arange(0, len(edges) - 1, 2)))
+
+
+def matched_forms(names: pa.LargeStringArray, namespace: NamespaceName) -> pa.LargeStringArray:
+    """What patterns match of full names of a namespace, in the order of the hash: the non-persistent ones first."""
+    forms: list[pa.LargeStringArray] = []
+    others = 0
+    if len(names) and names[0].as_py().startswith(NON_PERSISTENT):
+        others = pc.sum(pc.starts_with(names, NON_PERSISTENT)).as_py()
+    for domain, part in ((NON_PERSISTENT, names[:others]), (PERSISTENT, names[others:])):
+        if len(part):
+            locals_ = without_ends(part, len(f"{domain}://{namespace}/"), 0)
+            forms.append(with_ends(partitioned_local_names(locals_), f"{namespace}/", ""))
+    if not forms:
+        return pa.array([], pa.large_string())
+    return forms[0] if len(forms) == 1 else pa.concat_arrays(forms)
 
 
 def _suffixes(data: _Array, offsets: _Array) -> tuple[_Array, _Array]:

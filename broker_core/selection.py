@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from broker_core.fields_codec import binary_column
 from broker_core.fields_reader import GATHERED, FieldsReader
 from broker_core.listing import Listing
 from broker_core.listing_columns import gathered, row_type
 from broker_core.name_columns import without_ends
+from broker_core.partition_columns import matched_forms
 from broker_core.pattern_scan import PatternScan, quick_to_match
 from broker_core.patterns import TopicsPattern
 from broker_core.topics_hash import crc_text, extend_crc
@@ -225,6 +227,54 @@ class Selection:
 
     def _of_rows(self, rows: _Rows) -> Selection:
         return Selection(self.listing, Part.of_rows(rows, len(self.listing), self.part.text))
+
+    def range(self, low: int, high: int) -> Selection:
+        """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
+        if not 0 <= low <= high <= len(self):
+            raise IndexError(f"topics from {low} to {high} of {len(self)}")
+        part = self.part
+        if part.rows is None:
+            return Selection(self.listing, Part(part.low + low, part.low + high, text=part.text))
+        return self._of_rows(part.rows[low:high])
+
+    def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
+        """The topics in the order of the hash, at most ``rows`` at a time, as the columns that are named.
+
+        ``"name"`` is the full name, ``"field"`` (``large_binary``) the protobuf field that it is sent in, ``"matched"``
+        what patterns match: ``tenant/namespace/topic`` without partition suffix. Raises :exc:`ValueError` for another.
+        """
+        unknown = set(columns) - {"name", "field", "matched"}
+        if unknown or not columns:
+            raise ValueError(
+                f"columns are name, field and matched, not {', '.join(map(repr, columns)) or 'none'}"
+            )
+        for low in range(0, len(self), rows):
+            part = self.range(low, min(low + rows, len(self)))
+            names = part.names if set(columns) != {"field"} else None
+            made: dict[str, Any] = {"name": names}
+            if "field" in columns:
+                made["field"] = part.column()
+            if "matched" in columns:
+                made["matched"] = matched_forms(names, self.listing.namespace)
+            yield pa.record_batch([made[column] for column in columns], names=list(columns))
+
+    def column(self) -> pa.LargeBinaryArray:
+        """The encoded fields as a column; of a slice nothing is copied."""
+        part, listing = self.part, self.listing
+        if part.rows is None:
+            return binary_column(listing.fields, listing.field_offsets[part.low : part.high + 1])
+        return binary_column(*gathered(listing.fields, listing.field_offsets, part.rows))
+
+    def spliced(self, gone: _Rows | Sequence[int], put: _Rows | Sequence[int], added: Selection) -> Selection:
+        """All of a listing of its own: these topics without some, and with others in between.
+
+        ``gone`` are positions among these topics, ascending; each topic of ``added`` goes in front of the position that
+        ``put`` has for it. Nothing is searched: the order is looked at where something was put, and
+        :exc:`~broker_core.errors.InvalidListing` is raised where it is not that of the hash. Costs one copy.
+        """
+        from broker_core.selection_splice import splice_selection
+
+        return splice_selection(self, gone, put, added)
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)} of {self.listing!r}>"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing
-from broker_core.listing_columns import build_columns, checked_local_names, encode_fields, row_type
+from broker_core.fields_codec import encode_fields
+from broker_core.listing_columns import build_columns, checked_local_names, row_type
 from tests.support.topics import NAMESPACE, decoded_topics, local_names, matched_form, visible
 
 # Both sides of the lengths at which a varint grows, in bytes.

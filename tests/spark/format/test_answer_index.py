@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing_columns import encode_fields
+from broker_core.fields_codec import encode_fields
 from broker_core.name_columns import column_data
 from broker_core.names import Mode
 from broker_core.topics_hash import crc_text, topics_hash

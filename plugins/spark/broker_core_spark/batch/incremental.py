@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from broker_core.catalog import CatalogVersion
-from broker_core.listing_columns import encode_fields
+from broker_core.fields_codec import encode_fields
 from broker_core.name_columns import column_data
 from broker_core_spark.batch.order import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.source import Snapshot

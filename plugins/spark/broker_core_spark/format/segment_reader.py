@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import BrokerCoreError
-from broker_core.listing_columns import encode_fields
+from broker_core.fields_codec import encode_fields
 from broker_core.name_columns import (
     check_local_names,
     column_data,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.column_sort import sorted_rows
-from broker_core.listing_columns import encode_fields
+from broker_core.fields_codec import encode_fields
 from broker_core.name_columns import (
     as_column,
     check_local_names,

@@ -1,0 +1,149 @@
+"""The protobuf field of a topic's name, ``repeated string topics = 2``: one codec, of one name and of columns.
+
+A field is the tag ``0x12``, the length as a varint of the fewest bytes, and the name. Names have at most 32,767 bytes,
+so that a length takes one to three bytes; the size of a field tells how many.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.name_columns import column_data, without_ends
+
+__all__ = [
+    "TAG",
+    "binary_column",
+    "decode_fields",
+    "encode_fields",
+    "fields_fault",
+    "name_start",
+    "topic_field",
+    "varint",
+]
+
+TAG: Final = 0x12  # field 2, length-delimited
+_SMALL: Final = tuple(bytes((value,)) for value in range(0x80))
+_Array = np.ndarray[Any, Any]
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    if value < 0x80:
+        return _SMALL[value]
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def topic_field(name: str) -> bytes:
+    """The field of one name."""
+    encoded = name.encode()
+    return b"\x12" + varint(len(encoded)) + encoded
+
+
+def name_start(size: int) -> int:
+    """Where the name begins in a field of ``size`` bytes."""
+    width = 1
+    while size > (1 << (7 * width)) + width:
+        width += 1
+    return 1 + width
+
+
+def binary_column(data: pa.Buffer, offsets: _Array) -> pa.LargeBinaryArray:
+    """The column of the bytes between ``offsets`` (int64, one more than there are values); nothing is copied."""
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
+    )
+
+
+def encode_fields(joined: pa.LargeStringArray | pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """The field of each ``,name``, without its comma."""
+    joined = joined.cast(pa.large_binary())
+    if not len(joined):
+        return joined
+    sizes = np.diff(column_data(joined)[1]) - 1
+    widths = np.ones(len(sizes), np.int8)
+    for width in range(1, 5):
+        widths += sizes >= 1 << (7 * width)
+    return _by_width(joined, widths, lambda column, rows, width: _encoded(column, sizes[rows], width))
+
+
+def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False) -> pa.LargeStringArray:
+    """The names of fields, each behind a comma if ``comma`` says so (then as ``large_binary``).
+
+    The fields are what :func:`encode_fields` gives; the names are UTF-8.
+    """
+    if not len(fields):
+        return fields.cast(pa.large_binary() if comma else pa.large_string())
+    widths = _head_widths(np.diff(column_data(fields)[1]))
+
+    def decoded(column: pa.LargeBinaryArray, _rows: Any, width: int) -> Any:
+        if comma:
+            return pc.binary_replace_slice(column, 0, 1 + width, b",")
+        return without_ends(column, 1 + width, 0)
+
+    return _by_width(fields, widths, decoded)
+
+
+def fields_fault(fields: pa.LargeBinaryArray) -> str | None:
+    """What is wrong with these bytes as fields; ``None`` where each is encoded as it must be."""
+    data, offsets = column_data(fields)
+    sizes = np.diff(offsets)
+    if not len(sizes):
+        return None
+    if int(sizes.min()) < 3:
+        return "a name is empty"
+    bytes_of = np.frombuffer(data, np.uint8)
+    starts = offsets[:-1]
+    if not (bytes_of[starts] == TAG).all():
+        return "a field has another tag"
+    widths = _head_widths(sizes)
+    lengths = sizes - 1 - widths
+    if (lengths < np.where(widths > 1, 1 << (7 * (widths.astype(np.int64) - 1)), 1)).any():
+        return "a name is not encoded as it must be: its length takes more bytes than it needs"
+    for place in range(int(widths.max())):
+        has = slice(None) if widths.min() > place else np.flatnonzero(widths > place)
+        more = np.where(widths[has] > place + 1, 0x80, 0)
+        if not (bytes_of[starts[has] + 1 + place] == ((lengths[has] >> (7 * place)) & 0x7F | more)).all():
+            return "a name is not encoded as it must be: its length is another one"
+    return None
+
+
+def _head_widths(sizes: _Array) -> _Array:
+    """How many bytes the length takes in fields of these sizes."""
+    widths = np.ones(len(sizes), np.int8)
+    for width in range(1, 5):
+        # A field of one byte more than fits a width has one byte of length more, so the size alone says which it is.
+        widths += sizes > (1 << (7 * width)) + width
+    return widths
+
+
+def _by_width(column: pa.LargeBinaryArray, widths: _Array, work: Any) -> Any:
+    """``work(column, rows, width)`` of the values of each width, put together again in order."""
+    if widths.min() == widths.max():
+        return work(column, slice(None), int(widths[0]))
+    parts = [(np.flatnonzero(widths == width), int(width)) for width in np.unique(widths)]
+    done = [work(column.take(pa.array(rows)), rows, width) for rows, width in parts]
+    places = np.empty(len(column), np.int64)
+    places[np.concatenate([rows for rows, _ in parts])] = np.arange(len(column))
+    return pa.concat_arrays(done).take(pa.array(places))
+
+
+def _encoded(joined: pa.LargeBinaryArray, sizes: _Array, width: int) -> pa.LargeBinaryArray:
+    """The fields of names whose lengths take ``width`` bytes each."""
+    result = pc.binary_replace_slice(joined, 0, 1, bytes([TAG]) + bytes(width))
+    # The lengths go into the room that was left for them: the kernel's result is nobody else's yet.
+    data, offsets = column_data(result)
+    buffer = np.frombuffer(data, np.uint8)
+    assert buffer.flags.writeable
+    for place in range(width):
+        more = 0x80 if place < width - 1 else 0
+        buffer[offsets[:-1] + 1 + place] = (sizes >> (7 * place)) & 0x7F | more
+    return result

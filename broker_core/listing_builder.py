@@ -1,0 +1,114 @@
+"""Building an answer page by page, as a lister reads it from elsewhere: checked, matched and encoded as it comes.
+
+What a plugin builds here the core has seen: nobody matches it or hashes it a second time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from broker_core.errors import InvalidListing, InvalidName
+from broker_core.listing_encoder import ListingEncoder
+from broker_core.listing_request import ListingRequest
+from broker_core.name_columns import as_column, check_local_names, column_data, split_full_names, with_ends
+from broker_core.names import NON_PERSISTENT, PERSISTENT
+from broker_core.selection import Part, Selection
+
+__all__ = ["ListingBuilder"]
+
+
+class ListingBuilder:
+    """The answer to one request in the making: give :meth:`finish` to ``TopicListingResult.success``.
+
+    Names may come in any order and more than once; system topics are left out, and so is what the request's pattern
+    does not match, where it is one that RE2 supports (else nothing is matched here). Pages in the order of the hash
+    (:class:`~broker_core.Listing`) are the cheapest: each is appended as it is, and one whose first and last name are
+    in the range of a pattern such as ``orders-.*`` is not looked at any further.
+
+    Any threads may add, one at a time: a lock sees to it.
+    """
+
+    __slots__ = ("_encoder", "_finished", "_lock", "_pattern")
+
+    def __init__(self, request: ListingRequest) -> None:
+        pattern = request.pattern
+        self._pattern = pattern if pattern is not None and pattern.supported else None
+        self._encoder = ListingEncoder(request.namespace, request.mode, self._pattern)
+        self._finished = False
+        self._lock = threading.Lock()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds: what to ask permits for (:meth:`~broker_core.ListingRequest.reserve`)."""
+        return self._encoder.nbytes
+
+    @property
+    def matched(self) -> bool:
+        """Whether it applies the request's pattern: what ``filtered=`` of the answer may say."""
+        return self._pattern is not None
+
+    def add(self, names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> int:
+        """Take full names (``persistent://tenant/namespace/topic``): a list or an Arrow column; how many there were.
+
+        Raises :exc:`~broker_core.errors.InvalidListing` for a name that is none, or is of another namespace or mode.
+        """
+        column = as_column(names)
+        with self._lock:
+            encoder = self._open()
+            persistent, other = split_full_names(column, encoder.namespace, encoder.mode)
+            encoder.add(NON_PERSISTENT, _page(other))
+            encoder.add(PERSISTENT, _page(persistent))
+        return len(column)
+
+    def add_local(
+        self, domain: str, names: bytes | Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]
+    ) -> int:
+        """Take names without ``domain://tenant/namespace/``; how many there were.
+
+        ``names`` is a list, an Arrow column, or UTF-8 bytes in which each name stands behind a slash (``/a/b/c``: a
+        local name has none), which is the quickest form that a database can give. A domain that the request's mode does
+        not list is left out, and counts as 0. Raises :exc:`~broker_core.errors.InvalidListing` for a bad name.
+        """
+        if domain not in (PERSISTENT, NON_PERSISTENT):
+            raise InvalidListing(f"{domain!r:.50} is no domain: write {PERSISTENT!r} or {NON_PERSISTENT!r}")
+        if isinstance(names, bytes):
+            try:
+                if not names.isascii():
+                    names.decode()
+            except UnicodeDecodeError as error:
+                raise InvalidListing(f"topics must be strings of valid UTF-8: {error}") from None
+            page = names
+        else:
+            page = _page(as_column(names))
+        with self._lock:
+            return self._open().add(domain, page)
+
+    def finish(self) -> Selection:
+        """All topics that were added and match. The builder is of no use afterwards."""
+        with self._lock:
+            encoder = self._open()
+            self._finished = True
+            listing = encoder.finish()
+        text = None if self._pattern is None else self._pattern.text
+        return Selection(listing, Part(0, len(listing), text=text))
+
+    def _open(self) -> ListingEncoder:
+        if self._finished:
+            raise ValueError("the listing is finished: begin another one with ListingBuilder(request)")
+        return self._encoder
+
+
+def _page(names: pa.LargeStringArray) -> bytes:
+    """A column of local names as a page, each behind a slash."""
+    if not len(names):
+        return b""
+    try:
+        check_local_names(names)
+    except InvalidName as error:
+        raise InvalidListing(str(error)) from None
+    data, offsets = column_data(with_ends(names, "/", ""))
+    return bytes(memoryview(data)[int(offsets[0]) : int(offsets[-1])])

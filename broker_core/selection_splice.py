@@ -1,0 +1,87 @@
+"""A selection with a few topics taken out and a few put in, as a listing of its own: one copy, no search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.errors import InvalidListing
+from broker_core.fields_codec import decode_fields, name_start
+from broker_core.listing import Listing
+from broker_core.name_columns import column_data, hash_order_bytes
+from broker_core.selection import Part, Selection
+from broker_core.topics_hash import crc_text, extend_crc
+
+__all__ = ["splice_selection"]
+
+#: Names that are hashed at a time.
+_HASHED: Final = 64 * 1024
+_Array = np.ndarray[Any, Any]
+
+
+def splice_selection(base: Selection, gone: Any, put: Any, added: Selection) -> Selection:
+    """See :meth:`~broker_core.selection.Selection.spliced`."""
+    gone, put = _positions(gone, len(base) - 1, once=True), _positions(put, len(base), once=False)
+    if len(put) != len(added):
+        raise ValueError(f"{len(put)} places for {len(added)} topics")
+    one, other = base.listing, added.listing
+    if (one.namespace, one.mode) != (other.namespace, other.mode):
+        raise InvalidListing(f"topics of {other!r} do not belong between those of {one!r}")
+    kept, fresh = base.column(), added.column()
+    pieces = [
+        (fresh if is_fresh else kept).slice(low, high - low)
+        for is_fresh, low, high in _stretches(len(base), gone, put)
+    ]
+    ends = [(_key(piece, 0), _key(piece, len(piece) - 1)) for piece in pieces]
+    if not all(before[1] < behind[0] for before, behind in pairwise(ends)):
+        raise InvalidListing("topics were put in between that do not belong there in the order of the hash")
+    crc, comma = 0, 1  # a comma stands in front of each name, but not of the first
+    for piece in pieces:
+        for low in range(0, len(piece), _HASHED):
+            data, offsets = column_data(decode_fields(piece.slice(low, _HASHED), comma=True))
+            crc = extend_crc(crc, memoryview(data)[int(offsets[0]) + comma : int(offsets[-1])])
+            comma = 0
+    data, offsets = column_data(pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary()))
+    listing = Listing.from_fields(one.namespace, one.mode, data, offsets, crc_text(crc))
+    text = base.pattern if base.pattern == added.pattern else None
+    part = Part(0, len(listing), text=text)
+    part.hash = crc_text(crc)
+    return Selection(listing, part)
+
+
+def _positions(given: Any, highest: int, *, once: bool) -> _Array:
+    positions = np.array(given, np.int64)
+    if positions.ndim != 1 or (np.diff(positions) < int(once)).any():
+        raise ValueError("positions are one column of ascending numbers")
+    if len(positions) and (positions[0] < 0 or positions[-1] > highest):
+        raise IndexError(f"positions from {positions[0]} to {positions[-1]}: from 0 to {highest}")
+    return positions
+
+
+def _stretches(size: int, gone: _Array, put: _Array) -> Iterator[tuple[bool, int, int]]:
+    """The result in order: ``(fresh, start, stop)`` of what is put in or of what is kept, none of them empty."""
+    # Where what is kept is cut, and up to where each cut leaves something out.
+    cuts, firsts = np.unique(put, return_index=True)
+    lasts = np.append(firsts, len(put))[1:]
+    fresh_at = dict(zip(cuts.tolist(), zip(firsts.tolist(), lasts.tolist(), strict=True), strict=True))
+    dropped = set(gone.tolist())
+    position = 0
+    for cut in np.union1d(cuts, gone).tolist():
+        if cut > position:
+            yield False, position, cut
+        position = max(position, cut)
+        if cut in fresh_at:
+            yield True, *fresh_at[cut]
+        if cut in dropped:
+            position = cut + 1
+    if position < size:
+        yield False, position, size
+
+
+def _key(column: pa.LargeBinaryArray, row: int) -> bytes:
+    field = column[row].as_buffer().to_pybytes()
+    return hash_order_bytes(field[name_start(len(field)) :])
