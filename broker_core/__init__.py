@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from broker_core.bounded_cache import BoundedCache
     from broker_core.checks import Check
+    from broker_core.describe_request import DescribeRequest
+    from broker_core.details import Details
     from broker_core.encoded_names import EncodedNames
     from broker_core.hookspecs import hookimpl
     from broker_core.listing import Listing
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from broker_core.listing_request import Asker, ListingRequest
     from broker_core.listing_result import TopicListingResult
     from broker_core.names import Mode, NamespaceName, TopicName
+    from broker_core.page import Page, Position
     from broker_core.request_lease import Lease
     from broker_core.rest_answer import SAME, RestAnswer
     from broker_core.selection import Selection
@@ -29,6 +32,8 @@ __all__ = [
     "Asker",
     "BoundedCache",
     "Check",
+    "DescribeRequest",
+    "Details",
     "EncodedNames",
     "Lease",
     "Listing",
@@ -36,6 +41,8 @@ __all__ = [
     "ListingRequest",
     "Mode",
     "NamespaceName",
+    "Page",
+    "Position",
     "RestAnswer",
     "Selection",
     "TopicListingResult",
@@ -48,6 +55,8 @@ _HOMES: Final = {
     "Asker": "listing_request",
     "BoundedCache": "bounded_cache",
     "Check": "checks",
+    "DescribeRequest": "describe_request",
+    "Details": "details",
     "EncodedNames": "encoded_names",
     "Lease": "request_lease",
     "Listing": "listing",
@@ -55,6 +64,8 @@ _HOMES: Final = {
     "ListingRequest": "listing_request",
     "Mode": "names",
     "NamespaceName": "names",
+    "Page": "page",
+    "Position": "page",
     "RestAnswer": "rest_answer",
     "SAME": "rest_answer",
     "Selection": "selection",

@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from broker_core.depends_on import EVERYTHING, key_of
+from broker_core.details import checked_wants
 from broker_core.names import Mode, NamespaceName
+from broker_core.page import Page
 from broker_core.patterns import TopicsPattern
 from broker_core.request_lease import UNCOUNTED, Lease, Memory
 from broker_core.rest_answer import SAME, RestAnswer, Same
@@ -70,6 +72,9 @@ class ListingRequest:
     one; ``topics_hash`` the hash that the client holds already; ``properties`` what the client sent, the last of a
     repeated key (they select; they do not authorize); ``deadline`` the end of the time for this answer, on the clock of
     the running event loop (``loop.time()``, seconds).
+
+    ``page`` is the part of the listing that is asked for, ``None`` for all of it; a lister may leave it to the core.
+    ``wants`` are the columns of :class:`~broker_core.details.Details` that are asked for besides the names.
     """
 
     namespace: NamespaceName
@@ -81,11 +86,15 @@ class ListingRequest:
     deadline: float = float("inf")
     reserve_bytes: Callable[[int], Awaitable[None]] = field(default=_unlimited, repr=False, compare=False)
     services: RequestServices | None = field(default=None, repr=False, compare=False)
+    page: Page | None = None
+    wants: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         # Whoever makes the request: a plugin must not change what the next one reads.
         if type(self.properties) is not MappingProxyType:
             object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)))
+        if self.wants:
+            object.__setattr__(self, "wants", checked_wants(self.wants))
 
     @property
     def topics_pattern(self) -> str | None:

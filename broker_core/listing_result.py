@@ -8,9 +8,11 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from broker_core.details import Details
 from broker_core.letting_go import MANY, free_with
 from broker_core.listing import Listing
 from broker_core.listing_request import ListingRequest
+from broker_core.page import Position
 from broker_core.selection import Selection
 
 __all__ = ["AnswerKind", "DefaultLister", "TopicListingResult", "Topics"]
@@ -34,10 +36,21 @@ class TopicListingResult:
     lister's own hash of exactly these topics (used only if nothing is filtered after it); ``version`` names the state
     that the answer is for: an answer with the same version to the same question is the same answer, and only an answer
     with a version is cached. ``owned`` says that ``topics`` is a listing that was made for this request alone, whose
-    memory is to be counted as this request's until its answer has left.
+    memory is to be counted as this request's until its answer has left. ``details`` are what is known of the topics
+    besides their names; ``next`` says that ``topics`` are the page that was asked for, and where the next one begins.
     """
 
-    __slots__ = ("__weakref__", "filtered", "kind", "owned", "topics", "topics_hash", "version")
+    __slots__ = (
+        "__weakref__",
+        "details",
+        "filtered",
+        "kind",
+        "next",
+        "owned",
+        "topics",
+        "topics_hash",
+        "version",
+    )
 
     kind: AnswerKind
     topics: Topics
@@ -45,6 +58,8 @@ class TopicListingResult:
     topics_hash: str | None
     version: str | int | None
     owned: bool
+    details: Details | None
+    next: Position | None
 
     def __init__(self) -> None:
         raise TypeError("use TopicListingResult.success(...), .pass_through() or .unchanged(...)")
@@ -67,6 +82,8 @@ class TopicListingResult:
         topics_hash: str | None,
         version: str | int | None,
         owned: bool = False,
+        details: Details | None = None,
+        next: Position | None = None,  # noqa: A002 - the contract's
     ) -> TopicListingResult:
         result = object.__new__(cls)
         put = object.__setattr__
@@ -76,6 +93,8 @@ class TopicListingResult:
         put(result, "topics_hash", topics_hash)
         put(result, "version", version)
         put(result, "owned", owned)
+        put(result, "details", details)
+        put(result, "next", next)
         return result
 
     @classmethod
@@ -92,6 +111,8 @@ class TopicListingResult:
         topics_hash: str | None = None,
         version: str | int | None = None,
         owned: bool = False,
+        details: pa.RecordBatch | Details | None = None,
+        next: Position | None = None,  # noqa: A002 - the contract's
     ) -> TopicListingResult:
         """These are the topics, and nobody else is asked; an empty sequence is an authoritative "none".
 
@@ -118,7 +139,11 @@ class TopicListingResult:
             raise TypeError(
                 f"version must be a string or an integer, not {type(version).__name__}: write str(version)"
             )
-        result = cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned)
+        if details is not None and not isinstance(details, Details):
+            details = Details(details)
+        if next is not None and not isinstance(next, Position):
+            raise TypeError(f"next must be a broker_core.Position or None, not {type(next).__name__}")
+        result = cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned, details, next)
         if isinstance(topics, list | tuple) and len(topics) >= MANY:
             free_with(result, topics)
         return result

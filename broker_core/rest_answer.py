@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from broker_core.details import Details
 from broker_core.selection import Selection
 
 __all__ = ["SAME", "RestAnswer", "Same"]
@@ -42,4 +43,4 @@ class RestAnswer:
     version: str | int | None
     lister: str
     stale_seconds: float | None = None
-    details: Any | None = None
+    details: Details | None = None

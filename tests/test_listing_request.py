@@ -9,6 +9,7 @@ import pytest
 from broker_core.errors import TooManyRequests
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
+from broker_core.page import Page, Position
 from broker_core.patterns import compile_pattern
 
 NAMESPACE = NamespaceName.parse("public/default")
@@ -104,3 +105,13 @@ async def test_without_a_broker_nobody_counts_and_nothing_is_behind() -> None:
         request.rest()
     assert request.key() == ListingRequest(NAMESPACE, topics_hash="00000000").key()
     assert request.key() != ListingRequest(NAMESPACE, properties={"a": "b"}).key()
+
+
+def test_a_page_and_what_is_wanted_besides_the_names() -> None:
+    plain = ListingRequest(NamespaceName("t", "n"))
+    assert (plain.page, plain.wants) == (None, frozenset())
+    page = Page(Position("persistent://t/n/x"), 10)
+    asked = ListingRequest(NamespaceName("t", "n"), page=page, wants=frozenset({"partitions"}))
+    assert (asked.page, asked.wants) == (page, frozenset({"partitions"}))
+    with pytest.raises(ValueError, match="'names'"):
+        ListingRequest(NamespaceName("t", "n"), wants=frozenset({"names"}))

@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker_core.details import Details
 from broker_core.listing import Listing
 from broker_core.listing_result import AnswerKind, TopicListingResult
 from broker_core.names import Mode
+from broker_core.page import Position
 
 NAMES = ["persistent://t/n/a", "persistent://t/n/b"]
 LISTING = Listing.from_names("t/n", Mode.PERSISTENT, NAMES)
@@ -142,3 +144,18 @@ def test_an_answer_stays_as_it_was_checked(field: str) -> None:
     with pytest.raises(AttributeError, match="cannot be changed"):
         delattr(result, field)
     assert result.topics is NAMES
+
+
+def test_details_and_where_the_next_page_begins() -> None:
+    plain = TopicListingResult.success(NAMES)
+    assert (plain.details, plain.next) == (None, None)
+    details = Details.of(NAMES, partitions=[0, 0])
+    start = Position("persistent://t/n/c")
+    full = TopicListingResult.success(NAMES, details=details.batch, next=start)
+    assert full.details is not None
+    assert (full.details.batch, full.next) == (details.batch, start)
+    assert TopicListingResult.success(NAMES, details=details).details is details
+    with pytest.raises(TypeError, match=r"next must be a broker_core.Position or None, not str"):
+        TopicListingResult.success(NAMES, next="persistent://t/n/c")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"details must be a pyarrow.RecordBatch, not list"):
+        TopicListingResult.success(NAMES, details=[])

@@ -89,6 +89,8 @@ class Deadline:
             request.asker,
             request.deadline,
             self._reserve_anywhere,
+            page=request.page,
+            wants=request.wants,
         )
 
     def raised(self, error: BaseException) -> bool:

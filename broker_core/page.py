@@ -1,0 +1,81 @@
+"""A page of a listing: some names in a row, from one position on, and where the next page begins.
+
+Pages have an order of their own: the topic's name without partition suffix by UTF-16 code units (as Java compares
+strings, and as the topics hash does), then the number of the partition. It is neither the order of the hash, which
+compares full names (``x-partition-10`` is before ``x-partition-2`` there), nor that of UTF-8 bytes, which puts
+characters beyond the BMP behind U+E000 to U+FFFF. All of ``non-persistent://`` is before all of ``persistent://``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Final
+
+from broker_core.names import MAX_PARTITION_INDEX, PARTITION_SUFFIX, TopicName, partitioned_local_name
+
+__all__ = ["NO_PARTITION", "Page", "Position"]
+
+#: The partition of a name that is none.
+NO_PARTITION: Final = -1
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place between names: in front of the one that it says, whether there is such a topic or not.
+
+    ``base`` is the topic's full name without partition suffix (``persistent://tenant/namespace/topic``), ``partition``
+    the number of one of its partitions, or -1 for the plain name. Positions compare as names do in pages. Raises
+    :exc:`~broker_core.errors.InvalidName` for what is no name, :exc:`TypeError` or :exc:`ValueError` for the rest.
+    """
+
+    base: str
+    partition: int = NO_PARTITION
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, str):
+            raise TypeError(f"base must be a topic's full name, not {type(self.base).__name__}")
+        if not isinstance(self.partition, int) or isinstance(self.partition, bool):
+            raise TypeError(f"partition must be a whole number, not {type(self.partition).__name__}")
+        if not NO_PARTITION <= self.partition <= MAX_PARTITION_INDEX:
+            raise ValueError(f"partition must be -1 (none) to {MAX_PARTITION_INDEX}, not {self.partition}")
+        TopicName.parse(self.base)
+
+    @classmethod
+    def of(cls, name: str) -> Position:
+        """The position of a full name, as it is listed."""
+        topic = TopicName.parse(name)
+        base = TopicName(topic.domain, topic.namespace, partitioned_local_name(topic.local))
+        return cls(str(base), topic.partition)
+
+    @property
+    def name(self) -> str:
+        """The full name that stands at this position, if it is listed."""
+        return self.base if self.partition < 0 else f"{self.base}{PARTITION_SUFFIX}{self.partition}"
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Position):
+            return NotImplemented
+        if self.base == other.base:
+            return self.partition < other.partition
+        return self.base.encode("utf-16-be") < other.base.encode("utf-16-be")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The part of a listing that is asked for: at most ``limit`` names, from ``start`` on (inclusive; ``None``: all).
+
+    Names are counted, so each partition is one: a topic's partitions may be spread over several pages.
+    """
+
+    start: Position | None = None
+    limit: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.start is not None and not isinstance(self.start, Position):
+            raise TypeError(f"start must be a broker_core.Position or None, not {type(self.start).__name__}")
+        if not isinstance(self.limit, int) or isinstance(self.limit, bool):
+            raise TypeError(f"limit must be a whole number, not {type(self.limit).__name__}")
+        if self.limit < 1:
+            raise ValueError(f"limit must be at least 1, not {self.limit}")
