@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol, Self
 
+from broker_core.copies import copied
 from broker_core.depends_on import EVERYTHING, key_of
 from broker_core.details import checked_wants
 from broker_core.names import Mode, NamespaceName
@@ -100,6 +101,12 @@ class ListingRequest:
     def topics_pattern(self) -> str | None:
         """The pattern exactly as the client sent it, scheme included, or ``None``."""
         return None if self.pattern is None else self.pattern.raw
+
+    def pausing(
+        self, pausing: Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]
+    ) -> Self:
+        """The request as a plugin gets it: what it waits for in here is not its time, which ``pausing`` sees to."""
+        return copied(self, reserve_bytes=pausing(self.reserve_bytes))
 
     async def reserve(self, size: int) -> None:
         """Wait for heap permits of ``size`` bytes in all for this request, where the estimate was too small.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -77,6 +79,47 @@ def test_properties_do_not_change_whoever_made_the_request() -> None:
     assert request.properties == {"a": "b"}
     again = dataclasses.replace(request, topics_hash="0a1b2c3d")
     assert again.properties is request.properties  # what cannot change is not copied
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NewerRequest(ListingRequest):
+    """With a field that whoever copies requests has never heard of."""
+
+    weather: str = "fine"
+
+
+async def test_a_request_as_a_plugin_gets_it_has_all_fields() -> None:
+    waited: list[str] = []
+
+    def pausing(function: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def paused(*given: Any, **named: Any) -> Any:
+            waited.append("stops")
+            await function(*given, **named)
+            waited.append("goes on")
+
+        return paused
+
+    async def reserve(size: int) -> None:
+        waited.append(f"{size} bytes")
+
+    request = NewerRequest(
+        NAMESPACE,
+        Mode.ALL,
+        compile_pattern("public/default/a.*"),
+        "0a1b2c3d",
+        {"a": "b"},
+        Asker(role="alice"),
+        17.0,
+        reserve,
+        weather="rain",
+    )
+    paused = request.pausing(pausing)
+    assert isinstance(paused, NewerRequest)
+    for field in dataclasses.fields(request):
+        if field.name != "reserve_bytes":
+            assert getattr(paused, field.name) is getattr(request, field.name)
+    await paused.reserve(5)
+    assert waited == ["stops", "5 bytes", "goes on"]
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,31 @@
 """One hook of one plugin, asked in a way that cannot hurt the broker (promise 3 of the design).
 
-Theory of operation. A call is work of its own: a task for an ``async`` hook, a thread of the plugin's for a plain one.
-The caller waits for it, up to the deadline; then it cancels the work and goes on, whether or not the work ends. Work
-that goes on after its deadline is *abandoned*: it is kept and counted; beyond a limit the plugin is not called any
-more until some of it has ended. Everything that the work raises becomes a :class:`PluginFailed`, but what it got from
-``request.reserve()``: that is the broker's own answer. An ``async`` hook that does not give the event loop back cannot
-be interrupted; the time is measured, and what it answers beyond its deadline is not taken.
+Theory of operation. :class:`~broker_core.plugins.runner.PluginRunner` runs the hook, contained and within its deadline.
+Here is what comes of it: each call is admitted by the hook's circuit breaker and counted, and whatever goes wrong is a
+:class:`PluginFailed`, but what the hook got from the broker itself (``request.reserve()``): that is the broker's own
+answer. A plugin that leaves too many calls behind is not called any more until some of them have ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import structlog
 
 from broker_core.errors import ListingFailed, TooManyRequests
-from broker_core.listing_request import ListingRequest
-from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.breaker import Admission, BreakerState, CircuitBreaker
 from broker_core.plugins.deadline import Deadline
 from broker_core.plugins.failures import PluginFailed
-from broker_core.plugins.loop_time import LoopTime, Stepwise
-from broker_core.plugins.raised import in_words, is_a, is_awaitable, kind, said, text, trace
+from broker_core.plugins.loop_time import LoopTime
+from broker_core.plugins.raised import in_words, is_a, kind, said, text, trace
 from broker_core.plugins.registry import LoadedPlugin
+from broker_core.plugins.runner import NotInTime, PluginRunner
 from broker_core.plugins.statistics import HookStatistics
-from broker_core.plugins.threads import PluginThreads, RaisedByPlugin, ThreadsFull
+from broker_core.plugins.threads import RaisedByPlugin, ThreadsFull
 
-__all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller", "contained", "plain"]
+__all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller"]
 
 log = structlog.get_logger(__name__)
 
@@ -41,47 +37,21 @@ _LOG_EVERY: Final = 1.0
 #: Told of each call: plugin, hook without its prefix, answer, seconds (``None`` where it was not called).
 CallObserver: TypeAlias = Callable[[str, str, str, float | None], None]
 #: See :meth:`HookCaller.call`.
-Check: TypeAlias = Callable[[Any, ListingRequest], tuple[Any, str]]
+Check: TypeAlias = Callable[[Any, Any], tuple[Any, str]]
 Accept: TypeAlias = Callable[[Any], Awaitable[Any]]
-
-_ARGUMENTS: Final[Mapping[str, Callable[[ListingRequest], object]]] = {
-    "request": lambda request: request,
-    "namespace": lambda request: request.namespace,
-    "mode": lambda request: request.mode,
-    "topics_pattern": lambda request: request.topics_pattern,
-    "properties": lambda request: request.properties,
-}
-
-
-async def contained(
-    start: Callable[[], Awaitable[Any]], loop_time: LoopTime, on_step: Callable[[float], None] | None = None
-) -> Any:
-    """The answer of an ``async`` function of a plugin, as the body of a task that cannot end the event loop.
-
-    The steps that it takes on the loop are counted in ``loop_time``; ``on_step`` is told the seconds of each.
-    """
-    try:
-        return await Stepwise(start, loop_time, on_step)
-    except asyncio.CancelledError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - SystemExit would end the loop
-        raise RaisedByPlugin(error) from None
-
-
-def plain(error: BaseException) -> BaseException:
-    """What the plugin itself raised, without what carried it to the loop."""
-    return error.error if isinstance(error, RaisedByPlugin) else error
 
 
 class HookCaller:
-    """Calls one hook of one plugin; all calls share its breaker, its statistics and the plugin's threads."""
+    """Calls one hook of one plugin, whichever hook; all calls share its breaker and its statistics.
+
+    All hooks of a plugin share its ``runner``: the threads, and the limit of what is left behind.
+    """
 
     def __init__(
         self,
         plugin: LoadedPlugin,
         hook: str,
-        threads: PluginThreads,
-        abandoned: Abandoned,
+        runner: PluginRunner,
         *,
         on_call: CallObserver | None = None,
         breaker: CircuitBreaker | None = None,
@@ -89,28 +59,28 @@ class HookCaller:
         self.plugin = plugin
         self.name = plugin.name
         self.hook = hook.removeprefix("broker_core_")
+        self.runner = runner
         self.statistics = HookStatistics()
         self.loop_time = LoopTime(self.name, self.hook)
         self.breaker = breaker or CircuitBreaker()
         self._implementation = plugin.implementations[hook]
-        self._getters = [
-            (name, _ARGUMENTS[name]) for name in self._implementation.arguments if name in _ARGUMENTS
-        ]
-        self._extra = [name for name in self._implementation.arguments if name not in _ARGUMENTS]
         self._deadline = plugin.options.deadline
-        self._threads = threads
         self._on_call = on_call
-        self._left = abandoned
         self._next_log = 0.0
         self._not_logged = 0
 
     async def call(
-        self, request: ListingRequest, check: Check, accept: Accept | None = None, **extra: object
+        self, question: Any, check: Check, accept: Accept | None = None, **values: object
     ) -> tuple[Any, str, Any]:
         """The hook's answer, the word for it, and what ``accept`` makes of an answer that is not ``None``.
 
-        ``check`` gets the answer and the request; it gives back the answer and its word, and raises :exc:`TypeError` or
-        :exc:`ValueError`, in words of its own, for what is no answer. ``accept`` may take its time, which is not the
+        ``question`` is what the hook is asked (a request, say). Of the arguments that the plugin's function takes, each
+        that is in ``values`` is that value, ``request`` is the question itself, and any other is the question's
+        attribute of that name. While the plugin waits for the broker in a function of the question's (see its method
+        ``pausing``), its clock stands still.
+
+        ``check`` gets the answer and the question; it gives back the answer and its word, and raises :exc:`TypeError`
+        or :exc:`ValueError`, in words of its own, for what is no answer. ``accept`` may take its time, which is not the
         plugin's, and raises :exc:`~broker_core.errors.ListingFailed` for an answer that is wrong. Raises
         :exc:`PluginFailed`, or the :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` or of
         ``accept``.
@@ -124,9 +94,9 @@ class HookCaller:
             )
         deadline = Deadline(loop, self._deadline)
         try:
-            answer = await self._answer(loop, deadline, request, extra)
+            answer = await self._answer(deadline, question, values)
             try:
-                answer, word = check(answer, request)
+                answer, word = check(answer, question)
             except BaseException as error:
                 # Of an object that is no honest answer, any part may raise anything.
                 wrong = text(error) if is_a(error, (TypeError, ValueError)) else in_words(error)
@@ -158,39 +128,48 @@ class HookCaller:
             "loop": self.loop_time.describe(),
         }
 
-    async def _answer(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        deadline: Deadline,
-        request: ListingRequest,
-        extra: Mapping[str, object],
-    ) -> Any:
-        """The result of the work, within the deadline."""
-        if len(self._left) >= ABANDONED_TASKS:
+    async def _answer(self, deadline: Deadline, question: Any, values: Mapping[str, object]) -> Any:
+        """What the plugin's function returned within the deadline."""
+        left = len(self.runner.abandoned)
+        if left >= ABANDONED_TASKS:
             raise PluginFailed(
                 self.name,
-                f"is not asked for now: {len(self._left)} of its calls are past their deadline and still run",
+                f"is not asked for now: {left} of its calls are past their deadline and still run",
                 reason="plugin_threads",
             )
-        asked = deadline.request(request)
-        values = {name: get(asked) for name, get in self._getters}
-        for name in self._extra:
-            values[name] = extra[name]
-        function = partial(self._implementation.function, **values)
-        work: asyncio.Future[Any]
-        if self._implementation.is_async:
-            work = loop.create_task(contained(function, self.loop_time, deadline.held_loop))
-        else:
-            try:
-                work = self._threads.submit(function)
-            except ThreadsFull as full:
-                raise self._no_thread(full) from full
-        answer = await self._result(deadline, work)
-        if not self._implementation.is_async and is_awaitable(answer):
-            # A plain function that returns the coroutine of another.
-            coroutine = contained(lambda: answer, self.loop_time, deadline.held_loop)
-            answer = await self._result(deadline, loop.create_task(coroutine))
-        return answer
+        if hasattr(question, "pausing"):
+            question = question.pausing(deadline.paused)
+        given = {
+            name: values[name]
+            if name in values
+            else question
+            if name == "request"
+            else getattr(question, name)
+            for name in self._implementation.arguments
+        }
+        try:
+            return await self.runner.run(self._implementation, given, deadline, self.loop_time)
+        except NotInTime:
+            late = f"did not answer within {self._deadline:g} s"
+            if deadline.overrun:
+                late += (
+                    ", and held the event loop: its hook should be a plain function, which runs in a thread"
+                )
+            raise PluginFailed(self.name, late, reason="plugin_deadline") from None
+        except ThreadsFull as full:
+            raise PluginFailed(self.name, f"has no free thread: {full}", reason="plugin_threads") from full
+        except RaisedByPlugin as carried:
+            error = carried.error
+        try:
+            told = said(error)
+            if told is not None and deadline.raised(error):
+                raise error
+            if told is not None and is_a(error, TooManyRequests):
+                # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
+                raise TooManyRequests(told.message, reason="plugin_error") from error
+            raise self._raised(error) from error
+        finally:
+            del error  # in its own traceback, it would keep all that the call had
 
     async def _accepted(self, accept: Accept, answer: Any) -> Any:
         try:
@@ -206,40 +185,6 @@ class HookCaller:
                 f"gave an answer that cannot be read: {in_words(error)}",
                 reason="plugin_answer",
             ) from error
-
-    async def _result(self, deadline: Deadline, work: asyncio.Future[Any]) -> Any:
-        try:
-            in_time = await deadline.wait(work)
-        except asyncio.CancelledError:
-            self._left.leave(work)
-            raise
-        if not in_time:
-            self._left.leave(work)
-            late = f"did not answer within {self._deadline:g} s"
-            if deadline.overrun:
-                late += (
-                    ", and held the event loop: its hook should be a plain function, which runs in a thread"
-                )
-            raise PluginFailed(self.name, late, reason="plugin_deadline")
-        if work.cancelled():
-            raise PluginFailed(self.name, "failed: CancelledError", reason="plugin_error")
-        error = work.exception()
-        if error is None:
-            return work.result()
-        if is_a(error, ThreadsFull):
-            assert isinstance(error, ThreadsFull)
-            raise self._no_thread(error) from error
-        error = plain(error)
-        told = said(error)
-        if told is not None and deadline.raised(error):
-            raise error
-        if told is not None and is_a(error, TooManyRequests):
-            # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
-            raise TooManyRequests(told.message, reason="plugin_error") from error
-        raise self._raised(error) from error
-
-    def _no_thread(self, full: ThreadsFull) -> PluginFailed:
-        return PluginFailed(self.name, f"has no free thread: {full}", reason="plugin_threads")
 
     def _raised(self, error: BaseException) -> PluginFailed:
         told = said(error)

@@ -1,15 +1,17 @@
-"""The time that one call of a plugin has, which stands still while the plugin waits for permits."""
+"""The time that one call of a plugin has, which stands still while the plugin waits for the broker."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from broker_core.errors import ListingFailed
-from broker_core.listing_request import ListingRequest
 
-__all__ = ["Deadline"]
+__all__ = ["Deadline", "Waits"]
+
+#: A function of the broker's that a plugin may have to wait for.
+Waits: TypeAlias = Callable[..., Awaitable[Any]]
 
 
 class Deadline:
@@ -21,7 +23,6 @@ class Deadline:
         "_loop",
         "_pauses",
         "_raised",
-        "_reserve",
         "_since",
         "_timer",
         "_waiter",
@@ -39,7 +40,6 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._raised: list[BaseException] = []
-        self._reserve: Callable[[int], Awaitable[None]]
 
     async def wait(self, work: asyncio.Future[Any]) -> bool:
         """Whether ``work`` ended in time. Neither a time-out nor a cancellation of this call ends the work itself."""
@@ -72,48 +72,37 @@ class Deadline:
         if left < 0 < left + seconds:
             self.overrun = True
 
-    def request(self, request: ListingRequest) -> ListingRequest:
-        """The request as the plugin gets it: waiting in its ``reserve()`` stops this clock.
+    def paused(self, function: Waits) -> Waits:
+        """``function``, which waits for the broker and not for the plugin, such that this clock stands still meanwhile.
 
-        A hook that runs in a thread, with an event loop of its own, may reserve too: the permits are the broker's, so
-        it is done on the broker's loop.
+        A hook that runs in a thread, with an event loop of its own, may call it too: it is the broker's, so it runs on
+        the broker's loop. A :exc:`~broker_core.errors.ListingFailed` that it raises is the broker's (:meth:`raised`).
         """
-        self._reserve = request.reserve_bytes
-        # Not dataclasses.replace, which takes as long as all the rest of a call.
-        return ListingRequest(
-            request.namespace,
-            request.mode,
-            request.pattern,
-            request.topics_hash,
-            request.properties,
-            request.asker,
-            request.deadline,
-            self._reserve_anywhere,
-            page=request.page,
-            wants=request.wants,
-        )
+
+        async def here(*given: Any, **named: Any) -> Any:
+            self._stop()
+            self._pauses += 1
+            try:
+                return await function(*given, **named)
+            except ListingFailed as error:  # anything else is what the plugin's argument deserved
+                self._raised.append(error)
+                raise
+            finally:
+                self._pauses -= 1
+                self._resume()
+
+        async def anywhere(*given: Any, **named: Any) -> Any:
+            if asyncio.get_running_loop() is self._loop:
+                return await here(*given, **named)
+            return await asyncio.wrap_future(
+                asyncio.run_coroutine_threadsafe(here(*given, **named), self._loop)
+            )
+
+        return anywhere
 
     def raised(self, error: BaseException) -> bool:
         """Whether this error is one that ``request.reserve()`` raised, not the plugin."""
         return any(error is each for each in self._raised)
-
-    async def _reserve_anywhere(self, size: int) -> None:
-        if asyncio.get_running_loop() is self._loop:
-            await self._reserve_here(size)
-        else:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._reserve_here(size), self._loop))
-
-    async def _reserve_here(self, size: int) -> None:
-        self._stop()
-        self._pauses += 1
-        try:
-            await self._reserve(size)
-        except ListingFailed as error:  # anything else is what the plugin's argument deserved
-            self._raised.append(error)
-            raise
-        finally:
-            self._pauses -= 1
-            self._resume()
 
     def _stop(self) -> None:
         if self._timer is not None:

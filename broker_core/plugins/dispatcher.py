@@ -24,7 +24,6 @@ from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind, TopicListingResult
 from broker_core.names import NamespaceName
-from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import CallObserver, HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
@@ -32,7 +31,7 @@ from broker_core.plugins.loop_time import LoopTime
 from broker_core.plugins.masks import and_masks, checked_mask
 from broker_core.plugins.observers import Observer
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
-from broker_core.plugins.threads import PluginThreads
+from broker_core.plugins.runner import PluginRunner
 
 __all__ = ["Accept", "ChainResult", "Dispatcher", "Recalled", "Remembers"]
 
@@ -104,18 +103,13 @@ class Dispatcher:
 
     def __init__(self, registry: PluginRegistry, *, on_call: CallObserver | None = None) -> None:
         self.registry = registry
-        self._threads = {plugin.name: PluginThreads(plugin.name) for plugin in registry}
-        self._abandoned = {plugin.name: Abandoned(plugin.name) for plugin in registry}
+        self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
         self._callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
         for plugin in registry:
             for hook in (_LIST, _VISIBLE, _SERVED):
                 if hook in plugin.implementations:
                     self._callers[plugin.name][hook] = HookCaller(
-                        plugin,
-                        hook,
-                        self._threads[plugin.name],
-                        self._abandoned[plugin.name],
-                        on_call=on_call,
+                        plugin, hook, self._runners[plugin.name], on_call=on_call
                     )
         self._observers = [
             (plugin, Observer(self._callers[plugin.name][_SERVED]))
@@ -269,11 +263,11 @@ class Dispatcher:
         for warning in self.registry.warnings:
             log.warning(warning)
         for plugin in self.registry:
-            threads, abandoned = self._threads[plugin.name], self._abandoned[plugin.name]
+            runner = self._runners[plugin.name]
             try:
-                await start_up(plugin, handle(plugin.name), threads, abandoned)
+                await start_up(plugin, handle(plugin.name), runner)
                 self._started.append(plugin)
-                offered = await offered_log(plugin, threads, abandoned)
+                offered = await offered_log(plugin, runner)
             except BaseException:
                 await self.shutdown()
                 raise
@@ -287,10 +281,8 @@ class Dispatcher:
         self.change_logs = ()
         while self._started:
             plugin = self._started.pop()
-            await shut_down(plugin, self._threads[plugin.name], self._abandoned[plugin.name])
-        await asyncio.gather(*(abandoned.end() for abandoned in self._abandoned.values()))
-        for threads in self._threads.values():
-            threads.close()
+            await shut_down(plugin, self._runners[plugin.name])
+        await asyncio.gather(*(runner.close() for runner in self._runners.values()))
 
     def report_problems(self, plugin: str, problems: Collection[str]) -> None:
         """What a plugin says is wrong with what it works on, in place of what it said before.
@@ -311,7 +303,7 @@ class Dispatcher:
         described = self.registry.describe()
         for entry in described:
             callers = self._callers[entry["name"]]
-            threads = self._threads[entry["name"]]
+            runner = self._runners[entry["name"]]
             worst = max((caller.breaker.state for caller in callers.values()), default=None)
             if worst:
                 entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
@@ -319,8 +311,8 @@ class Dispatcher:
             if entry["problems"]:
                 entry["state"] = "error"
             entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
-            entry["threads"] = {"busy": threads.busy, "waiting": threads.waiting}
-            entry["abandoned_calls"] = threads.abandoned + len(self._abandoned[entry["name"]])
+            entry["threads"] = {"busy": runner.threads.busy, "waiting": runner.threads.waiting}
+            entry["abandoned_calls"] = runner.abandoned_calls
             entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
         return described
 
@@ -341,9 +333,7 @@ class Dispatcher:
 
     def abandoned_calls(self) -> dict[str, int]:
         """For metrics: calls of each plugin that still run though nobody waits for them any more."""
-        return {
-            name: threads.abandoned + len(self._abandoned[name]) for name, threads in self._threads.items()
-        }
+        return {name: runner.abandoned_calls for name, runner in self._runners.items()}
 
     def passed_over(self) -> dict[str, int]:
         """For metrics: failures of each plugin after which the next one was asked."""

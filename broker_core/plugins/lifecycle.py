@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from broker_core.change_log import ChangeLog
-from broker_core.plugins.abandoned import Abandoned
-from broker_core.plugins.caller import contained, plain
+from broker_core.plugins.deadline import Deadline
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.loop_time import LoopTime
-from broker_core.plugins.raised import in_words, is_awaitable, shown
+from broker_core.plugins.raised import in_words, shown
 from broker_core.plugins.registry import LoadedPlugin
-from broker_core.plugins.threads import PluginThreads, ThreadsFull
+from broker_core.plugins.runner import NotInTime, PluginRunner
+from broker_core.plugins.threads import RaisedByPlugin, ThreadsFull
 
 __all__ = ["SHUTDOWN_TIMEOUT", "STARTUP_TIMEOUT", "offered_log", "shut_down", "start_up"]
 
@@ -34,24 +33,23 @@ class _HookFailed(Exception):
 async def start_up(
     plugin: LoadedPlugin,
     broker: object,
-    threads: PluginThreads,
-    abandoned: Abandoned,
+    runner: PluginRunner,
     timeout: float = STARTUP_TIMEOUT,
 ) -> None:
     """Call ``broker_core_startup``. Raises :exc:`PluginLoadError` for whatever goes wrong."""
     values = {"broker": broker, "settings": plugin.options.settings}
     try:
-        await _call(plugin, "broker_core_startup", values, threads, abandoned, timeout)
+        await _call(plugin, "broker_core_startup", values, runner, timeout)
     except _HookFailed as error:
         raise PluginLoadError(plugin.name, plugin.origin, f"did not start: {error}") from error.__cause__
 
 
 async def offered_log(
-    plugin: LoadedPlugin, threads: PluginThreads, abandoned: Abandoned, timeout: float = STARTUP_TIMEOUT
+    plugin: LoadedPlugin, runner: PluginRunner, timeout: float = STARTUP_TIMEOUT
 ) -> ChangeLog | None:
     """What ``broker_core_change_log`` returns. Raises :exc:`PluginLoadError` where that is no change log."""
     try:
-        log_of_changes = await _call(plugin, "broker_core_change_log", {}, threads, abandoned, timeout)
+        log_of_changes = await _call(plugin, "broker_core_change_log", {}, runner, timeout)
     except _HookFailed as error:
         raise PluginLoadError(
             plugin.name, plugin.origin, f"offers no change log: {error}"
@@ -70,60 +68,29 @@ async def offered_log(
     )
 
 
-async def shut_down(
-    plugin: LoadedPlugin, threads: PluginThreads, abandoned: Abandoned, timeout: float = SHUTDOWN_TIMEOUT
-) -> None:
+async def shut_down(plugin: LoadedPlugin, runner: PluginRunner, timeout: float = SHUTDOWN_TIMEOUT) -> None:
     """Call ``broker_core_shutdown``; a failure is logged, since the broker stops anyway."""
     try:
-        await _call(plugin, "broker_core_shutdown", {}, threads, abandoned, timeout)
+        await _call(plugin, "broker_core_shutdown", {}, runner, timeout)
     except _HookFailed as error:
         log.warning("plugin did not shut down", plugin=plugin.name, error=str(error))
 
 
 async def _call(
-    plugin: LoadedPlugin,
-    hook: str,
-    values: dict[str, Any],
-    threads: PluginThreads,
-    abandoned: Abandoned,
-    timeout: float,
+    plugin: LoadedPlugin, hook: str, values: dict[str, Any], runner: PluginRunner, timeout: float
 ) -> Any:
     implementation = plugin.implementations.get(hook)
     if implementation is None:
         return None
-    loop = asyncio.get_running_loop()
+    given = {name: values[name] for name in implementation.arguments}
     loop_time = LoopTime(plugin.name, hook.removeprefix("broker_core_"))
-    function = partial(implementation.function, **{name: values[name] for name in implementation.arguments})
-    work: asyncio.Future[Any]
-    if implementation.is_async:
-        work = loop.create_task(contained(function, loop_time))
-    else:
-        try:
-            work = threads.submit(function)
-        except ThreadsFull as full:
-            raise _HookFailed(f"no free thread: {full}") from full
-    ends = loop.time() + timeout
-    answer = await _within(work, ends, abandoned, timeout)
-    if is_awaitable(answer):
-        answer = await _within(
-            loop.create_task(contained(lambda: answer, loop_time)), ends, abandoned, timeout
-        )
-    return answer
-
-
-async def _within(work: asyncio.Future[Any], ends: float, abandoned: Abandoned, timeout: float) -> Any:
-    left = max(ends - asyncio.get_running_loop().time(), 0.0)
     try:
-        done, _ = await asyncio.wait([work], timeout=left)
-    except asyncio.CancelledError:
-        abandoned.leave(work)
-        raise
-    if not done:
-        abandoned.leave(work)
-        raise _HookFailed(f"not within {timeout:g} s")
-    if work.cancelled():
-        raise _HookFailed("CancelledError")
-    error = work.exception()
-    if error is not None:
-        raise _HookFailed(in_words(plain(error))) from plain(error)
-    return work.result()
+        deadline = Deadline(asyncio.get_running_loop(), timeout)
+        return await runner.run(implementation, given, deadline, loop_time)
+    except NotInTime:
+        raise _HookFailed(f"not within {timeout:g} s") from None
+    except ThreadsFull as full:
+        raise _HookFailed(f"no free thread: {full}") from full
+    except RaisedByPlugin as carried:
+        error = carried.error
+    raise _HookFailed(in_words(error)) from error

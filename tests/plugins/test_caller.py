@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,11 +14,10 @@ from structlog.testing import capture_logs
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing_request import ListingRequest
-from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.breaker import BreakerState, CircuitBreaker
-from broker_core.plugins.caller import ABANDONED_TASKS, HookCaller, contained, plain
+from broker_core.plugins.caller import ABANDONED_TASKS, HookCaller
 from broker_core.plugins.failures import PluginFailed
-from broker_core.plugins.loop_time import LoopTime
+from broker_core.plugins.runner import PluginRunner
 from broker_core.plugins.threads import PluginThreads
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf, asked, loaded
@@ -27,9 +27,7 @@ HOOK = "broker_core_list_topics"
 
 def caller(function: Callable[..., Any], *, cooldown: float = 5.0, **table: object) -> HookCaller:
     plugin = loaded(PluginOf(list_topics=function), **table)
-    return HookCaller(
-        plugin, HOOK, PluginThreads("p"), Abandoned("p"), breaker=CircuitBreaker(cooldown=cooldown)
-    )
+    return HookCaller(plugin, HOOK, PluginRunner("p"), breaker=CircuitBreaker(cooldown=cooldown))
 
 
 def anything(answer: object, request: ListingRequest) -> tuple[object, str]:
@@ -73,8 +71,7 @@ async def test_the_observer_is_told_of_each_call() -> None:
     ask = HookCaller(
         plugin,
         HOOK,
-        PluginThreads("p"),
-        Abandoned("p"),
+        PluginRunner("p"),
         on_call=lambda p, h, a, s: calls.append((p, h, a, s is not None)),
     )
     for _ in range(6):
@@ -202,7 +199,7 @@ async def test_a_hanging_function_meets_its_deadline() -> None:
     failure = await fails(ask)
     assert (str(failure), failure.reason) == ("plugin 'p' did not answer within 0.02 s", "plugin_deadline")
     await asyncio.wait_for(cancelled.wait(), 60)
-    await eventually(lambda: not len(ask._left))
+    await eventually(lambda: not len(ask.runner.abandoned))
 
 
 async def test_a_function_that_swallows_its_cancellation_holds_nobody() -> None:
@@ -220,9 +217,9 @@ async def test_a_function_that_swallows_its_cancellation_holds_nobody() -> None:
     for _ in range(3):
         assert (await fails(ask)).reason == "plugin_deadline"
     gc.collect()  # the tasks are kept, though nobody waits for them
-    assert len(ask._left) == 3
+    assert len(ask.runner.abandoned) == 3
     end.set()
-    await eventually(lambda: not len(ask._left))
+    await eventually(lambda: not len(ask.runner.abandoned))
 
 
 async def test_a_plugin_that_leaves_too_much_behind_is_not_called() -> None:
@@ -241,8 +238,7 @@ async def test_a_plugin_that_leaves_too_much_behind_is_not_called() -> None:
     ask = HookCaller(
         loaded(PluginOf(list_topics=function), deadline=0.001),
         HOOK,
-        PluginThreads("p"),
-        Abandoned("p"),
+        PluginRunner("p"),
         breaker=CircuitBreaker(threshold=10_000),
     )
     for _ in range(ABANDONED_TASKS):
@@ -251,14 +247,14 @@ async def test_a_plugin_that_leaves_too_much_behind_is_not_called() -> None:
     assert (failure.reason, calls) == ("plugin_threads", ABANDONED_TASKS)
     assert "100 of its calls are past their deadline" in str(failure)
     end.set()
-    await eventually(lambda: not len(ask._left))
+    await eventually(lambda: not len(ask.runner.abandoned))
 
 
 async def test_threads_that_hang_are_a_failure_at_once() -> None:
     gate = threading.Event()
     threads = PluginThreads("p", size=2)
     ask = HookCaller(
-        loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline="20ms"), HOOK, threads, Abandoned("p")
+        loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline="20ms"), HOOK, PluginRunner("p", threads)
     )
     assert [(await fails(ask)).reason for _ in range(3)] == [
         "plugin_deadline",
@@ -275,8 +271,8 @@ async def test_calls_that_wait_for_hanging_threads_fail_with_them() -> None:
     threads = PluginThreads("p", size=1)
     plugin = loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline="50ms")
     slow, quick = (
-        HookCaller(plugin, HOOK, threads, Abandoned("p")),
-        HookCaller(plugin, HOOK, threads, Abandoned("p")),
+        HookCaller(plugin, HOOK, PluginRunner("p", threads)),
+        HookCaller(plugin, HOOK, PluginRunner("p", threads)),
     )
     quick._deadline = 30.0
     reasons = [failure.reason for failure in await asyncio.gather(fails(slow), fails(quick))]
@@ -431,13 +427,22 @@ async def test_what_a_plugin_says_on_purpose_is_logged_without_a_traceback() -> 
     assert "exception" not in logs[0]
 
 
-async def test_the_loop_survives_a_task_that_wants_to_exit() -> None:
-    async def function() -> None:
-        raise SystemExit(1)
+async def test_any_hook_gets_the_values_that_it_names() -> None:
+    seen: list[object] = []
 
-    task = asyncio.create_task(contained(function, LoopTime("p", "list_topics")))
-    await asyncio.wait([task])
-    error = task.exception()
-    assert error is not None
-    assert isinstance(plain(error), SystemExit)
-    assert plain(other := ValueError()) is other
+    @dataclass(frozen=True)
+    class Question:
+        city: str
+        street: str
+
+    def function(request: object, namespace: object, topics: object) -> None:
+        seen.extend([request, namespace, topics])
+
+    plugin = loaded(PluginOf(list_topics=lambda request, namespace: function(request, namespace, None)))
+    question = Question("Oslo", "Karl Johans gate")
+    ask = HookCaller(plugin, HOOK, PluginRunner("p"))
+    await ask.call(question, anything, namespace="a value")
+    assert seen == [question, "a value", None]
+    with pytest.raises(AttributeError, match="namespace"):  # of this question, it is the broker's mistake
+        await ask.call(question, anything)
+    assert ask.breaker.failures == 0

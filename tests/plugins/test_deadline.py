@@ -47,7 +47,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time(monkeypatch: pytest.M
         await permits.wait()
 
     deadline = Deadline(loop, 60)
-    request = deadline.request(asked(reserve_bytes=reserve))
+    request = asked(reserve_bytes=reserve).pausing(deadline.paused)
     assert request == asked()
 
     async def plugin() -> str:
@@ -68,7 +68,7 @@ async def test_waiting_for_permits_is_not_the_plugins_time(monkeypatch: pytest.M
 async def test_the_clock_goes_on_after_the_permits() -> None:
     loop = asyncio.get_running_loop()
     deadline = Deadline(loop, 0.03)
-    request = deadline.request(asked())
+    request = asked().pausing(deadline.paused)
 
     async def plugin() -> None:
         await request.reserve(1)
@@ -90,7 +90,7 @@ async def test_an_error_of_the_permits_is_known() -> None:
 
     deadline = Deadline(loop, 1)
     with pytest.raises(TooManyRequests):
-        await deadline.request(asked(reserve_bytes=reserve)).reserve(5)
+        await asked(reserve_bytes=reserve).pausing(deadline.paused).reserve(5)
     assert deadline.raised(refused)
     assert not deadline.raised(TooManyRequests("no", reason="heap"))
 
@@ -101,7 +101,7 @@ async def test_an_error_that_the_plugins_argument_deserved_is_the_plugins() -> N
 
     deadline = Deadline(asyncio.get_running_loop(), 1)
     with pytest.raises(TypeError) as raised:
-        await deadline.request(asked(reserve_bytes=reserve)).reserve(5)
+        await asked(reserve_bytes=reserve).pausing(deadline.paused).reserve(5)
     assert not deadline.raised(raised.value)
 
 
@@ -112,7 +112,7 @@ async def test_a_thread_with_its_own_loop_reserves_on_the_brokers() -> None:
     async def reserve(size: int) -> None:
         seen.append(asyncio.get_running_loop())
 
-    request = Deadline(loop, 1).request(asked(reserve_bytes=reserve))
+    request = asked(reserve_bytes=reserve).pausing(Deadline(loop, 1).paused)
     await asyncio.to_thread(lambda: asyncio.run(request.reserve(5)))
     assert seen == [loop]
 

@@ -13,9 +13,9 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
-from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
+from broker_core.plugins.runner import PluginRunner
 from broker_core.plugins.threads import PluginThreads
 from tests.support.plugins import PluginOf, loaded
 
@@ -41,12 +41,11 @@ async def test_startup_gets_the_broker_and_the_settings() -> None:
         await start_up(
             loaded(PluginOf(startup=function, settings=lambda: Own)),
             broker,
-            PluginThreads("p"),
-            Abandoned("p"),
+            PluginRunner("p"),
         )
     assert seen == [broker, Own(), Own(), broker, Own()]
-    await start_up(loaded(PluginOf()), broker, PluginThreads("p"), Abandoned("p"))
-    await shut_down(loaded(PluginOf()), PluginThreads("p"), Abandoned("p"))
+    await start_up(loaded(PluginOf()), broker, PluginRunner("p"))
+    await shut_down(loaded(PluginOf()), PluginRunner("p"))
 
 
 def failing(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -65,7 +64,7 @@ def failing(error: BaseException) -> tuple[Callable[..., Any], Callable[..., Any
 async def test_a_failed_start_names_the_plugin_and_why(error: BaseException) -> None:
     for function in failing(error):
         with pytest.raises(PluginLoadError) as caught:
-            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"), Abandoned("p"))
+            await start_up(loaded(PluginOf(startup=function)), None, PluginRunner("p"))
         assert str(caught.value) == f"plugin 'p' did not start: {type(error).__name__}: no database"
         assert caught.value.__cause__ is error
 
@@ -81,10 +80,10 @@ async def test_a_start_that_hangs_is_given_up() -> None:
 
     for function in (later, lambda: gate.wait(30)):
         with pytest.raises(PluginLoadError, match=r"did not start: not within 0\.02 s"):
-            await start_up(loaded(PluginOf(startup=function)), None, PluginThreads("p"), Abandoned("p"), 0.02)
+            await start_up(loaded(PluginOf(startup=function)), None, PluginRunner("p"), 0.02)
     gate.set()
     with pytest.raises(PluginLoadError, match="did not start: CancelledError"):
-        await start_up(loaded(PluginOf(startup=cancels_itself)), None, PluginThreads("p"), Abandoned("p"))
+        await start_up(loaded(PluginOf(startup=cancels_itself)), None, PluginRunner("p"))
 
 
 async def test_a_start_can_be_cancelled() -> None:
@@ -96,9 +95,7 @@ async def test_a_start_can_be_cancelled() -> None:
         finally:
             ended.set()
 
-    starting = asyncio.create_task(
-        start_up(loaded(PluginOf(startup=later)), None, PluginThreads("p"), Abandoned("p"))
-    )
+    starting = asyncio.create_task(start_up(loaded(PluginOf(startup=later)), None, PluginRunner("p")))
     for _ in range(3):
         await asyncio.sleep(0)
     starting.cancel()
@@ -113,10 +110,10 @@ async def test_a_failed_end_is_only_logged() -> None:
 
     with capture_logs() as logs:
         for function in (*failing(ValueError("x")), later):
-            await shut_down(loaded(PluginOf(shutdown=function)), PluginThreads("p"), Abandoned("p"), 0.02)
+            await shut_down(loaded(PluginOf(shutdown=function)), PluginRunner("p"), 0.02)
         closed = PluginThreads("p")
         closed.close()
-        await shut_down(loaded(PluginOf(shutdown=lambda: None)), closed, Abandoned("p"))
+        await shut_down(loaded(PluginOf(shutdown=lambda: None)), PluginRunner("p", closed))
     assert [entry["error"] for entry in logs] == [
         "ValueError: x",
         "ValueError: x",
@@ -150,17 +147,17 @@ async def test_a_change_log_is_offered_plainly_or_async_or_not_at_all() -> None:
         return later()
 
     for function in (later, lambda: log, passes_on):
-        offered = await offered_log(loaded(PluginOf(change_log=function)), PluginThreads("p"), Abandoned("p"))
+        offered = await offered_log(loaded(PluginOf(change_log=function)), PluginRunner("p"))
         assert id(offered) == id(log)
     for plugin in (PluginOf(), PluginOf(change_log=lambda: None)):
-        assert await offered_log(loaded(plugin), PluginThreads("p"), Abandoned("p")) is None
+        assert await offered_log(loaded(plugin), PluginRunner("p")) is None
 
 
 @pytest.mark.parametrize("offered", [object(), AnyLog(""), AnyLog("catalog"), AnyLog(3)], ids=range(4))
 async def test_what_is_no_change_log_stops_the_start(offered: object) -> None:
     plugin = loaded(PluginOf(change_log=lambda: offered))
     with pytest.raises(PluginLoadError, match=r"plugin 'p' returned .* from broker_core_change_log"):
-        await offered_log(plugin, PluginThreads("p"), Abandoned("p"))
+        await offered_log(plugin, PluginRunner("p"))
 
 
 async def test_a_change_log_that_fails_stops_the_start() -> None:
@@ -169,7 +166,7 @@ async def test_a_change_log_that_fails_stops_the_start() -> None:
 
     plugin = loaded(PluginOf(change_log=fail))
     with pytest.raises(PluginLoadError, match="offers no change log: OSError: no database"):
-        await offered_log(plugin, PluginThreads("p"), Abandoned("p"))
+        await offered_log(plugin, PluginRunner("p"))
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -188,14 +185,14 @@ async def test_an_error_without_text_is_told_like_any_other(is_async: bool) -> N
 
     hook = later if is_async else plain
     plugin = loaded(PluginOf(startup=hook, shutdown=hook))
-    threads, abandoned = PluginThreads("p"), Abandoned("p")
+    runner = PluginRunner("p")
     says = r"NoText: \(its str\(\) raised RuntimeError\)"
     with pytest.raises(PluginLoadError, match=f"did not start: {says}"):
-        await start_up(plugin, None, threads, abandoned)
+        await start_up(plugin, None, runner)
     with capture_logs() as logs:
-        await shut_down(plugin, threads, abandoned)
+        await shut_down(plugin, runner)
     assert re.fullmatch(says, logs[0]["error"])
-    threads.close()
+    await runner.close()
 
 
 async def test_a_startup_that_blocks_the_loop_is_told() -> None:
@@ -203,5 +200,5 @@ async def test_a_startup_that_blocks_the_loop_is_told() -> None:
         time.sleep(0.11)  # noqa: ASYNC251 - it is what this is about
 
     with capture_logs() as logs:
-        await start_up(loaded(PluginOf(startup=blocks)), None, PluginThreads("p"), Abandoned("p"))
+        await start_up(loaded(PluginOf(startup=blocks)), None, PluginRunner("p"))
     assert [(entry["plugin"], entry["hook"]) for entry in logs] == [("p", "startup")]

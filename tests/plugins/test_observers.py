@@ -10,10 +10,9 @@ import pytest
 
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
-from broker_core.plugins.abandoned import Abandoned
 from broker_core.plugins.caller import HookCaller
 from broker_core.plugins.observers import BACKLOG, Observer
-from broker_core.plugins.threads import PluginThreads
+from broker_core.plugins.runner import PluginRunner
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf, asked, loaded
 
@@ -22,7 +21,7 @@ OUTCOME = ListingOutcome("served", "catalog", 3, True, "00000000", 0.001)
 
 def observer(function: Callable[..., Any], **table: object) -> Observer:
     plugin = loaded(PluginOf(listing_served=function), **table)
-    return Observer(HookCaller(plugin, "broker_core_listing_served", PluginThreads("p"), Abandoned("p")))
+    return Observer(HookCaller(plugin, "broker_core_listing_served", PluginRunner("p")))
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -90,7 +90,7 @@ async def test_an_exception_without_text_is_a_failure_like_any_other(is_async: b
     failure = await fails(ask)
     assert str(failure) == "plugin 'p' failed: Broken"
     assert "(its str() raised RuntimeError)" in failure.detail
-    assert (ask._threads.busy, ask.breaker.failures) == (0, 1)
+    assert (ask.runner.threads.busy, ask.breaker.failures) == (0, 1)
 
 
 @pytest.mark.parametrize(
