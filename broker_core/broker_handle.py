@@ -79,6 +79,20 @@ class BrokerHandle:
         told = as_problems(problems)
         self._on_loop(self._pipeline.dispatcher.report_problems, self._plugin, told)
 
+    def spawn(self, factory: Callable[..., Any], *, name: str, restart: bool = True) -> None:
+        """Let ``factory`` run beside the hooks, until it returns or the broker stops; in any thread.
+
+        An ``async`` function runs on the event loop; a plain one in a thread of its own, and gets ``stop``, a
+        :class:`threading.Event` that is set when it shall end, if it takes an argument of that name. All tasks are
+        ended before any plugin is shut down. One that raises is logged and shown by ``GET /plugins`` under ``name``,
+        and, with ``restart``, started again after 1 s, and after up to 60 s where it fails again and again.
+
+        Raises :exc:`ValueError` for the name of a task of this plugin that is not over, :exc:`RuntimeError` once the
+        broker stops.
+        """
+        start = self._pipeline.dispatcher.tasks(self._plugin).claim(factory, name, restart=restart)
+        self._on_loop(start)
+
     @property
     def metrics_registry(self) -> CollectorRegistry:
         """Where this plugin registers its own metrics, whose names begin with ``broker_core_<plugin>_``.

@@ -17,6 +17,7 @@ from broker_core.client import LookupClient, ServerRefused
 from broker_core.errors import InvalidName, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
+from tests.support.eventually import eventually
 
 
 class Curious:
@@ -257,3 +258,54 @@ async def test_before_a_cluster_there_is_no_change_log(tmp_path: Path) -> None:
         assert plugin.broker.change_logs() == ()
         with pytest.raises(ListingFailed, match="no change log"):
             plugin.broker.version("public/default")
+
+
+async def test_tasks_run_beside_the_hooks_and_end_before_any_plugin_does(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Beside:
+        def __init__(self, name: str) -> None:
+            self.name = name
+            self.broker: Any = None
+
+        @hookimpl
+        def broker_core_startup(self, broker: Any) -> None:  # in a thread
+            self.broker = broker
+            broker.spawn(self.follow, name="follow")
+            with pytest.raises(ValueError, match="is there already"):
+                broker.spawn(self.follow, name="follow")
+
+        async def follow(self) -> None:
+            seen.append(f"{self.name} runs")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                seen.append(f"{self.name} ends")
+
+        @hookimpl
+        async def broker_core_shutdown(self) -> None:
+            seen.append(f"{self.name} shut down")
+
+    one, two = Beside("one"), Beside("two")
+    async with Broker(settings(tmp_path), plugins={"one": one, "two": two}) as broker:
+        await eventually(lambda: len(seen) == 2)
+        one.broker.spawn(_dies, name="dies", restart=False)
+        dispatcher = broker.pipeline.dispatcher
+        await eventually(lambda: dispatcher.describe_without_errors()[0]["state"] == "error")
+        shown, other = dispatcher.describe_without_errors()
+        assert shown["problems"] == ["task 'dies' failed: LookupError"]
+        assert [(task["name"], task["state"]) for task in shown["tasks"]] == [
+            ("follow", "running"),
+            ("dies", "failed"),
+        ]
+        assert "which" not in str(shown)
+        assert other["state"] == "enabled"
+        assert dispatcher.describe()[0]["tasks"][1]["last_error"] == "LookupError: which"
+        assert ("one", "spawn:follow") in dispatcher.loop_times()
+    assert seen[2:] == ["one ends", "two ends", "two shut down", "one shut down"]
+    with pytest.raises(RuntimeError, match="the broker stops"):
+        one.broker.spawn(one.follow, name="late")
+
+
+async def _dies() -> None:
+    raise LookupError("which")

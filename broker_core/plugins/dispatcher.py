@@ -32,6 +32,7 @@ from broker_core.plugins.masks import and_masks, checked_mask
 from broker_core.plugins.observers import Observer
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.runner import PluginRunner
+from broker_core.plugins.tasks import PluginTasks
 
 __all__ = ["Accept", "ChainResult", "Dispatcher", "Recalled", "Remembers"]
 
@@ -127,6 +128,9 @@ class Dispatcher:
         #: Those that plugins have offered up to now, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
         self._problems: dict[str, tuple[str, ...]] = {}
+        self._tasks = {
+            plugin.name: PluginTasks(plugin.name, self._runners[plugin.name].abandoned) for plugin in registry
+        }
 
     @property
     def empty(self) -> bool:
@@ -279,10 +283,16 @@ class Dispatcher:
         if self._observers:
             await asyncio.gather(*(observer.close(timeout=1.0) for _, observer in self._observers))
         self.change_logs = ()
+        # None of what they work with has been shut down yet, in whichever plugin it is.
+        await asyncio.gather(*(tasks.close() for tasks in self._tasks.values()))
         while self._started:
             plugin = self._started.pop()
             await shut_down(plugin, self._runners[plugin.name])
         await asyncio.gather(*(runner.close() for runner in self._runners.values()))
+
+    def tasks(self, plugin: str) -> PluginTasks:
+        """What a plugin lets run beside its hooks."""
+        return self._tasks[plugin]
 
     def report_problems(self, plugin: str, problems: Collection[str]) -> None:
         """What a plugin says is wrong with what it works on, in place of what it said before.
@@ -307,12 +317,14 @@ class Dispatcher:
             worst = max((caller.breaker.state for caller in callers.values()), default=None)
             if worst:
                 entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
-            entry["problems"] = list(self._problems.get(entry["name"], ()))
+            tasks = self._tasks[entry["name"]]
+            entry["problems"] = [*self._problems.get(entry["name"], ()), *tasks.dead]
             if entry["problems"]:
                 entry["state"] = "error"
             entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
             entry["threads"] = {"busy": runner.threads.busy, "waiting": runner.threads.waiting}
             entry["abandoned_calls"] = runner.abandoned_calls
+            entry["tasks"] = tasks.describe()
             entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
         return described
 
@@ -320,8 +332,8 @@ class Dispatcher:
         """The same without the texts of errors, which may hold what is not everybody's business."""
         described = self.describe()
         for entry in described:
-            for call in entry["calls"].values():
-                del call["last_error"]
+            for told in (*entry["calls"].values(), *entry["tasks"]):
+                del told["last_error"]
         return described
 
     def breaker_states(self) -> dict[str, int]:
@@ -343,11 +355,15 @@ class Dispatcher:
         }
 
     def loop_times(self) -> dict[tuple[str, str], LoopTime]:
-        """For metrics: how long the hooks of plugins held the event loop, by plugin and hook without its prefix."""
+        """For metrics: how long plugins held the event loop, by plugin and hook without its prefix, or task."""
         return {
             (name, caller.hook): caller.loop_time
             for name, callers in self._callers.items()
             for caller in callers.values()
+        } | {
+            (name, task): loop_time
+            for name, tasks in self._tasks.items()
+            for task, loop_time in tasks.loop_times().items()
         }
 
     def dropped_outcomes(self) -> dict[str, int]:
