@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from broker_core.bounded_cache import BoundedCache
+    from broker_core.causes import Cause
     from broker_core.checks import Check
     from broker_core.describe_request import DescribeRequest
     from broker_core.details import Details
@@ -31,6 +32,7 @@ __all__ = [
     "SAME",
     "Asker",
     "BoundedCache",
+    "Cause",
     "Check",
     "DescribeRequest",
     "Details",
@@ -54,6 +56,7 @@ __all__ = [
 _HOMES: Final = {
     "Asker": "listing_request",
     "BoundedCache": "bounded_cache",
+    "Cause": "causes",
     "Check": "checks",
     "DescribeRequest": "describe_request",
     "Details": "details",

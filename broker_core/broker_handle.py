@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from broker_core.change_log import ChangeLog
-from broker_core.errors import ListingFailed
+from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import as_problems
@@ -116,7 +116,9 @@ class BrokerHandle:
 
     def _holder(self) -> Any:
         if self._catalog is None:
-            raise ListingFailed("The brokers upstream hold the topics, and they have no change log")
+            raise ListingFailed(
+                "The brokers upstream hold the topics, and they have no change log", cause=Cause.UPSTREAM
+            )
         return self._catalog
 
 

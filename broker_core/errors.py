@@ -1,10 +1,10 @@
-"""Every error that broker-core raises, and the codes that its servers answer with.
+"""Every error that broker-core raises, with the cause that each transport makes an answer of.
 
     BrokerCoreError
     |-- InvalidName              a name of a tenant, namespace or topic that does not parse
     |-- InvalidListing           topics that cannot be a listing of their namespace and mode
     |-- InvalidPattern           a topics pattern that is no regular expression in any dialect
-    |-- ListingFailed            no answer: what a client is told, and with which code
+    |-- ListingFailed            no answer: what a client is told, and the cause
         |-- TooManyRequests      a limit of memory, places or time
         |-- ResponseTooLarge     the answer does not fit into a frame that the peer accepts
 
@@ -13,10 +13,14 @@ Parts with errors of their own (wire, permits, plugins, catalog, client) derive 
 
 from __future__ import annotations
 
-import enum
+from typing import Any, Final
+
+from broker_core.causes import Cause
+from broker_core.pulsar_codes import CODES, ServerError, cause_of
 
 __all__ = [
     "BrokerCoreError",
+    "Cause",
     "InvalidListing",
     "InvalidName",
     "InvalidPattern",
@@ -27,35 +31,8 @@ __all__ = [
 ]
 
 
-class ServerError(enum.IntEnum):
-    """The closed enum of Pulsar's ``CommandError.error``; a number outside of it is unparsable for clients."""
-
-    UnknownError = 0
-    MetadataError = 1
-    PersistenceError = 2
-    AuthenticationError = 3
-    AuthorizationError = 4
-    ConsumerBusy = 5
-    ServiceNotReady = 6
-    ProducerBlockedQuotaExceededError = 7
-    ProducerBlockedQuotaExceededException = 8
-    ChecksumError = 9
-    UnsupportedVersionError = 10
-    TopicNotFound = 11
-    SubscriptionNotFound = 12
-    ConsumerNotFound = 13
-    TooManyRequests = 14
-    TopicTerminatedError = 15
-    ProducerBusy = 16
-    InvalidTopicName = 17
-    IncompatibleSchema = 18
-    ConsumerAssignError = 19
-    TransactionCoordinatorNotFound = 20
-    InvalidTxnStatus = 21
-    NotAllowedError = 22
-    TransactionConflict = 23
-    TransactionNotFound = 24
-    ProducerFenced = 25
+#: No code was given: that of the cause.
+_BY_CAUSE: Final[Any] = object()
 
 
 class BrokerCoreError(Exception):
@@ -77,9 +54,11 @@ class InvalidPattern(BrokerCoreError, ValueError):
 class ListingFailed(BrokerCoreError):
     """A listing has no answer. A failure is never an empty or shortened success (promise 1 of the design).
 
-    ``code`` is what a client gets, ``reason`` a short label for metrics (never text of a client), ``plugin`` the
-    plugin that failed, where one did. ``counts`` says that it is a sign of trouble for other listings too: failures in
-    a row that count make the broker leave a plugin alone for a while. What is due to the question itself, or to the
+    ``cause`` says why, and each transport tells its clients so in its own codes; ``reason`` is a short label for
+    metrics (never text of a client), ``plugin`` the plugin that failed, where one did. ``code`` is what a Pulsar client
+    gets: that of the cause, unless one is given, as for an error of another broker that is passed on; the cause of a
+    given code is the one that it tells. ``counts`` says that it is a sign of trouble for other listings too: failures
+    in a row that count make the broker leave a plugin alone for a while. What is due to the question itself, or to the
     load, does not: ``TooManyRequests`` never.
     """
 
@@ -87,19 +66,27 @@ class ListingFailed(BrokerCoreError):
         self,
         message: str,
         *,
-        code: ServerError = ServerError.MetadataError,
+        cause: Cause | None = None,
+        code: ServerError = _BY_CAUSE,
         reason: str = "failed",
         plugin: str | None = None,
         counts: bool = True,
     ) -> None:
         _check(message, str, "message must be a string", "str(error)")
+        if cause is not None:
+            _check(cause, Cause, "cause must be a broker_core.Cause", "Cause.PLUGIN")
         _check(reason, str, "reason must be a string, a short label for metrics", "'failed'")
         if plugin is not None:
             _check(plugin, str, "plugin must be a string, the name of a plugin, or None", "None")
         _check(counts, bool, "counts must be a bool", "True")
         super().__init__(message)
         self.message = message
-        self.code = _code(code)
+        if code is _BY_CAUSE:
+            self.cause = cause or Cause.PLUGIN
+            self.code = CODES[self.cause]
+        else:
+            self.code = _code(code)
+            self.cause = cause or cause_of(self.code, otherwise=Cause.PLUGIN)
         self.reason = reason
         self.plugin = plugin
         self.counts = counts and self.code is not ServerError.TooManyRequests
@@ -132,8 +119,8 @@ def _code(code: object) -> ServerError:
 class TooManyRequests(ListingFailed):
     """A limit of memory, of places in a queue or of time was reached; asking again later is right."""
 
-    def __init__(self, message: str, *, reason: str) -> None:
-        super().__init__(message, code=ServerError.TooManyRequests, reason=reason)
+    def __init__(self, message: str, *, reason: str, cause: Cause = Cause.PERMITS) -> None:
+        super().__init__(message, cause=cause, code=ServerError.TooManyRequests, reason=reason)
 
 
 class ResponseTooLarge(ListingFailed):
@@ -143,7 +130,7 @@ class ResponseTooLarge(ListingFailed):
         super().__init__(
             f"The listing of {topics} topics is a frame of {size} bytes, over this client's limit of {limit} bytes: "
             "ask with a narrower topics pattern, or raise max_message_size here and at the brokers",
-            code=ServerError.NotAllowedError,
+            cause=Cause.TOO_LARGE,
             reason="frame_limit",
         )
         self.size = size

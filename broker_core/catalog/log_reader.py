@@ -13,7 +13,7 @@ from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.file_watch import FileWatch
 from broker_core.catalog.records import CatalogVersion, Changes, Gap
 from broker_core.catalog.store import SqliteCatalog
-from broker_core.errors import ListingFailed
+from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 
 __all__ = ["CatalogLogReader"]
@@ -93,4 +93,4 @@ class CatalogLogReader:
 
 
 def _unreadable(error: CatalogError) -> ListingFailed:
-    return ListingFailed(f"Cannot read the catalogue: {error}", reason="catalog")
+    return ListingFailed(f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from broker_core.errors import InvalidListing, ListingFailed
+from broker_core.errors import Cause, InvalidListing, ListingFailed
 from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
 from broker_core.name_columns import as_column
 from broker_core.pipeline.answer_key import answer_key
@@ -55,7 +55,11 @@ class Acceptance:
         request, pattern = run.request, run.pattern
         if result.kind is AnswerKind.UNCHANGED:
             if result.topics_hash is None or result.topics_hash != request.topics_hash:
-                raise ListingFailed("answered unchanged to a request without that hash", reason="bad_topics")
+                raise ListingFailed(
+                    "answered unchanged to a request without that hash",
+                    cause=Cause.PLUGIN,
+                    reason="bad_topics",
+                )
             applied = pattern if plugin is not None else request.pattern if self._options.evaluate else None
             return Listed(lister, None, applied is not None, result.topics_hash)
         selection = known_selection(result, request)
@@ -114,7 +118,9 @@ class Acceptance:
             small = len(names) <= QUICK_NAMES
             listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
         except (InvalidListing, pa.ArrowException) as error:
-            raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
+            raise ListingFailed(
+                f"returned a bad topic: {error}", cause=Cause.PLUGIN, reason="bad_topics"
+            ) from None
         if key is not None and result.version is not None:
             if self._kept.put(key, result.version, listing, len(names), text=key.text):
                 return listing.all(), len(names), 0  # charged where it is kept

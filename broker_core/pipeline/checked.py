@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker_core.errors import ListingFailed
+from broker_core.errors import Cause, ListingFailed
 from broker_core.listing import Listing
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
@@ -99,4 +99,4 @@ def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFil
 
 def _refused(what: str) -> ListingFailed:
     """What is wrong with an answer; whoever asked puts the lister's name in front."""
-    return ListingFailed(what, reason="bad_topics")
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable
 
-from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimate
 from broker_core.permits import Permit, PermitError, PermitQueueFull, Permits, PermitTimeout, whole_count
 
@@ -186,9 +186,10 @@ class HeldPermit:
 
 
 def _over() -> ListingFailed:
-    return ListingFailed("This request is over: it cannot reserve memory any more")
+    return ListingFailed("This request is over: it cannot reserve memory any more", cause=Cause.PLUGIN)
 
 
 def _no_heap(error: PermitError) -> TooManyRequests:
     reason = {PermitTimeout: "heap_timeout", PermitQueueFull: "heap_queue"}.get(type(error), "heap")
-    return TooManyRequests("Failed due to heap memory limit exceeded", reason=reason)
+    cause = Cause.QUEUE if isinstance(error, PermitQueueFull) else Cause.PERMITS
+    return TooManyRequests("Failed due to heap memory limit exceeded", reason=reason, cause=cause)

@@ -15,7 +15,7 @@ from functools import partial
 
 import structlog
 
-from broker_core.errors import BrokerCoreError, InvalidPattern, ListingFailed, TooManyRequests
+from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimates
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
@@ -113,7 +113,9 @@ class Pipeline:
         return replace(request, pattern=pattern)
 
     def _too_late(self) -> TooManyRequests:
-        return TooManyRequests(f"The listing took longer than {self.options.time_budget:g} s", reason="time")
+        return TooManyRequests(
+            f"The listing took longer than {self.options.time_budget:g} s", reason="time", cause=Cause.TIME
+        )
 
     def answer_now(self, request: ListingRequest) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``.
@@ -189,13 +191,15 @@ class Pipeline:
         if isinstance(error, ListingFailed):
             return error
         if isinstance(error, BrokerCoreError):
-            failure = ListingFailed(str(error))
+            failure = ListingFailed(str(error), cause=Cause.INTERNAL)
         else:
             # Not foreseen, so nothing is known of what it left behind.
             _log.error(
                 "listing failed", namespace=str(request.namespace), mode=request.mode.name, exc_info=error
             )
-            failure = ListingFailed(f"Internal error: {type(error).__name__}", reason="internal")
+            failure = ListingFailed(
+                f"Internal error: {type(error).__name__}", cause=Cause.INTERNAL, reason="internal"
+            )
         failure.__cause__ = error
         return failure
 
@@ -239,6 +243,7 @@ class Pipeline:
         if self.options.unsupported == "error":
             raise ListingFailed(
                 f"Unsupported topics pattern {request.topics_pattern!r:.400}: {pattern.reason}",
+                cause=Cause.PATTERN,
                 reason="bad_pattern",
             )
         return None
@@ -269,7 +274,9 @@ class Pipeline:
         except TooManyRequests:
             raise
         except ListingFailed as failure:
-            raise ListingFailed(f"{self.lister.name} {failure.message}", reason=failure.reason) from failure
+            raise ListingFailed(
+                f"{self.lister.name} {failure.message}", cause=Cause.INTERNAL, reason=failure.reason
+            ) from failure
 
     def _served(self, request: ListingRequest, answer: Answer, seconds: float) -> None:
         outcome = "served" if answer.changed else "unchanged"
@@ -307,4 +314,4 @@ class Pipeline:
 
 
 def _bad_pattern(error: InvalidPattern) -> ListingFailed:
-    return ListingFailed(str(error), reason="bad_pattern")
+    return ListingFailed(str(error), cause=Cause.PATTERN, reason="bad_pattern")

@@ -177,7 +177,9 @@ class HookCaller:
         except TooManyRequests:
             raise
         except ListingFailed as error:
-            raise PluginFailed(self.name, error.message, reason="plugin_topics", code=error.code) from error
+            raise PluginFailed(
+                self.name, error.message, reason="plugin_topics", cause=error.cause, code=error.code
+            ) from error
         except Exception as error:
             # Its fields were set past all checks.
             raise PluginFailed(
@@ -193,6 +195,7 @@ class HookCaller:
                 self.name,
                 f"failed: {told.message}",
                 reason="plugin_error",
+                cause=told.cause,
                 code=told.code,
                 counts=told.counts,
             )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_core.errors import BrokerCoreError, ListingFailed, ServerError
+from broker_core.errors import BrokerCoreError, Cause, ListingFailed, ServerError
+from broker_core.pulsar_codes import CODES
 
 __all__ = ["ChainStep", "PluginFailed", "PluginLoadError"]
 
@@ -58,11 +59,17 @@ class PluginFailed(ListingFailed):
         *,
         reason: str,
         detail: str | None = None,
-        code: ServerError = ServerError.MetadataError,
+        cause: Cause = Cause.PLUGIN,
+        code: ServerError | None = None,
         counts: bool = True,
     ) -> None:
         super().__init__(
-            f"plugin {plugin!r} {message}", code=code, reason=reason, plugin=plugin, counts=counts
+            f"plugin {plugin!r} {message}",
+            cause=cause,
+            code=CODES[cause] if code is None else code,
+            reason=reason,
+            plugin=plugin,
+            counts=counts,
         )
         self.detail = detail or self.message
         self.steps: tuple[ChainStep, ...] = ()

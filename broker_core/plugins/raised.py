@@ -15,7 +15,8 @@ from types import CoroutineType
 from typing import Final
 
 from broker_core.ended_frames import own_field
-from broker_core.errors import ListingFailed, ServerError
+from broker_core.errors import Cause, ListingFailed, ServerError
+from broker_core.pulsar_codes import cause_of
 
 __all__ = [
     "LONGEST",
@@ -151,6 +152,7 @@ class Said:
     """What a plugin wants the client to be told (:exc:`~broker_core.errors.ListingFailed`)."""
 
     message: str
+    cause: Cause
     code: ServerError
     counts: bool
 
@@ -166,10 +168,13 @@ def said(error: BaseException) -> Said | None:
     assert isinstance(error, ListingFailed)
     try:
         message, code, counts, reason = error.message, error.code, error.counts, error.reason
+        cause = getattr(error, "cause", None)
     except BaseException:  # noqa: BLE001 - a field that was never set, or a property of the plugin's
         return None
     if not isinstance(message, str) or not isinstance(reason, str):
         return None
     if not isinstance(code, ServerError) or not isinstance(counts, bool):
         return None
-    return Said(bounded(message), code, counts and code is not ServerError.TooManyRequests)
+    if not isinstance(cause, Cause):  # a class from before there were causes may have a field of this name
+        cause = cause_of(code, otherwise=Cause.PLUGIN)
+    return Said(bounded(message), cause, code, counts and code is not ServerError.TooManyRequests)

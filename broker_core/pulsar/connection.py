@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from broker_core.ended_frames import let_go_of_cancelled
-from broker_core.errors import ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
+from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.permits import Permit, PermitBudget
 from broker_core.pipeline import Answer
@@ -26,6 +26,7 @@ from broker_core.pulsar.inbox import Inbox
 from broker_core.pulsar.listing_command import read_listing_request
 from broker_core.pulsar.lookups import LOOKUP_COMMANDS
 from broker_core.pulsar.outbox import Outbox
+from broker_core.pulsar_codes import lookup_code
 from broker_core.quantities import ListenAddress
 from broker_core.wire import commands
 from broker_core.wire.frames import FrameError
@@ -279,8 +280,8 @@ class Connection(asyncio.Protocol):
             frame = await self._server.lookups.answer(command, asker)
             # Of another's making, so of any size: a schema has permits like a listing.
             await self._outbox.send_answer(b"", frame, b"", deadline)
-        except TooManyRequests as failure:
-            self._send(commands.refuse(command, ServerError.MetadataError, failure.message))
+        except ListingFailed as failure:
+            self._send(commands.refuse(command, lookup_code(failure.code), failure.message))
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error, and the log the rest
             _log.error("lookup failed", peer=self._address, client=self._client, exc_info=error)
             message = f"Internal error: {type(error).__name__}"
@@ -303,7 +304,7 @@ class Connection(asyncio.Protocol):
             if not self._take_slot():
                 if answer is not None:
                     answer.release()
-                raise TooManyRequests(_TOO_MANY_LOOKUPS, reason="lookups")
+                raise TooManyRequests(_TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)
         except ListingFailed as failure:
             self._fail(request_id, failure)
             return

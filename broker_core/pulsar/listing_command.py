@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from broker_core.errors import InvalidName, ListingFailed, ServerError
+from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
@@ -40,12 +40,12 @@ def read_listing_request(
     try:
         namespace = NamespaceName.parse(command.namespace)
     except InvalidName as error:
-        raise ListingFailed(str(error), code=ServerError.InvalidTopicName, reason="bad_namespace") from None
+        raise ListingFailed(str(error), cause=Cause.NAME, reason="bad_namespace") from None
     mode = _MODES.get(command.mode)
     if mode is None:
         raise ListingFailed(
             f"Invalid mode {command.mode}: one of 0 (persistent), 1 (non-persistent), 2 (all)",
-            code=ServerError.NotAllowedError,
+            cause=Cause.BAD_REQUEST,
             reason="bad_request",
         )
     text = command.topics_pattern if command.HasField("topics_pattern") else None
@@ -67,7 +67,7 @@ def _properties(pairs: Sequence[KeyValue], bounds: RequestBounds) -> Mapping[str
     if len(pairs) > bounds.properties:
         raise ListingFailed(
             f"{len(pairs)} properties in one request, at most {bounds.properties} are allowed (limits.properties)",
-            code=ServerError.NotAllowedError,
+            cause=Cause.BAD_REQUEST,
             reason="bad_request",
         )
     size = sum(len(pair.key.encode()) + len(pair.value.encode()) for pair in pairs)
@@ -75,7 +75,7 @@ def _properties(pairs: Sequence[KeyValue], bounds: RequestBounds) -> Mapping[str
         raise ListingFailed(
             f"properties of {size} bytes in one request, at most {bounds.property_bytes} are allowed "
             "(limits.property_bytes)",
-            code=ServerError.NotAllowedError,
+            cause=Cause.BAD_REQUEST,
             reason="bad_request",
         )
     return MappingProxyType({pair.key: pair.value for pair in pairs})

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from broker_core.errors import TooManyRequests
+from broker_core.errors import Cause, TooManyRequests
 from broker_core.fields_reader import FieldsReader
 from broker_core.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
 from broker_core.pulsar.pace import LEAST_PIECE, Pace
@@ -343,4 +343,4 @@ def _pieces(body: FieldsReader) -> Iterator[memoryview]:
 
 
 def _too_late() -> TooManyRequests:
-    return TooManyRequests("The answer could not be sent in time", reason="time")
+    return TooManyRequests("The answer could not be sent in time", reason="time", cause=Cause.TIME)

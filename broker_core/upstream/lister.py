@@ -7,9 +7,10 @@ from typing import Final
 
 from broker_core.client import ClientError, LookupClient, ServerRefused, TopicsAnswer
 from broker_core.client.errors import HandshakeRefused
-from broker_core.errors import ListingFailed
+from broker_core.errors import Cause, ListingFailed
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
+from broker_core.pulsar_codes import cause_of
 from broker_core.upstream.options import UpstreamOptions
 from broker_core.upstream.pool import ConnectionPool
 
@@ -56,19 +57,28 @@ class UpstreamLister:
                 names = await asyncio.to_thread(answer.column) if answer.size > _LARGE else answer.column()
         except TimeoutError:
             raise ListingFailed(
-                "The brokers behind this server did not answer the listing in time", reason="upstream"
+                "The brokers behind this server did not answer the listing in time",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
             ) from None
         except HandshakeRefused as refused:
             raise ListingFailed(
-                f"The brokers behind this server refused the connection: {refused}", reason="upstream"
+                f"The brokers behind this server refused the connection: {refused}",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
             ) from None
         except ServerRefused as refused:
             raise ListingFailed(
-                refused.message or refused.code.name, code=refused.code, reason="upstream"
+                refused.message or refused.code.name,
+                cause=cause_of(refused.code, otherwise=Cause.UPSTREAM),
+                code=refused.code,
+                reason="upstream",
             ) from None
         except ClientError as error:
             raise ListingFailed(
-                f"Cannot list at the brokers behind this server: {error}", reason="upstream"
+                f"Cannot list at the brokers behind this server: {error}",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
             ) from None
         return TopicListingResult.success(names, filtered=answer.filtered, topics_hash=answer.topics_hash)
 

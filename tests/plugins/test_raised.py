@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.errors import ListingFailed, ServerError, TooManyRequests
+from broker_core.errors import Cause, ListingFailed, ServerError, TooManyRequests
 from broker_core.plugins.raised import (
     LONGEST,
     Said,
@@ -153,8 +153,10 @@ def test_a_traceback_is_bounded_in_both_directions() -> None:
 
 def test_what_a_plugin_says_on_purpose() -> None:
     error = ListingFailed("no such tenant\x07", code=ServerError.AuthorizationError, counts=False)
-    assert said(error) == Said("no such tenant\\x07", ServerError.AuthorizationError, False)
-    assert said(TooManyRequests("later", reason="r")) == Said("later", ServerError.TooManyRequests, False)
+    assert said(error) == Said("no such tenant\\x07", Cause.DENIED, ServerError.AuthorizationError, False)
+    assert said(TooManyRequests("later", reason="r")) == Said(
+        "later", Cause.PERMITS, ServerError.TooManyRequests, False
+    )
     assert said(ValueError("x")) is None
 
 
@@ -174,6 +176,17 @@ def test_fields_that_were_set_to_something_else_are_not_believed(field: str, val
     error = ListingFailed("fine")
     setattr(error, field, value)
     assert said(error) is None
+
+
+def test_a_class_with_a_field_of_its_own_named_cause() -> None:
+    class Older(ListingFailed):
+        cause = "the disk"  # type: ignore[assignment]
+
+    error = Older("fine", code=ServerError.NotAllowedError)
+    error.cause = "the disk"
+    told = said(error)
+    assert told is not None
+    assert told.cause is Cause.NOT_ALLOWED
 
 
 def test_a_class_that_never_called_the_one_it_derives_from() -> None:
