@@ -9,8 +9,10 @@ import asyncpg
 import pytest
 
 from broker_core_postgres.dsn import connect
-from broker_core_postgres.migrate import ROLES, MigrationFailed, migrate, migrate_dsn
+from broker_core_postgres.migrate import ROLES, may_migrate, migrate, migrate_dsn
+from broker_core_postgres.schema_lock import MigrationFailed
 from broker_core_postgres.schema_version import Migration, SchemaMismatch, migrations
+from tests.postgres.old_schema import make_old
 from tests.support.postgres_server import Database, PostgresServer
 
 OURS = migrations()
@@ -52,13 +54,16 @@ async def test_a_failing_migration_changes_nothing(
         patch.setattr("broker_core_postgres.migrate.migrations", lambda: (*OURS, broken))
         patch.setattr("broker_core_postgres.schema_version.migrations", lambda: (*OURS, broken))
         with pytest.raises(
-            MigrationFailed, match=f"{broken} failed, and changed nothing: UndefinedColumnError"
+            MigrationFailed, match=f"{broken} failed, and nothing was changed: UndefinedColumnError"
         ):
             await migrate_dsn(empty_database.dsn)
     connection = await empty_database.connect()
     try:
-        assert await connection.fetchval("SELECT max(number) FROM broker_core.migrations") == len(NAMES)
+        assert await connection.fetchval("SELECT count(*) FROM broker_core.migrations") == 0, (
+            "the migrations of a run are one transaction"
+        )
         assert await connection.fetchval("SELECT to_regclass('broker_core.half')") is None
+        assert (await migrate(connection)).applied == NAMES
     finally:
         await connection.close()
 
@@ -74,6 +79,48 @@ async def test_a_newer_or_another_database_is_refused(database: Database) -> Non
         SchemaMismatch, match="0002 triggers was applied to the database with other statements"
     ):
         await migrate_dsn(database.dsn)
+
+
+async def test_nothing_is_backed_up_where_nothing_was(empty_database: Database, database: Database) -> None:
+    assert (await migrate_dsn(empty_database.dsn)).backup is None
+    assert (await migrate_dsn(database.dsn)).backup is None
+
+
+async def test_without_a_backup(empty_database: Database) -> None:
+    await make_old(empty_database, len(NAMES) - 1)
+    connection = await empty_database.connect()
+    try:
+        done = await migrate(connection, backup=False)
+        assert (done.applied, done.backup) == (NAMES[-1:], None)
+        assert not await connection.fetchval(
+            "SELECT count(*) FROM pg_namespace WHERE nspname LIKE '%backup%'"
+        )
+    finally:
+        await connection.close()
+
+
+async def test_who_writes_is_waited_for_and_never_fails(empty_database: Database) -> None:
+    await make_old(empty_database, len(NAMES) - 1)
+    connection, other = await empty_database.connect(), await empty_database.connect()
+    try:
+        writer = other.transaction()
+        await writer.start()
+        await other.execute("SELECT broker_core.begin_change('acme/orders')")
+        with pytest.raises(MigrationFailed, match="Others have been at the topics for 0 seconds"):
+            await migrate(connection, patience=0)
+        migration = asyncio.create_task(migrate(connection))
+        await other.execute(
+            "INSERT INTO broker_core.topics (namespace, local_name) VALUES ('acme/orders', 'late')"
+        )
+        assert not migration.done()
+        await writer.commit()
+        done = await migration
+        assert done.backup is not None
+        kept = f"SELECT count(*) FROM {done.backup.schema}.topics WHERE local_name = 'late'"
+        assert await connection.fetchval(kept) == 1
+    finally:
+        await connection.close()
+        await other.close()
 
 
 async def test_a_database_of_schema_5_with_topics_is_brought_to_the_newest(
@@ -190,6 +237,10 @@ async def test_who_may_make_roles_makes_them(own_server: PostgresServer) -> None
         done = await migrate_dsn(own_server.dsn("made", user="maker"))
         assert (done.owner, done.missing) == ("broker_core_migrator", {})
         assert (await migrate_dsn(own_server.dsn("made", user="maker"))).applied == []
+        for user, may in (("maker", True), ("plain", False)):
+            connection = await connect(own_server.dsn("made", user=user))
+            assert await may_migrate(connection) is may
+            await connection.close()
     finally:
         own_server.sql("DROP DATABASE made")
         own_server.sql("".join(f"DROP ROLE {role};" for role in ROLES))

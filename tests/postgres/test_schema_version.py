@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from broker_core_postgres.schema_version import (
     Applied,
+    Migration,
     SchemaMismatch,
     check_applied,
     check_schema,
@@ -47,6 +49,36 @@ def test_what_fits() -> None:
 def test_what_does_not(applied: list[Applied], said: str) -> None:
     with pytest.raises(SchemaMismatch, match=said):
         check_applied(applied)
+
+
+FUTURE = Applied(NEWEST + 1, "next", "x", readable_from=NEWEST)
+LATER = Applied(NEWEST + 2, "last", "x", readable_from=NEWEST + 1)
+
+
+def test_a_newer_one_that_says_that_readers_of_this_one_may_go_on() -> None:
+    check_applied([*OURS, FUTURE], reader=True)
+    check_applied([*OURS, replace(FUTURE, readable_from=1)], reader=True)
+    for newer in ([FUTURE, LATER], [replace(FUTURE, readable_from=None)]):
+        with pytest.raises(SchemaMismatch, match="upgrade broker-core-postgres"):
+            check_applied([*OURS, *newer], reader=True)
+    with pytest.raises(SchemaMismatch, match=f"knows {NEWEST} only"):
+        check_applied([*OURS, FUTURE])
+
+
+def test_what_a_migration_says_of_its_readers() -> None:
+    assert Migration(9, "x", "-- Some.\n--\n-- Readable from schema 7.\nSELECT 1").readable_from == 7
+    assert Migration(9, "x", "-- Readable from schema 7, maybe.\nSELECT 1").readable_from is None
+
+
+async def test_the_database_keeps_what_newer_ones_say(connection: Any) -> None:
+    said = {each.number: each.readable_from for each in await read_applied(connection)}
+    assert said == {each.number: each.readable_from for each in migrations()}
+    await connection.execute(
+        "INSERT INTO broker_core.migrations VALUES ($1, 'next', 'x', now(), $2)", NEWEST + 1, NEWEST
+    )
+    assert await check_schema(connection, reader=True) == NEWEST + 1
+    with pytest.raises(SchemaMismatch, match="upgrade broker-core-postgres"):
+        await check_schema(connection)
 
 
 async def test_of_a_database(connection: Any, empty_database: Database) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker_core_postgres.migrate import MigrationFailed, migrate
+from broker_core_postgres.migrate import migrate
+from broker_core_postgres.schema_lock import MigrationFailed
 from broker_core_postgres.trigrams import EXTENSIONS, make_index, read_trigrams
 from tests.support.postgres_server import Database
 

@@ -13,8 +13,9 @@ import asyncpg
 from broker_core import Check
 from broker_core_postgres.dsn import CannotConnect, DsnError, close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
+from broker_core_postgres.migrate import may_migrate
 from broker_core_postgres.relation import Relation, RelationRefused, check_relation
-from broker_core_postgres.schema_version import SchemaMismatch, check_schema, migrations
+from broker_core_postgres.schema_version import SchemaMismatch, SchemaTooOld, check_schema
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["check_database"]
@@ -75,6 +76,12 @@ async def _connected(
         return Check.ok(
             name, f"{place}: {await _served(connection, settings)}" if served else f"{place} answers"
         )
+    except SchemaTooOld as old:
+        if not settings.auto_migrate or not await may_migrate(connection):
+            return Check.error("schema", str(old))
+        return Check.warning(
+            "schema", f"{old}, or start a server: it migrates the database by itself (auto_migrate)"
+        )
     except (SchemaMismatch, RelationRefused) as error:
         return Check.error("schema", str(error))
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
@@ -88,6 +95,6 @@ async def _served(connection: Any, settings: PostgresSettings) -> str:
         relation = Relation.parse(settings.relation)
         await check_relation(connection, relation, properties=bool(settings.property_keys))
         return f"relation {settings.relation} can be read"
-    await check_schema(connection)
+    schema = await check_schema(connection, reader=True)
     namespaces = await connection.fetchval(_NAMESPACES)
-    return f"schema {migrations()[-1].number}, {namespaces} namespaces"
+    return f"schema {schema}, {namespaces} namespaces"

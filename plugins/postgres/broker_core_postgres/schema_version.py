@@ -2,6 +2,10 @@
 
 Migrations are the files ``migrations/NNNN_name.sql``, numbered from 1 without a hole. The database keeps the numbers
 and the checksums of those that were applied in ``broker_core.migrations``.
+
+A line ``-- Readable from schema N.`` of a migration says that readers that were written for schema N and later can read
+a database that has it; the database keeps that too. So a reader goes on with a newer schema than it knows, where the
+newer one says that it may. Who writes needs the very schema that it knows.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ __all__ = [
     "Applied",
     "Migration",
     "SchemaMismatch",
+    "SchemaTooOld",
     "check_applied",
     "check_schema",
     "migrations",
@@ -37,11 +42,22 @@ OLDEST_SERVER: Final = 14
 
 _FOLDER: Final = Path(__file__).parent / "migrations"
 _NAME: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql", re.ASCII)
-_READ: Final = "SELECT number, name, checksum FROM broker_core.migrations ORDER BY number"
+_READABLE: Final = re.compile(r"^-- Readable from schema (\d+)\.$", re.MULTILINE)
+# The last column is of schema 8; a row as a whole has what there is.
+_READ: Final = """SELECT number, name, checksum, (to_jsonb(m) ->> 'readable_from')::integer
+    FROM broker_core.migrations m ORDER BY number"""
 
 
 class SchemaMismatch(BrokerCoreError):
     """The database has not the schema that this package needs; the text says what to do."""
+
+
+class SchemaTooOld(SchemaMismatch):
+    """The database has an older schema, which a migration brings to this one. ``found`` is its number, from 1 on."""
+
+    def __init__(self, message: str, found: int) -> None:
+        super().__init__(message)
+        self.found = found
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +73,12 @@ class Migration:
         """SHA-256 of the statements, whatever the ends of lines are."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
+    @property
+    def readable_from(self) -> int | None:
+        """The oldest schema whose readers can read a database that has this migration; ``None``: none but its own."""
+        said = _READABLE.search(self.sql)
+        return None if said is None else int(said[1])
+
     def __str__(self) -> str:
         return f"{self.number:04} {self.name}"
 
@@ -68,6 +90,7 @@ class Applied:
     number: int
     name: str
     checksum: str
+    readable_from: int | None = None
 
 
 @cache
@@ -102,13 +125,21 @@ async def read_applied(connection: Any) -> tuple[Applied, ...]:
     return tuple(Applied(*row) for row in rows)
 
 
-def check_applied(applied: Sequence[Applied], *, partly: bool = False) -> None:
-    """Raise a :exc:`SchemaMismatch` unless these are the migrations of this package; with ``partly`` the first ones."""
+def check_applied(applied: Sequence[Applied], *, partly: bool = False, reader: bool = False) -> None:
+    """Raise a :exc:`SchemaMismatch` unless these are the migrations of this package.
+
+    With ``partly`` the first ones of them will do, for a ``reader`` those that say that it can read what has them.
+    Without that, fewer of them are a :exc:`SchemaTooOld`, or a plain :exc:`SchemaMismatch` where there are none at all.
+    """
     ours = migrations()
-    if len(applied) > len(ours):
+    newer = applied[len(ours) :]
+    if newer and not (
+        reader and all(each.readable_from is not None and each.readable_from <= len(ours) for each in newer)
+    ):
         raise SchemaMismatch(
-            f"The database has schema {applied[-1].number}, and this version of broker-core-postgres knows "
-            f"{ours[-1].number} only: upgrade broker-core-postgres (a schema never goes back)"
+            f"The database has schema {newer[-1].number}, and this version of broker-core-postgres knows "
+            f"{len(ours)} only: upgrade broker-core-postgres, or take the database back to a schema that it knows "
+            f"(`{MIGRATE} --back` of the newer version)"
         )
     for there, own in zip(applied, ours, strict=False):
         if (there.number, there.checksum) != (own.number, own.checksum):
@@ -116,15 +147,20 @@ def check_applied(applied: Sequence[Applied], *, partly: bool = False) -> None:
                 f"Migration {there.number:04} {there.name} was applied to the database with other statements than "
                 f"those of {own} in this version of broker-core-postgres: the two were not released together"
             )
-    if not partly and len(applied) < len(ours):
-        has = f"schema {applied[-1].number}" if applied else "no schema broker_core"
+    if partly or len(applied) >= len(ours):
+        return
+    if not applied:
         raise SchemaMismatch(
-            f"The database has {has}, and schema {ours[-1].number} is needed: run `{MIGRATE}`"
+            f"The database has no schema broker_core, and schema {len(ours)} is needed: run `{MIGRATE}`"
         )
+    raise SchemaTooOld(
+        f"The database has schema {applied[-1].number}, and schema {len(ours)} is needed: run `{MIGRATE}`",
+        applied[-1].number,
+    )
 
 
-async def check_schema(connection: Any) -> int:
-    """The number of the schema, if it is the one that this package needs; else a :exc:`SchemaMismatch`."""
+async def check_schema(connection: Any, *, reader: bool = False) -> int:
+    """The number of the schema, if it is one for this package (:func:`check_applied`); else a :exc:`SchemaMismatch`."""
     applied = await read_applied(connection)
-    check_applied(applied)
+    check_applied(applied, reader=reader)
     return applied[-1].number

@@ -2,11 +2,13 @@
 
 A database that is down at the start is one that comes up later: the server starts, and listings fail until then. One
 that is there but cannot be served from (another schema, a relation that breaks its contract) ends the start with what
-to do; found later, listings fail with the same words.
+to do; found later, listings fail with the same words. An older schema is migrated first, where the user may: that goes
+on beside the server where it takes longer than a start may.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
@@ -17,6 +19,7 @@ from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.change_log import PostgresChangeLog
 from broker_core_postgres.dsn import target_of
+from broker_core_postgres.forward import Forward
 from broker_core_postgres.history import History
 from broker_core_postgres.listen import VERSIONS_QUERY, TopicsListener
 from broker_core_postgres.lister import PostgresLister, QuestionOptions
@@ -24,7 +27,7 @@ from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.mirrors import MirrorWatch
 from broker_core_postgres.pool import Connections
 from broker_core_postgres.relation import Relation, RelationRefused, check_relation
-from broker_core_postgres.schema_version import MIGRATE, SchemaMismatch, check_schema
+from broker_core_postgres.schema_version import MIGRATE, SchemaMismatch, SchemaTooOld, check_schema
 from broker_core_postgres.settings import PostgresSettings
 from broker_core_postgres.statements import Source
 from broker_core_postgres.trigrams import read_trigrams
@@ -36,6 +39,9 @@ _log = structlog.get_logger(__name__)
 #: Set for every session. A listing is short: compiling it, or starting processes for it, takes longer than it does.
 #: And it reads by an index, whatever the statistics of a table say that nobody has analyzed yet.
 SESSION: Final = {"jit": "off", "enable_seqscan": "off", "max_parallel_workers_per_gather": "0"}
+
+#: Seconds that the start waits for a migration, of the 60 that it may take.
+_START_PATIENCE: Final = 40.0
 
 
 class DatabaseRefused(ListingFailed):
@@ -62,6 +68,7 @@ class PostgresService:
         self.relation = None if settings.relation is None else Relation.parse(settings.relation)
         self.metrics = PostgresMetrics()
         self.history = History(topics_changed, max_lag=settings.replica_max_lag)
+        self.forward = Forward(settings)
         self.connections = Connections.from_settings(
             settings,
             check=self.check,
@@ -98,8 +105,15 @@ class PostgresService:
 
     async def start(self) -> None:
         """Connect, if the database is there. Raises :exc:`DatabaseRefused`."""
+        task = self.forward.begin()
+        if task is not None:
+            try:
+                await asyncio.wait([task], timeout=_START_PATIENCE)
+            except asyncio.CancelledError:
+                await self.forward.close()
+                raise
         failure = await self.connections.start()
-        if isinstance(failure, DatabaseRefused):
+        if isinstance(failure, DatabaseRefused) and not self.forward.under_way:
             await self.close()
             raise failure
         if failure is not None:
@@ -111,6 +125,7 @@ class PostgresService:
 
     async def close(self) -> None:
         """Close all connections; whatever is under way fails."""
+        await self.forward.close()
         if self.listener is not None:
             await self.listener.close()
         if self.mirrors is not None:
@@ -129,7 +144,9 @@ class PostgresService:
                 # Whether it has an index for substrings is the operator's to say.
                 self.lister.trigrams = self.settings.trigrams == "on"
                 return
-            await check_schema(connection)
+            await check_schema(connection, reader=True)
+        except SchemaTooOld as old:
+            raise DatabaseRefused(self._too_old(old)) from None
         except (SchemaMismatch, RelationRefused) as error:
             raise DatabaseRefused(str(error)) from None
         if self.settings.trigrams == "off":
@@ -141,6 +158,12 @@ class PostgresService:
                 "the extension pg_trgm, or set trigrams to auto"
             )
         self.lister.trigrams = found is not None
+
+    def _too_old(self, old: SchemaTooOld) -> str:
+        """What listings fail with until the database is migrated, which is seen to."""
+        if self.forward.begin() is not None:
+            return f"{old}; it is being migrated"
+        return f"{self.forward.failure or old}"
 
 
 def _report(report_problems: Callable[[Collection[str]], None], failure: ListingFailed | None) -> None:

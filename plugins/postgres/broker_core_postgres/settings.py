@@ -64,6 +64,12 @@ class PostgresSettings(BaseModel):
         "one that is further behind is not asked.",
     )
 
+    auto_migrate: bool = Field(
+        default=True,
+        description="Whether an older schema is migrated by itself: by a server at its start, and by a command that "
+        "writes, where their user may.",
+    )
+
     # -- what is listed
 
     relation: str | None = Field(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from broker_core_postgres.backup import find_backup
 from broker_core_postgres.migrate import ROLES
 from broker_core_postgres.mirrors import MirrorSuccess, read_mirrors
 from broker_core_postgres.relation import Relation, RelationRefused, check_relation
@@ -54,6 +55,7 @@ class Status:
     problem: str | None = None
     roles_missing: list[str] = field(default_factory=list)
     roles_of_user: list[str] = field(default_factory=list)
+    backup: str | None = None
     catalog_id: str | None = None
     trigrams: str | None = None
     retention_seconds: float | None = None
@@ -85,10 +87,12 @@ async def read_status(
         except RelationRefused as error:
             status.problem = str(error)
         return status
+    backup = await find_backup(connection)
+    status.backup = None if backup is None else f"{backup.schema}: {backup.said}"
     try:
         applied = await read_applied(connection)
         status.schema = applied[-1].number if applied else 0
-        check_applied(applied)
+        check_applied(applied, reader=True)
     except SchemaMismatch as error:
         status.problem = str(error)
         return status

@@ -71,7 +71,7 @@ def run(
 
     async def load() -> LoadReport:
         with _source(file) as source, import_progress(source) as progress:
-            async with filled_connection(dsn) as connection:
+            async with filled_connection(dsn, writes=not dry_run) as connection:
                 report = await load_topics(
                     connection,
                     into,

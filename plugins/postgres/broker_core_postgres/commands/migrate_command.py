@@ -11,9 +11,12 @@ import typer
 
 from broker_core.cli.call import plugin_settings
 from broker_core.cli.examples import examples
+from broker_core_postgres.back import WentBack, go_back
 from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
-from broker_core_postgres.migrate import Migrated, MigrationFailed, migrate
+from broker_core_postgres.forward import way_back
+from broker_core_postgres.migrate import Migrated, migrate
+from broker_core_postgres.schema_lock import MigrationFailed
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -21,6 +24,8 @@ EXAMPLES: Final = examples(
     "broker-core postgres migrate --config broker.toml",
     "# what would be done, as another user than the one that reads",
     "broker-core postgres migrate --dsn postgresql://owner@db/topics --dry-run",
+    "# the schema and the rows that were there before the last migration; stop all servers first",
+    "broker-core postgres migrate --back",
 )
 
 
@@ -28,6 +33,22 @@ def run(
     *,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be applied, change nothing.", show_default=False)
+    ] = False,
+    back: Annotated[
+        bool,
+        typer.Option(
+            "--back",
+            help="Go back to the schema and the rows of the backup that the last migration made.",
+            show_default=False,
+        ),
+    ] = False,
+    no_backup: Annotated[
+        bool,
+        typer.Option(
+            "--no-backup",
+            help="Keep no copy of the rows in the database: there is no way back but your own backup.",
+            show_default=False,
+        ),
     ] = False,
     dsn: Annotated[
         str | None,
@@ -41,20 +62,29 @@ def run(
 ) -> None:
     """Bring the database to the newest schema, make the roles, and set what the settings say about its change log.
 
-    Running it again changes nothing. Readers go on meanwhile.
+    Before a schema is changed, all rows are copied into a schema of their own, which `--back` takes them from. Running
+    it again changes nothing. Readers go on meanwhile.
     """
+    if back and no_backup:
+        raise typer.BadParameter("--back keeps what it leaves", param_hint="--no-backup")
     settings = plugin_settings("postgres")
     target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
 
-    async def migrate_it() -> Migrated:
+    def waiting() -> None:
+        print("another migration is under way: waiting for it", file=sys.stderr)
+
+    async def migrate_it() -> Migrated | WentBack:
         connection = await connect(target, application_name="broker-core migrate")
         try:
+            if back:
+                return await go_back(connection, dry_run=dry_run, waiting=waiting)
             return await migrate(
                 connection,
                 dry_run=dry_run,
                 trigrams=settings.trigrams,
                 retention=settings.change_log_retention,
-                waiting=lambda: print("another migration is under way: waiting for it", file=sys.stderr),
+                backup=not no_backup,
+                waiting=waiting,
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
             raise MigrationFailed(f"{failed(error).message}: {server_words(error)}") from error
@@ -62,6 +92,24 @@ def run(
             await close(connection)
 
     done = asyncio.run(migrate_it())
+    if isinstance(done, WentBack):
+        _say_back(done)
+    else:
+        _say_forward(done, dry_run=dry_run)
+
+
+def _say_back(done: WentBack) -> None:
+    if done.kept is None:
+        print(f"would go back from schema {done.left} to the rows of {done.used.schema} ({done.used.said})")
+        return
+    print(f"schema {done.version}, with the rows of {done.used.said}")
+    print(
+        f"what was written since is in {done.kept.schema}; this version's servers would migrate forward again: start "
+        "the older one's"
+    )
+
+
+def _say_forward(done: Migrated, *, dry_run: bool) -> None:
     if dry_run:
         for name in done.applied:
             print(f"would apply {name}")
@@ -70,6 +118,8 @@ def run(
         return
     for name in done.applied:
         print(f"applied {name}")
+    if done.backup is not None:
+        print(way_back(done))
     print(f"schema {done.version}, owned by {done.owner}" + ("" if done.applied else ": nothing to apply"))
     print(f"index of trigrams: {'none' if done.trigrams is None else 'yes'}")
     for name, reason in done.missing.items():

@@ -86,7 +86,7 @@ def run(
         )
 
     async def change_them() -> PropertiesReport:
-        async with filled_connection(dsn) as connection:
+        async with filled_connection(dsn, writes=not dry_run) as connection:
             if pattern is not None:
                 report = await set_properties_of_matching(
                     connection, parse_namespace(topic), pattern, change, dry_run=dry_run

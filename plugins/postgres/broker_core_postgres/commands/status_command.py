@@ -105,6 +105,8 @@ def _show(status: Status) -> None:
     ]
     if status.roles_missing:
         lines.append(("missing roles", ", ".join(status.roles_missing)))
+    if status.backup is not None:
+        lines.append(("backup", status.backup))
     if status.problem is not None:
         lines.append(("problem", status.problem))
     else:

@@ -93,7 +93,7 @@ def run(
 
     async def sync() -> MirrorReport:
         scope = given.scope
-        async with opened_source(given) as source, filled_connection(dsn) as connection:
+        async with opened_source(given) as source, filled_connection(dsn, writes=not dry_run) as connection:
             with mirror_progress() as progress:
                 reading = Mirror.read(connection, source, scope, writing=not dry_run, progress=progress.read)
                 async with reading as mirror:

@@ -99,7 +99,7 @@ def run(
 
     async def compare() -> Verdict:
         scope = given.scope
-        async with opened_source(given) as source, filled_connection(dsn) as connection:
+        async with opened_source(given) as source, filled_connection(dsn, writes=fix) as connection:
 
             def found(difference: Difference) -> None:
                 if json:

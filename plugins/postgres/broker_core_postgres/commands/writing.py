@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, TypeVar
@@ -16,6 +17,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
 from broker_core_postgres.filling_failed import FillingFailed
+from broker_core_postgres.forward import bring_forward, way_back
 from broker_core_postgres.schema_version import check_schema
 
 __all__ = ["DryRunOption", "DsnOption", "connected", "filled_connection", "run_to_end", "told"]
@@ -54,12 +56,13 @@ async def connected(dsn: str | None) -> Any:
 
 
 @asynccontextmanager
-async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
+async def filled_connection(dsn: str | None, *, writes: bool = True) -> AsyncIterator[Any]:
     """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
 
     ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
-    session. The schema is checked first; what PostgreSQL refuses is raised as :exc:`FillingFailed`, and so are settings
-    with a ``relation``: what would be written (or compared) is not what is listed.
+    session. The schema is checked first; an older one is migrated, for who ``writes``. What PostgreSQL refuses is
+    raised as :exc:`FillingFailed`, and so are settings with a ``relation``: what would be written (or compared) is not
+    what is listed.
     """
     relation = plugin_settings("postgres").relation
     if relation is not None:
@@ -69,7 +72,10 @@ async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
         )
     connection = await connected(dsn)
     try:
-        await check_schema(connection)
+        if writes:
+            await _bring_forward(connection)
+        else:
+            await check_schema(connection)
         yield connection
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
         if isinstance(error, OSError) and error.filename is not None:  # of a file, not of the connection
@@ -77,6 +83,16 @@ async def filled_connection(dsn: str | None) -> AsyncIterator[Any]:
         raise FillingFailed(told(error)) from error
     finally:
         await close(connection)
+
+
+async def _bring_forward(connection: Any) -> None:
+    done = await bring_forward(
+        connection,
+        allowed=plugin_settings("postgres").auto_migrate,
+        waiting=lambda: print("a migration is under way: waiting for it", file=sys.stderr),
+    )
+    if done is not None and done.applied:
+        print(f"migrated the database to schema {done.version}: {way_back(done)}", file=sys.stderr)
 
 
 def told(error: BaseException) -> str:

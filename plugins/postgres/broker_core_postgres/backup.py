@@ -1,0 +1,92 @@
+"""A copy of all rows of the schema, in a schema of its own, taken in the transaction that changes the schema.
+
+What is kept are the rows of every table of ``broker_core``, as they were when nobody wrote; definitions are not, since
+every version of this package carries the migrations that make them. The copy is in the same database, so that neither
+taking it nor going back needs a program on the machine that asks for it. A database keeps one: a new one takes the
+place of the one before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["Backup", "find_backup", "make_backup", "own_tables"]
+
+_PREFIX: Final = "broker_core_backup_"
+_NAME: Final = re.compile(rf"{_PREFIX}(\d{{1,9}})", re.ASCII)
+#: Tables of the schema, without those that an extension has there.
+_TABLES: Final = """SELECT c.relname::text FROM pg_catalog.pg_class c
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = 'broker_core' AND c.relkind IN ('r', 'p') AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_depend d
+        WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+    ORDER BY c.relname"""
+_BACKUPS: Final = """SELECT n.nspname::text, pg_catalog.obj_description(n.oid, 'pg_namespace') AS said
+    FROM pg_catalog.pg_namespace n WHERE n.nspname ^@ 'broker_core_backup_' ORDER BY n.nspname"""
+_MAY_CREATE: Final = "SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """The ``schema`` that holds the rows of schema ``number``; ``said`` is when and why it was taken, in words."""
+
+    schema: str
+    number: int
+    said: str
+
+
+async def own_tables(connection: Any) -> list[str]:
+    """The tables of ``broker_core``, quoted where they need it."""
+    return [_quoted(name) for (name,) in await connection.fetch(_TABLES)]
+
+
+async def find_backup(connection: Any) -> Backup | None:
+    """The backup that the database has, ``None`` where it has none."""
+    found = await _backups(connection)
+    return found[-1] if found else None
+
+
+async def make_backup(
+    connection: Any, number: int, why: str, owner: str, *, keep: Backup | None = None
+) -> Backup:
+    """Copy all rows of schema ``number``, in the caller's transaction: from here on nobody else writes, readers go on.
+
+    ``owner`` owns the schema, and is quoted. The user or the owner must have the right to create in the database.
+    Other backups go, but the one to ``keep``. What the transaction does after it is done as the owner.
+    """
+    schema = f"{_PREFIX}{number}"
+    create = await connection.fetchval(_MAY_CREATE)
+    await connection.execute(f"SET LOCAL ROLE {owner}")
+    tables = await own_tables(connection)
+    locked = ", ".join(f"broker_core.{name}" for name in tables)
+    await connection.execute(f"LOCK TABLE {locked} IN SHARE ROW EXCLUSIVE MODE")
+    for each in await _backups(connection):
+        if each != keep:
+            await connection.execute(f"DROP SCHEMA {each.schema} CASCADE")
+    if create:
+        await connection.execute("SET LOCAL ROLE NONE")
+    await connection.execute(f"CREATE SCHEMA {schema} AUTHORIZATION {owner}")
+    await connection.execute(f"SET LOCAL ROLE {owner}")
+    for name in tables:
+        await connection.execute(f"CREATE TABLE {schema}.{name} AS TABLE broker_core.{name}")
+    moment = await connection.fetchval(
+        "SELECT to_char(transaction_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS \"UTC\"')"
+    )
+    said = f"schema {number} of broker_core at {moment}, {why}"
+    await connection.execute(f"COMMENT ON SCHEMA {schema} IS '{said}'")
+    return Backup(schema, number, said)
+
+
+async def _backups(connection: Any) -> list[Backup]:
+    found = []
+    for name, said in await connection.fetch(_BACKUPS):
+        parts = _NAME.fullmatch(name)
+        if parts is not None:
+            found.append(Backup(name, int(parts[1]), said or ""))
+    return sorted(found, key=lambda each: each.number)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
