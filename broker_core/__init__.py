@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from broker_core.bounded_cache import BoundedCache
+    from broker_core.broker_handle import BrokerHandle
     from broker_core.causes import Cause
     from broker_core.checks import Check
     from broker_core.describe_request import DescribeRequest
@@ -32,6 +33,7 @@ __all__ = [
     "SAME",
     "Asker",
     "BoundedCache",
+    "BrokerHandle",
     "Cause",
     "Check",
     "DescribeRequest",
@@ -57,6 +59,7 @@ _HOMES: Final = {
     "Asker": "listing_request",
     "BoundedCache": "bounded_cache",
     "Cause": "causes",
+    "BrokerHandle": "broker_handle",
     "Check": "checks",
     "DescribeRequest": "describe_request",
     "Details": "details",

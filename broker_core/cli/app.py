@@ -57,12 +57,12 @@ for name, module in {
     "serve": serve_command,
     "list": list_command,
     "explain": explain_command,
-    "plugins": plugins_command,
     "config": config_command,
     "check": check_command,
     "demo": demo_command,
 }.items():
     app.command(name, epilog=module.EXAMPLES)(command(module.run))
+app.add_typer(plugins_command.app, name="plugins")
 app.add_typer(topics_command.app, name="topics")
 
 

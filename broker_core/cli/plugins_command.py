@@ -1,4 +1,4 @@
-"""`broker-core plugins`: the plugins of this environment, in the order of the chain."""
+"""`broker-core plugins`: the plugins of this environment, in the order of the chain; and `new`, which writes one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from broker_core.cli import plugins_new_command
 from broker_core.cli.broker_http import BrokerOption
-from broker_core.cli.call import Call
+from broker_core.cli.call import Call, command
 from broker_core.cli.examples import examples
 from broker_core.cli.failures import one_line
 from broker_core.credentials import without_credentials
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from broker_core.plugins import LoadedPlugin
     from broker_core.settings import PluginsSettings
 
-__all__ = ["EXAMPLES", "described", "run"]
+__all__ = ["EXAMPLES", "app", "described", "run"]
 
 #: Seconds that a running broker has to tell of its plugins: without it, the rest is shown all the same.
 _PATIENCE: Final = 3.0
@@ -31,6 +32,7 @@ EXAMPLES: Final = examples(
 
 def run(
     call: Call,
+    context: typer.Context,
     *,
     form: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How to print the plugins.")
@@ -39,11 +41,13 @@ def run(
 ) -> None:
     """Show installed and enabled plugins: who is asked in which order, their hooks, and what is wrong with them.
 
-    Where a broker runs, by `[http]` of the settings, how their calls went there too.
+    Where a broker runs, by http.listen of the settings, how their calls went there too.
     """
     from broker_core.cli.logs import silence_logs
     from broker_core.cli.output import print_json, print_lines, print_table
 
+    if context.invoked_subcommand is not None:
+        return
     if not call.debug:
         silence_logs()
     plugins = described(call.load().settings.plugins)
@@ -200,3 +204,8 @@ def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsS
             text = warning.removeprefix(of_this_plugin)
             if text != warning and text not in plugin["warnings"]:
                 plugin["warnings"].append(text)
+
+
+app = typer.Typer(name="plugins", pretty_exceptions_enable=False)
+app.callback(invoke_without_command=True, epilog=EXAMPLES)(command(run))
+app.command("new", epilog=plugins_new_command.EXAMPLES)(command(plugins_new_command.run))

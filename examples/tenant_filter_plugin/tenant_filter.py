@@ -4,10 +4,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from broker_core import ListingRequest, Mode, NamespaceName, TopicListingResult, hookimpl
+from broker_core import Listing, ListingRequest, Mode, TopicListingResult, hookimpl
 
 
-class TenantFilterSettings(BaseModel):
+class Settings(BaseModel):
     """The plugin's own keys in ``[plugins.tenant-filter]``."""
 
     topics: dict[str, list[str]] = {}  # namespace -> local names that this plugin lists
@@ -16,18 +16,24 @@ class TenantFilterSettings(BaseModel):
 class TenantFilter:
     @hookimpl
     def broker_core_settings(self) -> type[BaseModel]:
-        return TenantFilterSettings
+        return Settings
 
     @hookimpl
-    async def broker_core_startup(self, settings: TenantFilterSettings) -> None:
-        self.topics = settings.topics
+    async def broker_core_startup(self, settings: Settings) -> None:
+        self.listings = {
+            (namespace, mode): Listing.from_names(
+                namespace, mode, [f"persistent://{namespace}/{n}" for n in names]
+            )
+            for namespace, names in settings.topics.items()
+            for mode in (Mode.PERSISTENT, Mode.ALL)
+        }
 
     @hookimpl
-    async def broker_core_list_topics(self, namespace: NamespaceName, mode: Mode) -> TopicListingResult:
-        names = self.topics.get(str(namespace))
-        if names is None or not mode.lists("persistent"):
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:
+        listing = self.listings.get((str(request.namespace), request.mode))
+        if listing is None:
             return TopicListingResult.pass_through()  # the next plugin, or the catalogue
-        return TopicListingResult.success([f"persistent://{namespace}/{name}" for name in names])
+        return TopicListingResult.success(listing)
 
     @hookimpl
     async def broker_core_visible(self, request: ListingRequest, topics: pa.LargeStringArray) -> pa.Array:

@@ -7,7 +7,19 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DOCS", "ROOT", "Block", "Table", "all_pages", "blocks", "code_in", "headings", "read", "tables"]
+__all__ = [
+    "DOCS",
+    "ROOT",
+    "Block",
+    "Table",
+    "all_pages",
+    "blocks",
+    "blocks_of",
+    "code_in",
+    "headings",
+    "read",
+    "tables",
+]
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
@@ -60,7 +72,11 @@ def read(page: str) -> str:
 
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page, in order; an indented one (in a list) without its indentation."""
-    text = read(page)
+    return blocks_of(read(page), page)
+
+
+def blocks_of(text: str, page: str) -> list[Block]:
+    """The same of a text that is called ``page`` in errors."""
     return [
         Block(page, text.count("\n", 0, match.start()) + 1, match["language"], textwrap.dedent(match["text"]))
         for match in _FENCE.finditer(text)

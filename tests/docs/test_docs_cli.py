@@ -17,7 +17,8 @@ COMMON = {"--config", "--debug", "--help", "-h"}
 
 def walk(command: Any, name: str = "broker-core") -> dict[str, Any]:
     """Every command that is no mere group by what is typed; the root too, for its options."""
-    found = {} if getattr(command, "commands", None) and name != "broker-core" else {name: command}
+    mere_group = getattr(command, "commands", None) and not command.invoke_without_command
+    found = {} if mere_group and name != "broker-core" else {name: command}
     for word, below in getattr(command, "commands", {}).items():
         found |= walk(below, f"{name} {word}")
     return found
