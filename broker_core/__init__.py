@@ -58,8 +58,8 @@ __all__ = [
 _HOMES: Final = {
     "Asker": "listing_request",
     "BoundedCache": "bounded_cache",
-    "Cause": "causes",
     "BrokerHandle": "broker_handle",
+    "Cause": "causes",
     "Check": "checks",
     "DescribeRequest": "describe_request",
     "Details": "details",

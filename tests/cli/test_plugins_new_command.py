@@ -35,4 +35,4 @@ def test_the_plugins_are_still_shown(cli: Cli, install_plugin: InstallPlugin) ->
     assert "mine" in cli("plugins").out
     assert '"mine"' in cli("plugins", "--format", "json").out
     assert "mine" not in cli("plugins", "new", "acme-topics").out
-    assert cli("plugins", "nwe").code == 2
+    assert cli("plugins", "renew").code == 2
