@@ -18,22 +18,12 @@ from broker_core.errors import InvalidName
 
 __all__ = [
     "DOMAINS",
-    "MAX_NAMESPACE",
     "MAX_NAME_BYTES",
-    "MAX_PARTITION_INDEX",
     "NON_PERSISTENT",
-    "PARTITION_SUFFIX",
     "PERSISTENT",
-    "SYSTEM_LOCAL_NAMES",
-    "SYSTEM_LOCAL_SUFFIX",
-    "SYSTEM_NAME_PREFIXES",
     "Mode",
     "NamespaceName",
     "TopicName",
-    "check_local_name",
-    "is_system_topic",
-    "partition_index",
-    "partitioned_local_name",
 ]
 
 PERSISTENT: Final = "persistent"

@@ -25,7 +25,7 @@ from broker_core.pattern_faults import malformation
 from broker_core.pattern_shape import Shape, plain_shape, read_shape
 from broker_core.pattern_tokens import close_quote, has_any_byte
 
-__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_now", "compile_pattern", "strip_scheme"]
+__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern"]
 
 #: Default for the longest pattern that is compiled, in UTF-16 code units with its scheme (Java's ``String.length``).
 MAX_LENGTH: Final = 1024

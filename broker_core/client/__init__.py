@@ -15,6 +15,7 @@ from broker_core.client.errors import (
 from broker_core.client.lookup_client import BrokerAddress, LookupClient, TopicSchema, default_client_version
 from broker_core.client.service_url import ServiceUrl
 from broker_core.client.topics_answer import TopicsAnswer
+from broker_core.topics_hash import topics_hash
 
 __all__ = [
     "BrokerAddress",
@@ -31,4 +32,5 @@ __all__ = [
     "TopicsAnswer",
     "UnexpectedAnswer",
     "default_client_version",
+    "topics_hash",
 ]
