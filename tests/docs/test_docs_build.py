@@ -22,5 +22,11 @@ def test_the_pages_build_without_warnings(tmp_path: Path) -> None:
 
 
 def test_every_page_is_in_the_contents() -> None:
-    listed = re.findall(r"^[a-z-]+/[a-z0-9-]+$", read("index.md"), re.MULTILINE)
-    assert {f"{name}.md" for name in listed} == {*all_pages()} - {"index.md"}
+    """In those of the whole, or of the page of the Python API, whose paths begin at its own folder."""
+    listed = _contents("index.md", "") | _contents("reference/python-api.md", "reference/")
+    assert listed == {*all_pages()} - {"index.md"}
+
+
+def _contents(page: str, folder: str) -> set[str]:
+    found = re.findall(r"^[a-z-]+/[a-z0-9_-]+$", read(page), re.MULTILINE)
+    return {f"{folder}{name}.md" for name in found}
