@@ -3,6 +3,7 @@
 What is run, by the language of a block:
 
 - ``python`` with a first line ``# NAME.py`` is a file, which is imported at the end; without one it is a script.
+  ``# FOLDER/NAME.py`` is a file in a folder that is there.
 - ``toml`` with a first line ``# NAME.toml`` is a file.
 - ``console``: each line ``$ COMMAND`` is typed, and what follows is what it prints, ``...`` standing for anything.
   ``broker-core serve`` runs on until the next one; the page's ports are replaced by free ones.
@@ -125,7 +126,8 @@ class PageRunner:
         text = self._with_own_ports(block.text)
         if block.file is not None:
             (self._folder / block.file).write_text(text, encoding="utf-8")
-            if block.file.endswith(".py"):
+            # What is in a folder is of a distribution.
+            if block.file.endswith(".py") and "/" not in block.file:
                 self._modules.add(block.file.removesuffix(".py"))
         elif block.language == "python":
             said, code = self._done(["python", "-W", "error", "-"], text)

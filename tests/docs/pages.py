@@ -27,12 +27,13 @@ DOCS = ROOT / "docs"
 _FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
-_FILE = re.compile(r"# (?P<name>[\w-]+\.(?:py|toml))\n")
+_FILE = re.compile(r"# (?P<name>(?:[\w-]+/)*[\w-]+\.(?:py|toml))\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One fenced block. ``file`` is the name of the file that it is, by its first line ``# NAME.py``."""
+    """One fenced block. ``file`` is the name of the file that it is, by its first line ``# NAME.py`` or
+    ``# FOLDER/NAME.py``."""
 
     page: str
     line: int
