@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.column_sort import sorted_rows
+from broker_core.crc_combine import joined_groups
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.fields_codec import decode_fields, encode_fields, fields_fault
 from broker_core.listing import Listing
@@ -34,7 +35,7 @@ from broker_core.partition_columns import partitioned_local_names
 from broker_core.pattern_scan import matching_rows
 from broker_core.pattern_set import match_patterns
 from broker_core.patterns import TopicsPattern
-from broker_core.topics_hash import extend_crc
+from broker_core.topics_hash import crc_text, extend_crc
 
 __all__ = ["EncodedNames"]
 
@@ -193,6 +194,20 @@ class EncodedNames:
     def matching_each(self, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Picked]]:
         """``(index of the pattern, its rows)`` for each of many patterns, in any order: cheaper than one by one."""
         return match_patterns(self._listing, patterns)
+
+    @staticmethod
+    def joined_crcs(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:
+        """What :meth:`crc` gives for parts that follow each other, for many groups of parts at once (uint32, uint64).
+
+        ``crcs`` and ``sizes`` are those of all parts, group by group and in the order of the hash; ``starts`` are the
+        first parts of the groups. No part and no group is empty.
+        """
+        return joined_groups(crcs, sizes, starts)
+
+    @staticmethod
+    def hash_of_crc(crc: int) -> str:
+        """The topics hash of names whose CRC32C this is (0: of none): 8 hex digits."""
+        return crc_text(crc)
 
     @staticmethod
     def hidden(

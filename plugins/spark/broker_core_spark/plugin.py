@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import typer
     from pydantic import BaseModel
 
-    from broker_core.listing_request import ListingRequest
+    from broker_core import ListingRequest
     from broker_core_spark.format.generation import Generation
     from broker_core_spark.serving.served import Served
     from broker_core_spark.serving.shelf import Shelf

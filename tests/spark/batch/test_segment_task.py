@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.plan import plan_tasks
@@ -44,7 +45,7 @@ def test_names_that_come_twice_are_one(tmp_path: Path) -> None:
     assert result.new
     data = (tmp_path / result.entry.name).read_bytes()
     (run,) = Segment.open(pa.py_buffer(data), result.entry.name).runs()
-    assert run.names.to_pylist() == ["t1", "t2", "t3"]
+    assert run.names.names.to_pylist() == ["t1", "t2", "t3"]
     ((entries,),) = (each.tallies for each in results)
     assert entries["count"].tolist() == [1]
 
@@ -64,7 +65,7 @@ def test_a_plan_that_is_gone_is_said(tmp_path: Path) -> None:
 
 
 def test_properties_restrict_each_kind_of_match() -> None:
-    names = texts(*(f"orders-{number}" for number in range(10)))
+    names = EncodedNames.of("a/b", "persistent", [f"orders-{number}" for number in range(10)])
     values = {"k": texts(*("x" if number % 2 else None for number in range(10)))}
     asked = [
         Selector(None),
@@ -73,7 +74,7 @@ def test_properties_restrict_each_kind_of_match() -> None:
         Selector(".*[123]", (("k", "x"),)),
         Selector(".*", (("k", "y"),)),
     ]
-    found: dict[Selector, Any] = dict(match_selectors("a/b", "persistent", names, values, asked))
+    found: dict[Selector, Any] = dict(match_selectors(names, values, asked))
     rows = {
         selector: list(range(*match)) if isinstance(match, tuple) else match.tolist()
         for selector, match in found.items()

@@ -7,15 +7,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.fields_codec import encode_fields
-from broker_core.name_columns import column_data
+from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core.topics_hash import crc_text, topics_hash
 from broker_core_spark.format.answer_index import IS_RANGE, RECORD, NamespacePostings
 from broker_core_spark.format.private_copy import PrivateFile
 from broker_core_spark.format.question import DOMAIN_ORDER, Question, required_selectors
 from broker_core_spark.format.segment_reader import Segment
-from broker_core_spark.format.segment_writer import SegmentWriter, visible_names
+from broker_core_spark.format.segment_writer import SegmentWriter
 
 PATTERNS = ["even", "first", "all", "none"]
 QUESTIONS = [Question.of("t/n", mode, pattern) for mode in Mode for pattern in PATTERNS]
@@ -44,13 +43,11 @@ def test_parts_are_put_together(others: list[int], persistent: list[int], asked:
         for domain, sizes in zip(DOMAIN_ORDER, (others, persistent), strict=True):
             start = 0
             for size in sizes:
-                names = visible_names("t/n", domain, [f"{row:03}" for row in range(start, start + size)])
+                names = EncodedNames.of("t/n", domain, [f"{row:03}" for row in range(start, start + size)])
                 selectors = required["t/n", domain]
                 rows = range(start, start + size)
                 writer = SegmentWriter()
                 writer.add_run(
-                    "t/n",
-                    domain,
                     names,
                     selectors,
                     [(one, np.array(picked(one.pattern, rows), np.int64) - start) for one in selectors],
@@ -58,12 +55,10 @@ def test_parts_are_put_together(others: list[int], persistent: list[int], asked:
                 with writer.finish().file as file:
                     (run,) = Segment.open(pa.py_buffer(file.read()), "x").runs()
                 postings.add(run)
-                full += [f"{domain}://t/n/{name}" for name in names.to_pylist()]
+                full += [f"{domain}://t/n/{name}" for name in names.names.to_pylist()]
                 start += size
         assert (postings.names, postings.others) == (len(full), sum(others))
-        joined = pa.array([f",{name}" for name in full], pa.large_binary())
-        offsets = column_data(encode_fields(joined))[1] if full else np.zeros(1, np.int64)
-        records = postings.answers(asked, offsets, rows_file)
+        records = postings.answers(asked, rows_file)
         rows_of_all = rows_file.array("<i4")
     assert records.dtype == RECORD
     for question, record in zip(asked, records, strict=True):
@@ -83,4 +78,3 @@ def test_parts_are_put_together(others: list[int], persistent: list[int], asked:
         assert is_range == (not wanted or wanted == list(range(wanted[0], wanted[-1] + 1)))
         names_found = [shown[row] for row in wanted]
         assert crc_text(int(record["crc"])) == topics_hash(names_found)
-        assert int(record["fields"]) == sum(2 + len(name) for name in names_found)

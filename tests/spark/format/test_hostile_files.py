@@ -16,11 +16,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import layout
@@ -30,7 +30,7 @@ from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
 from broker_core_spark.format.opening import Checks
 from broker_core_spark.format.question import DOMAIN_ORDER, Question, required_selectors
-from broker_core_spark.format.segment_writer import SegmentWriter, visible_names
+from broker_core_spark.format.segment_writer import SegmentWriter
 from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory
 from tests.support.topics import assert_selection
 
@@ -238,21 +238,21 @@ SPREAD = {
 SPREAD_BYTES = 512
 
 
-def spread(random: Random) -> list[list[tuple[tuple[str, int], pa.LargeStringArray]]] | None:
+def spread(random: Random) -> list[list[tuple[tuple[str, int], EncodedNames]]] | None:
     """All names in segments, each of which is as it must be and begins where it must, with runs of one in another.
 
     A run is ((namespace, number of its domain), names). ``None`` where a run fits into no segment.
     """
-    segments: list[list[tuple[tuple[str, int], pa.LargeStringArray]]] = []
-    others: list[tuple[tuple[str, int], pa.LargeStringArray]] = []
+    segments: list[list[tuple[tuple[str, int], EncodedNames]]] = []
+    others: list[tuple[tuple[str, int], EncodedNames]] = []
     for namespace in sorted(SPREAD):
         for number, domain in enumerate(DOMAIN_ORDER):
-            names = visible_names(namespace, domain, SPREAD[namespace][domain])
+            names = EncodedNames.of(namespace, domain, SPREAD[namespace][domain])
             begins = set(
-                np.flatnonzero(begins_segment(namespace, domain, names, target=SPREAD_BYTES)).tolist()
+                np.flatnonzero(begins_segment(namespace, domain, names.names, target=SPREAD_BYTES)).tolist()
             )
             for start, stop in pairwise(sorted({0, *begins, random.randrange(30), len(names)})):
-                run = ((namespace, number), names[start:stop])
+                run = ((namespace, number), names.slice(start, stop))
                 if start in begins or not segments:
                     segments.append([run])
                 else:
@@ -292,8 +292,8 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
             for (namespace, number), names in runs:
                 domain = DOMAIN_ORDER[number]
                 asked = required.get((namespace, domain), ())
-                picked = matches_of(namespace, domain, names, asked, PROPERTIES)
-                writer.add_run(namespace, domain, names, asked, picked)
+                picked = matches_of(names, asked, PROPERTIES)
+                writer.add_run(names, asked, picked)
             written = writer.finish()
             with written.file as file:
                 files[written.name] = file.read()

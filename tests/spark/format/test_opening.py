@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.build import build_generation
@@ -19,7 +20,7 @@ from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry,
 from broker_core_spark.format.opening import Checks, open_files, read_questions
 from broker_core_spark.format.question import Question, Selector
 from broker_core_spark.format.sealing import seal
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter, visible_names
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store, open_store
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
@@ -32,11 +33,15 @@ def segment(
     store: Store, names: list[str], asked: Iterable[Selector] = (ASKED,), picked: Matches | None = None
 ) -> SegmentEntry:
     """A segment in the store: names of t/n, and what :data:`ASKED` picks (all that begin with an a)."""
-    column = visible_names("t/n", "persistent", names)
-    rows = np.flatnonzero([name.startswith("a") for name in column.to_pylist()]) if picked is None else picked
+    column = EncodedNames.of("t/n", "persistent", names)
+    rows = (
+        np.flatnonzero([name.startswith("a") for name in column.names.to_pylist()])
+        if picked is None
+        else picked
+    )
     asked = list(asked)
     writer = SegmentWriter()
-    writer.add_run("t/n", "persistent", column, asked, [(ASKED, rows)] if ASKED in asked else [])
+    writer.add_run(column, asked, [(ASKED, rows)] if ASKED in asked else [])
     made = writer.finish()
     with made.file as file:
         store.put_new(made.name, file)

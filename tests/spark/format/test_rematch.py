@@ -8,20 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.question import Selector
 from broker_core_spark.format.rematch import rematch
 from broker_core_spark.format.segment_reader import Run, Segment
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter, visible_names
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 
 ODD = Selector("t/n/.*[13579](-.*)?")
-NAMES = visible_names("t/n", "persistent", [f"x{i:02}" for i in range(40)] + ["p7-partition-2"])
-ROWS = np.flatnonzero([int(name[2]) % 2 == 1 if name[0] == "x" else True for name in NAMES.to_pylist()])
+NAMES = EncodedNames.of("t/n", "persistent", [f"x{i:02}" for i in range(40)] + ["p7-partition-2"])
+ROWS = np.flatnonzero([int(name[2]) % 2 == 1 if name[0] == "x" else True for name in NAMES.names.to_pylist()])
 
 
 def run(selector: Selector, picked: Matches) -> Run:
     writer = SegmentWriter()
-    writer.add_run("t/n", "persistent", NAMES, [selector], [(selector, picked)])
+    writer.add_run(NAMES, [selector], [(selector, picked)])
     with writer.finish().file as file:
         (found,) = Segment.open(pa.py_buffer(file.read()), "segments/x.seg").runs()
     return found
@@ -56,5 +57,5 @@ def test_wrong_postings_are_refused(seed: int, selector: Selector, picked: Match
 
 def test_fewer_by_properties_is_right() -> None:
     selector = Selector("t/n/x.*", (("k", "v"),))
-    some = np.array([row for row in range(len(NAMES)) if NAMES[row].as_py().endswith("3")])
+    some = np.array([row for row in range(len(NAMES)) if NAMES.names[row].as_py().endswith("3")])
     rematch(run(selector, some), [selector], Random(1), 10)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.build import build_generation
@@ -20,7 +21,7 @@ from broker_core_spark.format.question import Question, required_selectors
 from broker_core_spark.format.run_checks import RunChecks, check_first_names, last_place
 from broker_core_spark.format.sealing import seal
 from broker_core_spark.format.segment_reader import Segment
-from broker_core_spark.format.segment_writer import SegmentWriter, visible_names
+from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.store import Store
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
@@ -51,13 +52,13 @@ def manifest_of(store: Store, layout: Layout) -> Manifest:
     for runs in layout:
         writer = SegmentWriter()
         for number, (namespace, domain, head, count) in enumerate(runs):
-            names = visible_names(
+            names = EncodedNames.of(
                 namespace,
                 domain,
                 names_of(namespace, domain, head, count, first=bool(entries) and not number),
             )
             selectors = required[namespace, domain]
-            writer.add_run(namespace, domain, names, selectors, [(one, (0, len(names))) for one in selectors])
+            writer.add_run(names, selectors, [(one, (0, len(names))) for one in selectors])
         made = writer.finish()
         with made.file as file:
             store.put_new(made.name, file)

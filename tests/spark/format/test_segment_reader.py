@@ -12,27 +12,28 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import layout
 from broker_core_spark.format.question import Selector, canonical_json
-from broker_core_spark.format.segment_reader import Run, Segment, joined_of
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter, visible_names
+from broker_core_spark.format.segment_reader import Run, Segment
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 
 SELECTORS = [Selector(None), Selector("t/n/a.*"), Selector("t/n/.*[024]")]
-NAMES = visible_names(
+NAMES = EncodedNames.of(
     "t/n", "persistent", ["a0", "a1", "a2", "b\n", "c4", "😀", "\ue000", "y" * 200, "z" * 17_000]
 )
 
 
 def written() -> bytes:
     writer = SegmentWriter()
-    writer.add_run("t/n", "non-persistent", visible_names("t/n", "non-persistent", ["only"]), [], [])
+    writer.add_run(EncodedNames.of("t/n", "non-persistent", ["only"]), [], [])
     picks: list[tuple[Selector, Matches]] = [
         (SELECTORS[0], (0, len(NAMES))),
         (SELECTORS[1], (0, 3)),
         (SELECTORS[2], np.array([0, 2, 4])),
     ]
-    writer.add_run("t/n", "persistent", NAMES, SELECTORS, picks)
+    writer.add_run(NAMES, SELECTORS, picks)
     with writer.finish().file as file:
         return file.read()
 
@@ -51,7 +52,7 @@ def read(content: bytes) -> list[Run]:
 
 def fingerprint(runs: list[Run]) -> Any:
     return [
-        (run.namespace, run.domain, run.asked, run.names, run.entries.tobytes(), run.rows.tobytes())
+        (run.namespace, run.domain, run.asked, run.names.names, run.entries.tobytes(), run.rows.tobytes())
         for run in runs
     ]
 
@@ -79,8 +80,12 @@ def sections() -> list[tuple[int, int]]:
 
 def test_what_was_written_is_read() -> None:
     other, run = read(RAW)
-    assert (other.domain, other.names.to_pylist(), len(other.entries)) == ("non-persistent", ["only"], 0)
-    assert run.names.equals(NAMES)
+    assert (other.domain, other.names.names.to_pylist(), len(other.entries)) == (
+        "non-persistent",
+        ["only"],
+        0,
+    )
+    assert run.names.names.equals(NAMES.names)
     assert run.matches(SELECTORS[1]) == (0, 3)
 
 
@@ -228,11 +233,3 @@ def test_names_in_another_order_are_refused() -> None:
         part[:size], part[size : 2 * size] = part[size : 2 * size], part[:size]
 
     assert "order of the hash" in refused(changed(1, swap))
-
-
-@pytest.mark.parametrize(
-    "fields", [[b""], [b"\x12"], [b"\x12\x00"], [b"\x12\x02a"], [b"\x0a\x01a"], [b"\x12\x81\x00a"]]
-)
-def test_a_field_that_protobuf_would_not_write_is_refused(fields: list[bytes]) -> None:
-    with pytest.raises(ValueError, match="a name is"):
-        joined_of(pa.array(fields, pa.large_binary()))

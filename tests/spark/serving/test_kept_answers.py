@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import gc
 
-from broker_core.listing import Listing
+from broker_core import Listing, Selection
 from broker_core.names import Mode
 from broker_core_spark.serving.kept_answers import KeptAnswers
 
 
-def listing(topics: int) -> Listing:
-    return Listing.from_names(
-        "t/n", Mode.PERSISTENT, [f"persistent://t/n/{number:06}" for number in range(topics)]
-    )
+def answer(topics: int) -> Selection:
+    names = [f"persistent://t/n/{number:06}" for number in range(topics)]
+    return Listing.from_names("t/n", Mode.PERSISTENT, names).all()
 
 
 def test_an_answer_is_kept_for_a_version() -> None:
     answers = KeptAnswers(1 << 20)
-    some = listing(10)
+    some = answer(10)
     answers.put(b"a", 5, some)
     answers.put(b"b", 6, None)
     kept = answers.get(b"a")
     assert kept is not None
-    assert (kept.number, kept.listing) == (5, some)
+    assert (kept.number, kept.selection) == (5, some)
     answers.put(b"a", 4, None)  # made earlier, and only ended later
     assert answers.get(b"a") == kept
     answers.renew(b"a", kept, 9)
     renewed = answers.get(b"a")
     assert renewed is not None
-    assert (renewed.number, renewed.listing) == (9, some)
+    assert (renewed.number, renewed.selection) == (9, some)
     answers.renew(b"a", kept, 10)  # of something that is not kept any more
     assert answers.get(b"a") == renewed
     assert answers.get(b"c") is None
@@ -36,10 +35,10 @@ def test_an_answer_is_kept_for_a_version() -> None:
 
 def test_memory_counts_while_anybody_has_an_answer() -> None:
     answers = KeptAnswers(1 << 20)
-    some = listing(1000)
+    some = answer(1000)
     answers.put(b"a", 1, some)
     held = answers.alive_bytes
-    assert held >= some.column_bytes
+    assert held >= some.listing.column_bytes
     answers.put(b"a", 2, None)
     assert answers.alive_bytes == held  # a client still reads it
     del some
@@ -48,10 +47,10 @@ def test_memory_counts_while_anybody_has_an_answer() -> None:
 
 
 def test_the_least_used_answers_make_room() -> None:
-    size = listing(1000).column_bytes
+    size = answer(1000).listing.column_bytes
     answers = KeptAnswers(3 * size + 2000)
     for key in (b"a", b"b"):
-        answers.put(key, 1, listing(1000))
+        answers.put(key, 1, answer(1000))
     answers.put(b"c", 1, None)
     assert answers.get(b"a") is not None
     assert answers.claim(2 * size)
@@ -67,7 +66,7 @@ def test_the_least_used_answers_make_room() -> None:
 
 def test_nothing_is_kept_when_it_is_closed() -> None:
     answers = KeptAnswers(1 << 20)
-    answers.put(b"a", 1, listing(10))
+    answers.put(b"a", 1, answer(10))
     answers.close()
     assert len(answers) == 0
     assert answers.alive_bytes == 0

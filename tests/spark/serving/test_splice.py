@@ -99,11 +99,11 @@ def test_an_answer_after_changes_is_what_matching_anew_gives(
         assert expected == wanted
         return
     assert expected != wanted
-    answer = spliced(base, mode, touched, edit)
+    answer = spliced(base, touched, edit, pattern)
     assert len(answer) == len(base) + len(edit.fresh) - len(edit.gone)
     assert answer.topics_hash == topics_hash(expected)
-    assert_selection(answer.all(), expected)
-    assert_listing(answer, expected)
+    assert_selection(answer, expected)
+    assert_listing(answer.listing, expected)
 
 
 @pytest.mark.parametrize("scattered", [False, True], ids=["slice", "rows"])
@@ -126,8 +126,8 @@ def test_many_changes_of_a_long_answer(scattered: bool) -> None:
     expected = asked(now, Mode.PERSISTENT, pattern, {})
     edit = edit_of(base, 0, touched, touched.matching(Mode.PERSISTENT, pattern), {})
     assert edit is not None
-    answer = spliced(base, Mode.PERSISTENT, touched, edit)
-    assert_selection(answer.all(), expected)
+    answer = spliced(base, touched, edit, pattern)
+    assert_selection(answer, expected)
 
 
 def test_what_is_as_before_again_is_no_change() -> None:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from broker_core.catalog import CatalogVersion
-from broker_core.fields_codec import encode_fields
-from broker_core.name_columns import column_data
+from broker_core import EncodedNames
+from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.order import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.source import Snapshot
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
@@ -73,11 +72,7 @@ def read_previous(store: Store, generation: str) -> Previous:
 def _begins_with(store: Store, entry: SegmentEntry) -> bool:
     """Whether the first name in a segment's file is the one that the manifest says."""
     namespace, domain, names = entry.runs[0]
-    name = pa.array([f",{domain}://{namespace}/{entry.first_local}"], pa.large_string()).cast(
-        pa.large_binary()
-    )
-    data, ends = column_data(encode_fields(name))
-    expected = bytes(data)[int(ends[0]) : int(ends[1])]
+    expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
     place = layout.RunPlace(layout.HEADER.size, names, len(expected), 0, 0)
     if place.end > entry.size:
         return False

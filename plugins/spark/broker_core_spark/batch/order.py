@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
-from broker_core.name_columns import column_data, without_ends
+from broker_core import EncodedNames
+from broker_core_spark.columns import without_head
 from broker_core_spark.format.question import DOMAIN_ORDER
 
 __all__ = ["end_of_namespace", "first_of_namespace", "groups", "key_at", "local_names", "name_of"]
@@ -17,9 +17,6 @@ __all__ = ["end_of_namespace", "first_of_namespace", "groups", "key_at", "local_
 _SEPARATOR: Final = b"\x01"
 #: Behind every key of the same head: no key has two of these bytes one after the other.
 _BEHIND_ALL: Final = b"\xff\xff"
-#: What :func:`broker_core.name_columns.hash_order_key` did to bytes so that they sort as UTF-16 does, undone.
-_UTF8: Final = bytes({0xFE: 0xEE, 0xFF: 0xEF}.get(byte, byte) for byte in range(256))
-_FIRST_MOVED: Final = 0xFE
 
 
 def first_of_namespace(namespace: str) -> bytes:
@@ -36,7 +33,11 @@ def name_of(key: bytes) -> tuple[str, str, str]:
     """(namespace, domain, local name) of one key."""
     end = key.index(_SEPARATOR) + 2
     namespace, domain = _parsed(key[:end])
-    return namespace, domain, key[end:].translate(_UTF8).decode()
+    return (
+        namespace,
+        domain,
+        EncodedNames.names_of_key(pa.array([key[end:]], pa.large_binary()))[0].as_py(),
+    )
 
 
 def key_at(keys: pa.LargeBinaryArray, row: int) -> bytes:
@@ -63,17 +64,4 @@ def _parsed(head: bytes) -> tuple[str, str]:
 
 def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArray:
     """The local names of keys that are all of one namespace and domain."""
-    size = len(namespace.encode()) + 2
-    data, offsets = column_data(keys)
-    used = (
-        np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])]
-        if len(keys)
-        else np.empty(0, np.uint8)
-    )
-    if len(used) and int(used.max()) >= _FIRST_MOVED:
-        moved = pa.py_buffer(used.tobytes().translate(_UTF8))
-        begins: Any = offsets - offsets[0]
-        keys = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), len(keys), [None, pa.py_buffer(begins), moved]
-        )
-    return without_ends(keys, size, 0)
+    return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))

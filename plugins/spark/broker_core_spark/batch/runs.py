@@ -21,12 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.column_sort import sorted_rows
-from broker_core.errors import InvalidName
-from broker_core.name_columns import check_local_names, column_data, system_topics
-from broker_core.names import NamespaceName
-from broker_core.partition_columns import partitioned_local_names
+from broker_core import EncodedNames
+from broker_core.errors import InvalidListing
 from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.columns import data_of
 from broker_core_spark.format.cuts import begins_segment, order_key, segment_ids
 from broker_core_spark.store import Store
 
@@ -157,11 +155,11 @@ class RunWriter:
             return
         if check:
             try:
-                check_local_names(names)
-            except InvalidName as error:
+                EncodedNames.check(names)
+            except InvalidListing as error:
                 raise InvalidCatalogue(f"{error} (in {domain}://{namespace})") from None
         self._names[namespace, domain] += len(names)
-        hidden = system_topics(partitioned_local_names(names), NamespaceName.parse(namespace), domain)
+        hidden = EncodedNames.hidden(namespace, domain, names)
         if hidden is not None:
             shown = pc.invert(hidden)
             self._system += hidden.true_count
@@ -196,7 +194,7 @@ class RunWriter:
             path = f"{self._folder}-{uuid.uuid4().hex}.run"
             rows = joined_rows(self._parts, self._properties)
             self._parts.clear()
-            rows = rows.take(sorted_rows(rows.keys))
+            rows = rows.take(EncodedNames.sorted_rows(rows.keys))
             with tempfile.SpooledTemporaryFile(max_size=RUN_BYTES) as file:
                 for low in range(0, len(rows), BLOCK_ROWS):
                     part = rows.slice(low, min(low + BLOCK_ROWS, len(rows)))
@@ -214,7 +212,7 @@ class RunWriter:
 
 
 def _size(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
-    offsets = column_data(column)[1]
+    offsets = data_of(column)[1]
     return int(offsets[-1] - offsets[0]) + 8 * len(column)
 
 

@@ -19,12 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.column_sort import sorted_rows
-from broker_core.listing import Listing
-from broker_core.names import PERSISTENT, Mode, NamespaceName
+from broker_core import EncodedNames
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.matching import Matches, match_patterns
 from broker_core_spark.batch.order import groups, key_at, local_names, name_of
 from broker_core_spark.batch.plan import Stretch, TaskPlan, within
 from broker_core_spark.batch.runs import Rows, joined_rows, read_rows
@@ -33,7 +30,7 @@ from broker_core_spark.contents import put_content
 from broker_core_spark.format.layout import ENTRY
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.question import Question, Selector, required_selectors
-from broker_core_spark.format.segment_writer import SegmentWriter
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
 
 __all__ = ["SegmentResult", "SegmentTask", "match_selectors"]
@@ -145,10 +142,10 @@ def _make_group(
     bounds.append(len(rows))
     writers: list[SegmentWriter | None] = [None] * len(stretches)
     for namespace, domain, low, high in groups(rows.keys):
-        names = local_names(rows.keys[low:high], namespace)
+        names = EncodedNames.of(namespace, domain, local_names(rows.keys[low:high], namespace), ordered=True)
         selectors = asked.get((namespace, domain), ())
         values = {key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)}
-        matches = list(match_selectors(namespace, domain, names, values, selectors, patterns))
+        matches = list(match_selectors(names, values, selectors, patterns))
         for position, (start, stop) in enumerate(pairwise(bounds)):
             first, last = max(start, low) - low, min(stop, high) - low
             if first >= last:
@@ -156,9 +153,7 @@ def _make_group(
             writer = writers[position] or SegmentWriter()
             writers[position] = writer
             writer.add_run(
-                namespace,
-                domain,
-                names[first:last],
+                names.slice(first, last),
                 selectors,
                 [(selector, _part(found, first, last)) for selector, found in matches],
             )
@@ -200,7 +195,7 @@ def _ordered(rows: Rows, property_keys: Sequence[str]) -> tuple[Rows, _Array]:
     """
     if not len(rows):
         return rows, np.empty(0, np.int64)
-    rows = rows.take(sorted_rows(rows.keys))
+    rows = rows.take(EncodedNames.sorted_rows(rows.keys))
     again = np.zeros(len(rows), bool)
     again[1:] = pc.equal(rows.keys[1:], rows.keys[:-1]).to_numpy(zero_copy_only=False)
     if not again.any():
@@ -247,14 +242,12 @@ class _Patterns:
 
 
 def match_selectors(
-    namespace: str,
-    domain: str,
-    names: pa.LargeStringArray,
+    names: EncodedNames,
     values: Mapping[str, pa.LargeStringArray],
     selectors: Sequence[Selector],
     patterns: _Patterns | None = None,
 ) -> Iterator[tuple[Selector, Matches]]:
-    """What each selector picks of local names in the order of the hash, which are visible and each there once.
+    """What each selector picks of some names.
 
     ``values`` are columns of properties, one value a name (null: has none). Names are looked at once for each pattern,
     whatever the number of properties that it is asked with.
@@ -271,13 +264,8 @@ def match_selectors(
             by_text.setdefault(selector.pattern, []).append(selector)
     if not by_text:
         return
-    columns = (names, None) if domain == PERSISTENT else (None, names)
-    mode = Mode.PERSISTENT if domain == PERSISTENT else Mode.NON_PERSISTENT
-    listing = Listing.from_columns(NamespaceName.parse(namespace), mode, *columns, check=False)
-    if len(listing) != len(names):
-        raise ValueError(f"of {len(names)} names of {namespace} {len(listing)} are listed")
     texts = list(by_text)
-    for index, found in match_patterns(listing, [patterns.compiled(text) for text in texts]):
+    for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
         small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
         for selector in by_text[texts[index]]:
             yield selector, _selected(small, selector, values, masks)

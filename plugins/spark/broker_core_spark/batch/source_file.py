@@ -6,7 +6,6 @@ namespace, while others sort and write what was read.
 
 from __future__ import annotations
 
-import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
-from broker_core.catalog.change_log import read_changes
-from broker_core.catalog.errors import sqlite_errors
-from broker_core.catalog.loading import load_names
-from broker_core.catalog.records import CatalogVersion, Gap
+from broker_core.catalog import CatalogError, CatalogState, SqliteCatalog, import_topics
+from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run
@@ -69,19 +65,12 @@ class EmbeddedSource:
     def snapshot(self) -> Iterator[Snapshot]:
         """Everything that was committed when this began."""
         try:
-            with (
-                SqliteCatalog(self._path, create=False) as catalog,
-                catalog.reading() as connection,
-                sqlite_errors(self._path),
-            ):
-                (catalogue_id,) = connection.execute("SELECT catalog_id FROM meta").fetchone()
-                rows = connection.execute(
-                    "SELECT n.name, n.version, s.stamp FROM namespaces n"
-                    " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version"
-                ).fetchall()
-                versions = {name: int(version) for name, version, _ in rows}
-                stamps = {name: stamp for name, _, stamp in rows if stamp}
-                yield _Embedded(connection, str(catalogue_id), versions, stamps)
+            with SqliteCatalog(self._path, create=False) as catalog, catalog.state() as state:
+                versions = {str(name): version.number for name, version in state.versions.items()}
+                stamps = {
+                    str(name): version.stamp for name, version in state.versions.items() if version.stamp
+                }
+                yield _Embedded(state, state.catalog_id, versions, stamps)
         except CatalogError as error:
             raise InvalidCatalogue(str(error)) from error
 
@@ -89,13 +78,13 @@ class EmbeddedSource:
 class _Embedded:
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        state: CatalogState,
         catalogue_id: str,
         versions: Mapping[str, int] | None,
         stamps: Mapping[str, str],
         repeats: int = 0,
     ) -> None:
-        self._connection = connection
+        self._state = state
         self.catalogue_id = catalogue_id
         self.versions = versions
         self.stamps = stamps
@@ -103,7 +92,6 @@ class _Embedded:
 
     def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
         wanted = None if namespaces is None else set(namespaces)
-        rows = self._connection.execute("SELECT id, name FROM namespaces ORDER BY name").fetchall()
         writers = [staging.writer() for _ in range(_WRITERS)]
         runs: list[Run] = []
 
@@ -119,15 +107,15 @@ class _Embedded:
         with ThreadPoolExecutor(_WRITERS) as pool:
             pending: list[object] = [None] * _WRITERS
             turn = 0
-            for number, namespace in rows:
-                if wanted is not None and namespace not in wanted:
+            for namespace in self._state.versions:
+                if wanted is not None and str(namespace) not in wanted:
                     continue
-                for code, domain in enumerate(DOMAINS):
-                    loaded = load_names(self._connection, number, code, staging.property_keys)
+                for domain in DOMAINS:
+                    loaded = self._state.names(namespace, domain, staging.property_keys)
                     values = [loaded.properties[key] for key in staging.property_keys]
                     # One piece of work for each writer at a time, so that no more is read than can be written.
                     _collect(pending[turn], runs)
-                    pending[turn] = pool.submit(write, turn, namespace, domain, loaded.names, values)
+                    pending[turn] = pool.submit(write, turn, str(namespace), domain, loaded.names, values)
                     turn = (turn + 1) % _WRITERS
             for future in pending:
                 _collect(future, runs)
@@ -136,7 +124,7 @@ class _Embedded:
         return runs
 
     def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
-        found = read_changes(self._connection, NamespaceName.parse(namespace), since)
+        found = self._state.changes(NamespaceName.parse(namespace), since)
         if isinstance(found, Gap):
             return None
         return {
@@ -172,8 +160,8 @@ class NamesSource:
                 with SqliteCatalog(Path(folder) / "names.sqlite", create=True) as catalog:
                     with self._path.open("rb") as lines:
                         report = import_topics(catalog, self._namespace, lines)
-                    with catalog.reading() as connection:
-                        yield _Embedded(connection, STATIC_ID, None, {}, report.repeats)
+                    with catalog.state() as state:
+                        yield _Embedded(state, STATIC_ID, None, {}, report.repeats)
             except CatalogError as error:
                 raise InvalidCatalogue(f"{self._path}: {error}") from error
             except OSError as error:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import pyarrow as pa
 import pyarrow.csv
 
-from broker_core.catalog import CatalogVersion
+from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.runs import Run
 from broker_core_spark.batch.source import Snapshot, Staging

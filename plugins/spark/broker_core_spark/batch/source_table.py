@@ -25,16 +25,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.catalog import CatalogError, CatalogVersion
-from broker_core.catalog.properties import check_properties
+from broker_core.catalog import CatalogError, check_properties
+from broker_core.change_log import CatalogVersion
 from broker_core.errors import InvalidName
-from broker_core.name_columns import column_data, with_ends
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run, RunWriter
 from broker_core_spark.batch.shown_source import said_of, shown_source
 from broker_core_spark.batch.source import STATIC_ID, Snapshot, Staging
 from broker_core_spark.batch.tasks import is_spark_error, run_tasks, spark_said
+from broker_core_spark.columns import data_of, with_ends
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -245,7 +245,7 @@ def _stage_full(
     values: Sequence[pa.LargeStringArray],
 ) -> Iterator[Run]:
     """Full names: everything up to the fourth slash is one value, of which there are few different ones."""
-    data, offsets = column_data(names)
+    data, offsets = data_of(names)
     first, last = int(offsets[0]), int(offsets[-1])
     slashes = np.flatnonzero(np.frombuffer(data, np.uint8)[first:last] == _SLASH) + first
     counts = np.bincount(np.searchsorted(offsets, slashes, side="right") - 1, minlength=len(names))

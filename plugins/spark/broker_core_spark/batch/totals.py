@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from broker_core.topics_hash import EMPTY_HASH, crc_text
+from broker_core import EncodedNames
 from broker_core_spark.batch.segment_task import SegmentResult
-from broker_core_spark.format.crc_combine import joined_groups
 from broker_core_spark.format.question import Question
 
 __all__ = ["QuestionTotal", "total_of_questions"]
@@ -48,15 +47,15 @@ def total_of_questions(
         if picked:
             groups.append((number, picked))
     counts = [0] * len(asked)
-    hashes = [EMPTY_HASH] * len(asked)
+    hashes = [EncodedNames.hash_of_crc(0)] * len(asked)
     if groups:
         sizes = [sum(len(part) for part in picked) for _, picked in groups]
         every = np.concatenate([part for _, picked in groups for part in picked])
         starts = np.cumsum([0, *sizes[:-1]])
-        crcs, _ = joined_groups(every["crc"], every["joined"], starts)
+        crcs, _ = EncodedNames.joined_crcs(every["crc"], every["joined"], starts)
         sums = np.add.reduceat(every["count"].astype(np.int64), starts)
         for (number, _), crc, count in zip(groups, crcs.tolist(), sums.tolist(), strict=True):
-            counts[number], hashes[number] = count, crc_text(crc)
+            counts[number], hashes[number] = count, EncodedNames.hash_of_crc(crc)
     return [
         QuestionTotal(question, count, text)
         for question, count, text in zip(asked, counts, hashes, strict=True)

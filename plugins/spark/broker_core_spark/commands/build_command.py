@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.call import current_call
-from broker_core.cli.examples import examples
-from broker_core.cli.question import UnusableQuestion
-
-if TYPE_CHECKING:
-    from broker_core.settings import Settings
+from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import broker_settings, examples, say
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -144,8 +139,7 @@ def run(
     from broker_core_spark.batch.job import build
     from broker_core_spark.session import spark_session
 
-    settings = current_call().load().settings
-    keys = _selecting(settings) if property_keys is None else _listed(property_keys)
+    keys = _selecting() if property_keys is None else _listed(property_keys)
     spark_settings = _pairs("--conf", conf)
     options = _pairs("--store-option", store_options)
     with spark_session(master=master, conf=spark_settings) as spark:
@@ -160,7 +154,7 @@ def run(
             incremental=incremental,
             report=report,
             export_parquet=export_parquet,
-            max_pattern_length=settings.patterns.max_length,
+            max_pattern_length=broker_settings().max_pattern_length,
             store_options=options,
         )
     for one in result.refused[:_SHOWN]:
@@ -179,19 +173,19 @@ _SHOWN: Final = 20
 
 
 def _say(text: str) -> None:
-    letters = (letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
-    print("broker-core: spark build: " + "".join(letters), file=sys.stderr)
+    say(f"spark build: {text}")
 
 
-def _selecting(settings: Settings) -> tuple[str, ...]:
+def _selecting() -> tuple[str, ...]:
     """What a broker with these settings selects by: ``[catalog] property_keys`` and those of its plugins."""
-    from broker_core.plugins import PluginLoadError, PluginRegistry
-
+    settings = broker_settings()
     try:
-        plugins = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables).property_keys
-    except PluginLoadError as error:
-        raise UnusableQuestion(f"which properties select: {error}; or say it by --property-keys") from error
-    own = frozenset(settings.catalog.property_keys)
+        plugins = settings.plugin_property_keys()
+    except BrokerCoreError as error:
+        raise typer.BadParameter(
+            f"without it what counts is which properties select, and {error}", param_hint="--property-keys"
+        ) from error
+    own = settings.property_keys
     if own and plugins and own != plugins:
         _say(
             f"catalog.property_keys ({', '.join(sorted(own))}) and those of the plugins "
@@ -210,6 +204,6 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     for text in texts or ():
         key, separator, value = text.partition("=")
         if not separator or not key:
-            raise UnusableQuestion(f"{option} {text!r}: expected KEY=VALUE")
+            raise typer.BadParameter(f"{text!r}: expected KEY=VALUE", param_hint=option)
         pairs[key] = value
     return pairs

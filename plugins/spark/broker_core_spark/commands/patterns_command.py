@@ -8,9 +8,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from broker_core.cli.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
-from broker_core.cli.call import current_call
-from broker_core.cli.examples import examples
+from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import RunningBroker, broker_settings, examples, print_lines, say
 
 __all__ = ["EXAMPLES", "app", "export", "learned"]
 
@@ -49,20 +48,16 @@ def export(
     min_count: Annotated[
         int, typer.Option("--min-count", min=1, metavar="N", help="Only what was asked at least so often.")
     ] = 2,
-    broker: BrokerOption = None,
+    broker: RunningBroker,
 ) -> None:
     """Write the questions that a running broker was asked as JSON lines, the most expensive ones first.
 
     What a question costs is the time that its answers took, all together. Patterns that RE2 refuses
     are left out, and those that are longer than patterns.max_length.
     """
-    from broker_core.cli.failures import say
-    from broker_core.cli.output import print_lines
-
-    longest = current_call().load().settings.patterns.max_length
-    url = broker_url(broker)
+    longest, url = broker_settings().max_pattern_length, broker.url
     questions, refused = learned(
-        get(url, "/questions"), url, limit=limit, min_count=min_count, max_length=longest
+        broker.get("/questions"), url, limit=limit, min_count=min_count, max_length=longest
     )
     lines = [json.dumps(question, ensure_ascii=False, sort_keys=True) for question in questions]
     if output is None:
@@ -95,7 +90,7 @@ def learned(
 ) -> tuple[list[dict[str, Any]], int]:
     """The questions of ``GET /questions`` that are worth a place, and how many were left out for their pattern.
 
-    Each is checked as a batch will check it. Raises :exc:`BrokerUnreachable` where a line is something else.
+    Each is checked as a batch will check it. Raises :exc:`BrokerCoreError` where a line is something else.
     """
     from broker_core_spark.batch.errors import InvalidPatterns
     from broker_core_spark.batch.pattern_row import KEYS, json_row, refusal, understood
@@ -120,7 +115,7 @@ def learned(
             count = _number(place, record, "count") - _number(place, record, "error")
             cost = _number(place, record, "seconds")
         except InvalidPatterns as error:
-            raise BrokerUnreachable(str(error)[:1000]) from None
+            raise BrokerCoreError(str(error)[:1000]) from None
         if count < min_count:
             continue
         if refusal(pattern, max_length) is not None:

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from broker_core.cli.broker_http import BrokerOption, BrokerUnreachable, broker_url, get
-from broker_core.cli.examples import examples
+from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import RunningBroker, examples, print_json, print_table
 from broker_core_spark.commands.store_option import StoreOption, chosen_store
 
 __all__ = ["EXAMPLES", "of_metrics", "of_plugins", "status"]
@@ -26,22 +26,19 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)] = False,
     store: StoreOption = None,
-    broker: BrokerOption = None,
+    broker: RunningBroker,
 ) -> None:
     """Show the published generation and, of the running broker, the one it serves and the traffic of the last hour.
 
     Without a running broker it shows what the store knows.
     """
-    from broker_core.cli.output import print_json, print_table
-
     report: dict[str, Any] = {"published": _published(store)}
     try:
-        url = broker_url(broker)
-        report["served"] = of_metrics(get(url, "/metrics"))
+        report["served"] = of_metrics(broker.get("/metrics"))
         if report["served"]["refused"]:
-            report["served"]["problems"] = of_plugins(get(url, "/plugins"))
+            report["served"]["problems"] = of_plugins(broker.get("/plugins"))
         report["broker"] = None
-    except BrokerUnreachable as error:
+    except BrokerCoreError as error:
         report["served"], report["broker"] = None, str(error)
     if as_json:
         print_json(report)
@@ -94,11 +91,11 @@ def _published(store: str | None) -> dict[str, Any]:
 
 
 def of_metrics(text: str) -> dict[str, Any]:
-    """What the broker's metrics say of the plugin. Raises :exc:`BrokerUnreachable` where they say nothing of it."""
+    """What the broker's metrics say of the plugin. Raises :exc:`BrokerCoreError` where they say nothing of it."""
     try:
         return _of_metrics(text)
     except (ValueError, OverflowError) as error:  # no number at all, or one that counts nothing
-        raise BrokerUnreachable(f"the broker's metrics cannot be read: {error!s:.300}") from error
+        raise BrokerCoreError(f"the broker's metrics cannot be read: {error!s:.300}") from error
 
 
 def _of_metrics(text: str) -> dict[str, Any]:
@@ -119,7 +116,7 @@ def _of_metrics(text: str) -> dict[str, Any]:
             else:
                 values[name] = sample.value
     if "refused" not in values:
-        raise BrokerUnreachable("the broker does not run this plugin: its metrics have nothing of it")
+        raise BrokerCoreError("the broker does not run this plugin: its metrics have nothing of it")
     hour = labelled.get("last_hour_questions", {})
     answered, passed = hour.get("answered", 0.0), hour.get("passed", 0.0)
     report: dict[str, Any] = {
@@ -152,7 +149,7 @@ def of_plugins(text: str) -> list[str]:
             for problem in entry["problems"]
         ]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BrokerUnreachable("the broker's /plugins cannot be read") from error
+        raise BrokerCoreError("the broker's /plugins cannot be read") from error
 
 
 def _number(value: float | None) -> float | int | None:

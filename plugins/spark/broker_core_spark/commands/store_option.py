@@ -6,8 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from broker_core.cli.call import plugin_settings
 from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import plugin_settings
 from broker_core_spark.store import Store, open_store
 
 __all__ = ["StoreOption", "chosen_store"]

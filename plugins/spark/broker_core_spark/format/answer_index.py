@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from broker_core import EncodedNames
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core_spark.format import layout
-from broker_core_spark.format.crc_combine import joined_groups
 from broker_core_spark.format.private_copy import PrivateFile
 from broker_core_spark.format.question import DOMAIN_ORDER, Question
 from broker_core_spark.format.segment_reader import Run
@@ -31,7 +31,6 @@ RECORD: Final = np.dtype(
         ("crc", "<u4"),
         ("count", "<u8"),
         ("first", "<u8"),
-        ("fields", "<u8"),  # bytes of the encoded names
         ("kind", "<u8"),
     ]
 )
@@ -77,11 +76,10 @@ class NamespacePostings:
         domain.bases.append(np.full(len(entries), domain.names, np.int64))
         domain.names += len(run.names)
 
-    def answers(self, questions: list[Question], field_offsets: _Array, rows_file: PrivateFile) -> _Array:
+    def answers(self, questions: list[Question], rows_file: PrivateFile) -> _Array:
         """A :data:`RECORD` for each question, without its key and its line.
 
-        ``field_offsets`` are those of the namespace's names, both domains; row numbers are appended to ``rows_file`` as
-        int32, counted from the first name that the question's mode lists.
+        Row numbers are appended to ``rows_file`` as int32, counted from the first name that the question's mode lists.
         """
         records = np.zeros(len(questions), RECORD)
         parts = _Parts.of(self._domains)
@@ -89,7 +87,7 @@ class NamespacePostings:
         if not len(starts):
             return records
         answered = np.unique(picked.question)
-        crcs, _ = joined_groups(
+        crcs, _ = EncodedNames.joined_crcs(
             parts.entries["crc"][picked.entry], parts.entries["joined"][picked.entry], starts
         )
         counts = np.add.reduceat(parts.count[picked.entry], starts)
@@ -105,13 +103,6 @@ class NamespacePostings:
         is_range = np.logical_and.reduceat(follows, starts)
         ranges = answered[is_range]
         records["first"][ranges] = first[starts[is_range]]
-        # A question of one mode counts from that mode's first name, not from the namespace's.
-        skips = np.array(
-            [0 if NON_PERSISTENT in question.domains else self.others for question in questions], np.int64
-        )
-        lows = records["first"][ranges].astype(np.int64) + skips[ranges]
-        highs = lows + records["count"][ranges].astype(np.int64)
-        records["fields"][ranges] = field_offsets[highs] - field_offsets[lows]
         scattered = np.flatnonzero(~is_range)
         records["kind"][answered[scattered]] = layout.KIND_ROWS
         ends = np.append(starts[1:], len(first))
@@ -128,10 +119,7 @@ class NamespacePostings:
             )
             sizes = counts[group]
             begins = np.cumsum(sizes) - sizes
-            wanted = answered[group]
-            records["first"][wanted] = rows_file.size // 4 + begins
-            at = rows + np.repeat(skips[wanted], sizes)
-            records["fields"][wanted] = np.add.reduceat(field_offsets[at + 1] - field_offsets[at], begins)
+            records["first"][answered[group]] = rows_file.size // 4 + begins
             rows_file.write(rows.astype("<i4"))
         return records
 

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker_core.name_columns import with_ends
-from broker_core.partition_columns import partitioned_local_names
+from broker_core import EncodedNames
 from broker_core.patterns import MAX_LENGTH, compile_pattern
 from broker_core_spark.contents import put_content
 from broker_core_spark.format.cuts import SEGMENT_BYTES, begins_segment
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.question import DOMAIN_ORDER, Question, Selector, required_selectors
 from broker_core_spark.format.sealing import seal
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter, visible_names
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
 
 __all__ = ["build_generation", "matches_of"]
@@ -71,30 +70,29 @@ def _segments(
     """Write one segment after the other."""
     writer = SegmentWriter()
     try:
-        for namespace, domain, names, cut in _pieces(catalogue, target):
+        for names, cut in _pieces(catalogue, target):
             if cut and writer.names:
                 yield _put(store, writer)
                 writer = SegmentWriter()
-            selectors = required.get((namespace, domain), ())
-            matches = matches_of(namespace, domain, names, selectors, properties)
-            writer.add_run(namespace, domain, names, selectors, matches)
+            selectors = required.get((str(names.namespace), names.domain), ())
+            writer.add_run(names, selectors, matches_of(names, selectors, properties))
         if writer.names:
             yield _put(store, writer)
     finally:
         writer.close()
 
 
-def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[str, str, pa.LargeStringArray, bool]]:
+def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, bool]]:
     """Runs in the order of all names, each with whether it begins a segment."""
     for namespace in sorted(catalogue):
         for domain in DOMAIN_ORDER:
-            names = visible_names(namespace, domain, catalogue[namespace].get(domain, []))
+            names = EncodedNames.of(namespace, domain, catalogue[namespace].get(domain, []))
             if not len(names):
                 continue
-            cuts = np.flatnonzero(begins_segment(namespace, domain, names, target=target)).tolist()
+            cuts = np.flatnonzero(begins_segment(namespace, domain, names.names, target=target)).tolist()
             edges = sorted({0, *cuts, len(names)})
             for start, stop in pairwise(edges):
-                yield namespace, domain, names[start:stop], start in cuts
+                yield names.slice(start, stop), start in cuts
 
 
 def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
@@ -105,36 +103,29 @@ def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
 
 
 def matches_of(
-    namespace: str,
-    domain: str,
-    names: pa.LargeStringArray,
-    selectors: Sequence[Selector],
-    properties: Properties,
+    names: EncodedNames, selectors: Sequence[Selector], properties: Properties
 ) -> Iterator[tuple[Selector, Matches]]:
     """What each selector picks of some names: by matching all of them, one pattern after the other."""
-    bases = partitioned_local_names(names)
-    forms = with_ends(bases, f"{namespace}/", "")
     for selector in selectors:
-        if selector.pattern is None:
-            keep = np.ones(len(names), bool)
-        else:
-            pattern = compile_pattern(selector.pattern, max_length=max(MAX_LENGTH, 2 * len(selector.pattern)))
-            keep = pattern.match_column(forms).to_numpy(zero_copy_only=False)
-        rows = np.flatnonzero(keep)
+        picked: Matches = (0, len(names))
+        if selector.pattern is not None:
+            picked = names.matching(
+                compile_pattern(selector.pattern, max_length=max(MAX_LENGTH, 2 * len(selector.pattern)))
+            )
         if selector.properties:
-            rows = rows[
-                _with_properties(f"{domain}://{namespace}/", bases.take(pa.array(rows)), selector, properties)
-            ]
-        yield selector, rows
+            rows = np.arange(*picked) if isinstance(picked, tuple) else picked
+            picked = rows[_with_properties(names, rows, selector, properties)]
+        yield selector, picked
 
 
 def _with_properties(
-    head: str, bases: pa.LargeStringArray, selector: Selector, properties: Properties
+    names: EncodedNames, rows: np.ndarray[Any, Any], selector: Selector, properties: Properties
 ) -> np.ndarray[Any, Any]:
-    """Which topics have all of the selector's properties (bool)."""
+    """Which topics (bool) have all of the selector's properties."""
     wanted = selector.properties
     none: Mapping[str, str] = {}
-    found = (properties.get(head + base, none) for base in bases.to_pylist())
+    forms = names.matched.take(pa.array(rows)).to_pylist()
+    found = (properties.get(f"{names.domain}://{form}", none) for form in forms)
     return np.fromiter(
-        (all(own.get(key) == value for key, value in wanted) for own in found), bool, count=len(bases)
+        (all(own.get(key) == value for key, value in wanted) for own in found), bool, count=len(rows)
     )

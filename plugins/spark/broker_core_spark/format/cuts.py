@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.name_columns import column_data, hash_order_key
+from broker_core import EncodedNames
 from broker_core.names import MAX_NAME_BYTES
+from broker_core_spark.columns import data_of
 from broker_core_spark.format.question import DOMAIN_ORDER
 
 __all__ = ["SEGMENT_BYTES", "begins_segment", "name_hashes", "order_key", "segment_ids"]
@@ -46,7 +47,7 @@ def name_hashes(prefix: bytes, names: pa.LargeStringArray) -> _Array:
 
     ``h = sum((byte[i] + 1) * 0x9E3779B97F4A7C15**i)``, then the finalizer of SplitMix64; modulo 2**64.
     """
-    data, offsets = column_data(names)
+    data, offsets = data_of(names)
     sizes = np.diff(offsets)
     if len(sizes) and int(sizes.max()) > MAX_NAME_BYTES:
         raise ValueError(f"a name of {int(sizes.max())} bytes: at most {MAX_NAME_BYTES}")
@@ -79,7 +80,7 @@ def begins_segment(
     That is so where its hash is less than ``size * (2**64 // target - 1)``, ``size`` being the bytes of its full name.
     """
     prefix = f"{domain}://{namespace}/".encode()
-    sizes = np.diff(column_data(names)[1]) + len(prefix)
+    sizes = np.diff(data_of(names)[1]) + len(prefix)
     limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)
     result: _Array = name_hashes(prefix, names) < limits
     return result
@@ -89,7 +90,7 @@ def order_key(namespace: str, domain: str, names: pa.LargeStringArray) -> pa.Lar
     """Bytes for each local name that sort as all names of a catalogue do."""
     # \x01 sorts before every character of a namespace.
     head = f"{namespace}\x01{DOMAIN_ORDER.index(domain)}".encode()
-    return pc.binary_replace_slice(hash_order_key(names), 0, 0, head)
+    return pc.binary_replace_slice(EncodedNames.sort_key(names), 0, 0, head)
 
 
 def segment_ids(cuts: list[bytes], keys: pa.LargeBinaryArray) -> _Array:

@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing import Listing
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.selection import Part, Selection
-from broker_core.topics_hash import crc_text
+from broker_core import BoundedCache, EncodedNames, Listing, Selection
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format.answer_index import IS_RANGE, RECORD
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, Manifest, manifest_name
-from broker_core_spark.format.mapped_listing import MappedListing
 from broker_core_spark.format.opening import Checks, Opened, open_files
-from broker_core_spark.format.question import MATCH_ALL, Question
+from broker_core_spark.format.question import Question
 from broker_core_spark.store import Store
 
-__all__ = ["LISTINGS", "Answer", "Generation", "read_manifest"]
+__all__ = ["LISTINGS_BYTES", "SELECTIONS_BYTES", "Answer", "Generation", "read_manifest"]
 
-#: Listings that are kept, a few kilobytes each: a catalogue may have a hundred thousand namespaces.
-LISTINGS: Final = 4096
+#: Bytes of the listings that are kept, a kilobyte or two each: a catalogue may have a hundred thousand namespaces.
+LISTINGS_BYTES: Final = 8 * 1024 * 1024
+_LISTING: Final = 1536
+#: Bytes of the answers that are kept, most of them row numbers of scattered topics: a question that comes again gets
+#: the very object of before, of which the broker knows what it has seen of it.
+SELECTIONS_BYTES: Final = 24 * 1024 * 1024
+_ANSWER: Final = 512
 _KEY: Final = struct.Struct(">QQ")
-_RECORD: Final = struct.Struct("<QQIIQQQQ")
+_RECORD: Final = struct.Struct("<QQIIQQQ")
 assert _RECORD.size == RECORD.itemsize
 
 
 class Answer:
-    """The answer to one question: a selection of the generation's listing whose hash and size are known.
+    """The answer to one question: some topics of the generation's listing, and the hash that they should have.
 
-    Give ``selection`` to ``TopicListingResult.success`` with ``topics_hash``; its part says that the pattern was
-    applied, so that nobody matches again. ``count`` is the number of topics.
+    Give ``selection`` to ``TopicListingResult.success`` with ``topics_hash``; both are claims of the generation, which
+    the broker looks at. ``count`` is the number of topics.
     """
 
     __slots__ = ("count", "selection", "topics_hash")
@@ -72,8 +73,8 @@ class Generation:
         self._records = memoryview(opened.records).cast("B")
         self._lines = memoryview(opened.lines).cast("B")
         self._rows: np.ndarray[Any, Any] = np.frombuffer(opened.rows, "<i4")
-        self._listings: dict[tuple[str, Mode], MappedListing] = {}
-        self._lock = threading.Lock()
+        self._listings = BoundedCache[tuple[str, Mode], Listing](LISTINGS_BYTES)
+        self._answers = BoundedCache[bytes, Answer](SELECTIONS_BYTES)
 
     @classmethod
     def open(
@@ -126,51 +127,51 @@ class Generation:
     def lookup(self, question: Question) -> Answer | None:
         """The answer to a question that was precomputed, else ``None``. Takes some microseconds."""
         line = question.line
+        known = self._answers.get(line)
+        if known is not None:
+            return known
         high, low = _KEY.unpack_from(hashlib.sha256(line).digest())
         at = int(self._high.searchsorted(np.uint64(high)))
         while at < len(self._high) and int(self._high[at]) == high:
-            found, line_at, line_size, crc, count, first, fields, kind = _RECORD.unpack_from(
+            found, line_at, line_size, crc, count, first, kind = _RECORD.unpack_from(
                 self._records, at * _RECORD.size
             )
             if found == low and self._lines[line_at : line_at + line_size] == line:
-                return self._answer(question, crc, count, first, fields, kind)
+                answer = self._answer(question, crc, count, first, kind)
+                size = _ANSWER + 2 * len(line) + (0 if kind == IS_RANGE else 4 * count)
+                return self._answers.put_first(line, answer, size)
             at += 1
         return None
 
-    def _answer(self, question: Question, crc: int, count: int, first: int, fields: int, kind: int) -> Answer:
+    def _answer(self, question: Question, crc: int, count: int, first: int, kind: int) -> Answer:
         listing = self._listing(question.namespace, question.mode)
-        text = question.selector.pattern
         if kind == IS_RANGE:
-            part = Part(first, first + count, None, MATCH_ALL if text is None else text)
+            selection = listing.range(first, first + count)
         else:
-            rows = self._rows[first : first + count]
-            part = Part(int(rows[0]), int(rows[-1]) + 1, rows, text)
-        hash_text = crc_text(crc)
-        part.hash, part.fields_size = hash_text, fields
-        return Answer(Selection(listing, part), count, hash_text)
+            selection = listing.rows(self._rows[first : first + count])
+        return Answer(selection, count, EncodedNames.hash_of_crc(crc))
 
     def listing(self, namespace: str, mode: Mode) -> Listing | None:
         """All topics of a namespace, over the map; ``None`` where the catalogue did not have the namespace."""
         return self._listing(namespace, mode) if self.has_namespace(namespace) else None
 
-    def _listing(self, namespace: str, mode: Mode) -> MappedListing:
+    def _listing(self, namespace: str, mode: Mode) -> Listing:
         known = self._listings.get((namespace, mode))
         if known is not None:
             return known
         start, others, names = self._opened.namespaces.get(namespace, (0, 0, 0))
         low = start if mode.lists(NON_PERSISTENT) else start + others
         high = start + names if mode.lists(PERSISTENT) else start + others
-        made = MappedListing(
-            NamespaceName.parse(namespace),
-            mode,
-            _column(self._opened.fields, self._opened.field_offsets, low, high),
-            _column(self._opened.joined, self._opened.joined_offsets, low, high),
-            others if mode.lists(NON_PERSISTENT) else 0,
+        # Rows of the generation's names; nothing is copied.
+        fields = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(),
+            high - low,
+            [None, self._opened.field_offsets, self._opened.fields],
+            null_count=0,
+            offset=low,
         )
-        with self._lock:
-            while len(self._listings) >= LISTINGS:
-                del self._listings[next(iter(self._listings))]
-            return self._listings.setdefault((namespace, mode), made)
+        made = Listing.from_encoded(namespace, mode, fields, mapped=True)
+        return self._listings.put_first((namespace, mode), made, _LISTING)
 
     def all_questions(self) -> Iterator[Question]:
         """All questions that it answers, one at a time."""
@@ -179,10 +180,3 @@ class Generation:
 
     def __repr__(self) -> str:
         return f"<Generation {self.id[:12]}: {self.questions} questions, {self.topics} topics>"
-
-
-def _column(data: pa.Buffer, offsets: pa.Buffer, low: int, high: int) -> pa.LargeBinaryArray:
-    """Rows ``low`` to ``high`` of the generation's names; nothing is copied."""
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), high - low, [None, offsets, data], null_count=0, offset=low
-    )

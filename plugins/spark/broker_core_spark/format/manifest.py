@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
-from broker_core.catalog import CatalogVersion
+from broker_core.change_log import CatalogVersion
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName
 from broker_core_spark.errors import InvalidGeneration

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 import numpy as np
 import pyarrow as pa
 
-from broker_core.name_columns import column_data
+from broker_core_spark.columns import data_of
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.answer_index import NamespacePostings
 from broker_core_spark.format.manifest import FileEntry, Manifest
@@ -54,15 +54,13 @@ class Checks:
 class Opened:
     """The mapped files: names of all namespaces one behind the other, and the index of the questions.
 
-    ``field_offsets`` and ``joined_offsets`` are int64, one more than there are names; ``keys`` the first halves of the
-    questions' keys (uint64, ascending), ``records`` one :data:`~.answer_index.RECORD` each, in the same order; ``rows``
-    are int32. ``namespaces`` has (first name, non-persistent names, all names) of each that has names.
+    ``field_offsets`` are int64, one more than there are names; ``keys`` the first halves of the questions' keys
+    (uint64, ascending), ``records`` one :data:`~.answer_index.RECORD` each, in the same order; ``rows`` are int32.
+    ``namespaces`` has (first name, non-persistent names, all names) of each that has names.
     """
 
     fields: pa.Buffer
     field_offsets: pa.Buffer
-    joined: pa.Buffer
-    joined_offsets: pa.Buffer
     lines: pa.Buffer
     keys: pa.Buffer
     records: pa.Buffer
@@ -71,8 +69,8 @@ class Opened:
 
     @property
     def mapped_bytes(self) -> int:
-        buffers = (self.fields, self.field_offsets, self.joined, self.joined_offsets)
-        return sum(buffer.size for buffer in (*buffers, self.lines, self.keys, self.records, self.rows))
+        buffers = (self.fields, self.field_offsets, self.lines, self.keys, self.records, self.rows)
+        return sum(buffer.size for buffer in buffers)
 
 
 class _Digesting:
@@ -156,19 +154,13 @@ class _Names:
 
     fields: PrivateFile
     field_offsets: PrivateFile
-    joined: PrivateFile
-    joined_offsets: PrivateFile
     count: int = 0
 
     def add(self, run: Run) -> None:
-        for column, data_file, offsets_file in (
-            (run.fields, self.fields, self.field_offsets),
-            (run.joined, self.joined, self.joined_offsets),
-        ):
-            data, offsets = column_data(column)
-            begin, end = int(offsets[0]), int(offsets[-1])
-            offsets_file.write((offsets[1:] - begin + data_file.size).astype("<i8"))
-            data_file.write(memoryview(data)[begin:end])
+        data, offsets = data_of(run.names.fields)
+        begin, end = int(offsets[0]), int(offsets[-1])
+        self.field_offsets.write((offsets[1:] - begin + self.fields.size).astype("<i8"))
+        self.fields.write(memoryview(data)[begin:end])
         self.count += len(run.names)
 
 
@@ -206,9 +198,8 @@ class _Opening:
         self._checks = checks
         self._random = checks.random()
         self._selectors = selectors
-        self._names = _Names(file(), file(), file(), file())
-        for offsets in (self._names.field_offsets, self._names.joined_offsets):
-            offsets.write(np.zeros(1, "<i8"))
+        self._names = _Names(file(), file())
+        self._names.field_offsets.write(np.zeros(1, "<i8"))
         self._rows, self._scratch = file(), file()
         by_namespace: dict[str, list[tuple[Question, int, int]]] = {}
         for item in questions:
@@ -247,10 +238,8 @@ class _Opening:
         self._namespaces[self._open.name] = (self._open.first, self._open.postings.others, names)
         asked = self._index.of.pop(self._open.name, [])
         if asked:
-            every = self._names.field_offsets.array("<i8")
-            offsets = every[self._open.first : self._open.first + names + 1]
             questions = [question for question, _, _ in asked]
-            self._keep(asked, self._open.postings.answers(questions, offsets, self._rows))
+            self._keep(asked, self._open.postings.answers(questions, self._rows))
         self._open = None
 
     def _keep(self, asked: list[tuple[Question, int, int]], records: _Array) -> None:
@@ -267,7 +256,7 @@ class _Opening:
         for asked in self._index.of.values():  # namespaces without a name
             empty = NamespacePostings(self._scratch)
             questions = [question for question, _, _ in asked]
-            self._keep(asked, empty.answers(questions, np.zeros(1, np.int64), self._rows))
+            self._keep(asked, empty.answers(questions, self._rows))
         keys_file, records_file = self._file(), self._file()
         if self._index.keys:
             keys, records = np.concatenate(self._index.keys), np.concatenate(self._index.records)
@@ -277,8 +266,6 @@ class _Opening:
         return Opened(
             self._names.fields.mapped(),
             self._names.field_offsets.mapped(),
-            self._names.joined.mapped(),
-            self._names.joined_offsets.mapped(),
             lines,
             keys_file.mapped(),
             records_file.mapped(),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
-from broker_core.patterns import strip_scheme
+from broker_core.patterns import TopicsPattern
 
 __all__ = [
     "DOMAIN_ORDER",
@@ -88,7 +88,7 @@ class Question:
         Raises :exc:`~broker_core.errors.InvalidPattern` where the pattern's scheme is none of Pulsar's, and for the
         few patterns that have one still when they have lost it.
         """
-        text = None if pattern is None else strip_scheme(pattern)
+        text = None if pattern is None else TopicsPattern.without_scheme(pattern)
         if text is not None and "://" in text:
             # Whoever compiles the text would strip once more: such a pattern is not precomputed.
             raise InvalidPattern(

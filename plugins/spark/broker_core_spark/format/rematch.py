@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidPattern
-from broker_core.name_columns import with_ends
-from broker_core.partition_columns import partitioned_local_names
 from broker_core.patterns import MAX_LENGTH, compile_pattern
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.question import Selector
@@ -58,8 +56,7 @@ def _matches(run: Run, text: str, rows: _Array) -> _Array:
     try:
         # Not remembered: what clients ask is, and a survivor here and there would keep all of the memory of opening.
         pattern = compile_pattern(text, max_length=max(MAX_LENGTH, 2 * len(text)), remember=False)
-        names = partitioned_local_names(run.names.take(pa.array(rows)))
-        found = pattern.match_column(with_ends(names, f"{run.namespace}/", ""))
+        found = pattern.match_column(run.names.matched.take(pa.array(rows)))
     except InvalidPattern as error:
         raise InvalidGeneration(
             run.file, f"a pattern that RE2 does not run was precomputed: {error}"
@@ -76,7 +73,7 @@ def _contains(picked: tuple[int, int] | _Array, rows: _Array) -> _Array:
 
 
 def _refused(run: Run, row: int, selector: Selector, is_what: str, but: str) -> InvalidGeneration:
-    name = run.names[row].as_py()
+    name = run.names.names[row].as_py()
     return InvalidGeneration(
         run.file, f"the topic {name!r:.200} of {run.namespace} {is_what} {selector.pattern!r:.200}, but {but}"
     )

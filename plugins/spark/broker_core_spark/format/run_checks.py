@@ -70,13 +70,14 @@ class RunChecks:
 
     def _check_cut(self, run: Run, number: int, *, first: bool, every: bool) -> None:
         """Whether a run begins where it may; names are looked for, and made anew, by where segments begin."""
-        name, target = run.names[0].as_py(), self._manifest.segment_bytes
+        names, target = run.names.names, self._manifest.segment_bytes
+        name = names[0].as_py()
         wanted = self._manifest.segments[number].first_local
         if first and name != wanted:
             raise InvalidGeneration(
                 run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
             )
-        looked_at = run.names if every else run.names[:1]
+        looked_at = names if every else names[:1]
         begins = begins_segment(run.namespace, run.domain, looked_at, target=target)
         if first:
             if number and not begins[0]:
@@ -85,7 +86,7 @@ class RunChecks:
                 )
             begins[0] = False
         if begins.any():
-            inside = run.names[int(begins.argmax())].as_py()
+            inside = names[int(begins.argmax())].as_py()
             raise InvalidGeneration(
                 run.file, f"{inside!r:.200} begins a segment, but there are names before it"
             )
@@ -116,7 +117,7 @@ def last_place(run: Run) -> Place:
 
 
 def _place(run: Run, row: int) -> Place:
-    return run.namespace, DOMAIN_ORDER.index(run.domain), run.names[row].as_py().encode("utf-16-be")
+    return run.namespace, DOMAIN_ORDER.index(run.domain), run.names.names[row].as_py().encode("utf-16-be")
 
 
 def check_first_names(manifest: Manifest) -> None:

@@ -14,27 +14,17 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from broker_core import EncodedNames
 from broker_core.errors import BrokerCoreError
-from broker_core.fields_codec import encode_fields
-from broker_core.name_columns import (
-    check_local_names,
-    column_data,
-    hash_order_key,
-    is_ascending,
-    system_topics,
-    without_ends,
-)
 from broker_core.names import NamespaceName
-from broker_core.partition_columns import partitioned_local_names
-from broker_core.topics_hash import extend_crc
+from broker_core_spark.columns import is_ascending
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import layout
 from broker_core_spark.format.question import DOMAIN_ORDER, Selector, canonical_json
 from broker_core_spark.format.segment_writer import Matches
 
-__all__ = ["Run", "Segment", "joined_of"]
+__all__ = ["Run", "Segment"]
 
 _RUN_KEYS: Final = {"namespace", "domain", "selectors", "names", "fields_size", "entries", "rows"}
 _Array = np.ndarray[Any, Any]
@@ -44,20 +34,23 @@ _Array = np.ndarray[Any, Any]
 class Run:
     """The names of one namespace and domain in one segment, and what its selectors pick.
 
-    ``fields`` are the encoded names and ``joined`` a comma and each full name (both ``large_binary``), ``names`` the
-    local names. ``entries`` have the type :data:`~.layout.ENTRY` and are sorted by key; ``rows`` (uint32) are the row
+    ``entries`` have the type :data:`~.layout.ENTRY` and are sorted by key; ``rows`` (uint32) are the row
     numbers that they refer to. ``asked`` is the digest of the selectors that the run was asked.
     """
 
     file: str
-    namespace: str
-    domain: str
+    names: EncodedNames
     asked: str
-    fields: pa.LargeBinaryArray
-    joined: pa.LargeBinaryArray
-    names: pa.LargeStringArray
     entries: _Array
     rows: _Array
+
+    @property
+    def namespace(self) -> str:
+        return str(self.names.namespace)
+
+    @property
+    def domain(self) -> str:
+        return self.names.domain
 
     def keys(self) -> list[bytes]:
         """The keys of the selectors that pick something."""
@@ -80,17 +73,12 @@ class Run:
 
     def check_hash(self, index: int) -> int:
         """Compute the hash of one entry, and raise where it is another; gives the bytes that it took."""
-        picked = self.picked(index)
-        data, offsets = column_data(self.joined)
-        if isinstance(picked, tuple):
-            text = memoryview(data)[int(offsets[picked[0]]) + 1 : int(offsets[picked[1]])]
-        else:
-            text = memoryview(column_data(self.joined.take(pa.array(picked)))[0])[1:]
-        if extend_crc(0, text) != int(self.entries[index]["crc"]):
+        crc, size = self.names.crc(self.picked(index))
+        if crc != int(self.entries[index]["crc"]):
             raise InvalidGeneration(
                 self.file, f"the hash of a selector of {self.namespace} is not that of its names"
             )
-        return len(text)
+        return size
 
 
 class Segment:
@@ -147,12 +135,12 @@ class Segment:
             pa.large_binary(), place.names, [None, pa.py_buffer(offsets), self._part(*fields_at)]
         )
         try:
-            joined, names = _checked_names(fields, namespace, domain)
-        except (BrokerCoreError, pa.ArrowInvalid, ValueError) as error:
+            names = EncodedNames.decode(namespace, domain, fields)
+        except (BrokerCoreError, ValueError) as error:
             raise InvalidGeneration(self.file, f"the names of {namespace}: {error!s:.300}") from None
         entries = np.frombuffer(self._part(*entries_at), layout.ENTRY)
         rows = np.frombuffer(self._part(*rows_at), "<u4")
-        run = Run(self.file, namespace, domain, record["selectors"], fields, joined, names, entries, rows)
+        run = Run(self.file, names, record["selectors"], entries, rows)
         wrong = _entry_fault(run)
         if wrong is not None:
             raise InvalidGeneration(self.file, f"the postings of {namespace}: {wrong}")
@@ -212,54 +200,6 @@ def _place(run: dict[str, Any], start: int, end: int) -> layout.RunPlace:
     return place
 
 
-def joined_of(fields: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
-    """A comma and each name, from the encoded names. Raises :exc:`ValueError` where these are no encoded names."""
-    sizes = np.diff(column_data(fields)[1])
-    # A name of less than 128 bytes has a length of one byte, of less than 16384 of two; the tag is one more.
-    widths = np.where(sizes < 130, 1, np.where(sizes < 16384 + 3, 2, 3))
-    if len(sizes) and int(sizes.min()) < 3:
-        raise ValueError("a name is empty")
-    kinds = np.unique(widths)
-    if len(kinds) == 1:
-        joined = pc.binary_replace_slice(fields, 0, 1 + int(kinds[0]), b",")
-    else:
-        parts = [np.flatnonzero(widths == width) for width in kinds]
-        replaced = [
-            pc.binary_replace_slice(fields.take(pa.array(rows)), 0, 1 + int(width), b",")
-            for rows, width in zip(parts, kinds, strict=True)
-        ]
-        places = np.empty(len(fields), np.int64)
-        places[np.concatenate(parts)] = np.arange(len(fields))
-        joined = pa.concat_arrays(replaced).take(pa.array(places))
-    # Encoded again they must be the same bytes: then the tags and the lengths were right.
-    again, offsets = column_data(encode_fields(joined))
-    data, own = column_data(fields)
-    same = np.array_equal(offsets - offsets[0], own - own[0])
-    begin, end = int(own[0]), int(own[-1])
-    first, last = int(offsets[0]), int(offsets[-1])
-    if not same or memoryview(again)[first:last] != memoryview(data)[begin:end]:
-        raise ValueError("a name is not encoded as it must be")
-    return joined
-
-
-def _checked_names(
-    fields: pa.LargeBinaryArray, namespace: str, domain: str
-) -> tuple[pa.LargeBinaryArray, pa.LargeStringArray]:
-    """(a comma and each full name, local names): well-formed, of this namespace and domain, in order."""
-    joined = joined_of(fields)
-    prefix = f",{domain}://{namespace}/"
-    full = joined.cast(pa.large_string())  # raises for what is no UTF-8
-    if not pc.all(pc.starts_with(full, prefix)).as_py():
-        raise ValueError("one is of another namespace or domain")
-    names = without_ends(full, len(prefix), 0)
-    check_local_names(names)
-    if not is_ascending(hash_order_key(names)):
-        raise ValueError("they are not in the order of the hash, each once")
-    if system_topics(partitioned_local_names(names), NamespaceName.parse(namespace), domain) is not None:
-        raise ValueError("there are system topics among them")
-    return joined, names
-
-
 def _entry_fault(run: Run) -> str | None:
     """What is wrong with the postings of a run, hashes apart."""
     entries, rows, names = run.entries, run.rows, len(run.names)
@@ -280,7 +220,7 @@ def _entry_fault(run: Run) -> str | None:
         first[~is_range], begins.astype(np.uint64)
     ):
         return "the row numbers do not belong to the selectors"
-    offsets = column_data(run.joined)[1]
+    offsets = run.names.text_offsets
     joined = np.empty(len(entries), np.int64)
     lows = first[is_range].astype(np.int64)
     joined[is_range] = offsets[lows + count[is_range]] - offsets[lows] - 1

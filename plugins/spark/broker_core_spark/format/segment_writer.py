@@ -13,28 +13,14 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from broker_core.column_sort import sorted_rows
-from broker_core.fields_codec import encode_fields
-from broker_core.name_columns import (
-    as_column,
-    check_local_names,
-    column_data,
-    hash_order_key,
-    is_ascending,
-    system_topics,
-    with_ends,
-)
-from broker_core.names import NamespaceName
-from broker_core.partition_columns import partitioned_local_names
-from broker_core.topics_hash import extend_crc
+from broker_core import EncodedNames
+from broker_core_spark.columns import data_of
 from broker_core_spark.format import layout
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.question import DOMAIN_ORDER, Selector, canonical_json, selectors_digest
 
-__all__ = ["Matches", "SegmentFile", "SegmentWriter", "visible_names"]
+__all__ = ["Matches", "SegmentFile", "SegmentWriter"]
 
 #: The names of a run that a selector picks: ``[low, high)``, or ascending row numbers.
 Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
@@ -42,23 +28,6 @@ Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
 _SPOOLED: Final = 64 * 1024 * 1024  # bytes
 _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
-
-
-def visible_names(namespace: str, domain: str, names: Any) -> pa.LargeStringArray:
-    """Local names as a run has them: checked, in the order of the hash, each once, without system topics.
-
-    Raises :exc:`~broker_core.errors.InvalidName` (or ``InvalidListing`` where they are no strings).
-    """
-    column = as_column(names)
-    check_local_names(column)
-    key = hash_order_key(column)
-    if not is_ascending(key):
-        column = column.take(pa.array(sorted_rows(key)))
-        differs = pc.not_equal(column[:-1], column[1:])
-        column = column.filter(pa.concat_arrays([pa.array([True]), differs]))
-    bases = partitioned_local_names(column)
-    hidden = system_topics(bases, NamespaceName.parse(namespace), domain)
-    return column if hidden is None else column.filter(pc.invert(hidden))
 
 
 @dataclass(slots=True)
@@ -96,32 +65,31 @@ class SegmentWriter:
 
     def add_run(
         self,
-        namespace: str,
-        domain: str,
-        names: pa.LargeStringArray,
+        names: EncodedNames,
         selectors: Sequence[Selector],
         matches: Iterable[tuple[Selector, Matches]],
     ) -> None:
         """Append the names of one namespace and domain, of which there is at least one.
 
-        ``names`` are local names as :func:`visible_names` gives them. ``selectors`` are all that were asked
-        (:func:`~.question.required_selectors`), ``matches`` what they pick, in any order; one that picks nothing may be
-        left out. Runs come in the order of all names, none twice. Raises :exc:`ValueError` where any of that is broken.
+        ``selectors`` are all that were asked (:func:`~.question.required_selectors`), ``matches`` what they pick, in
+        any order; one that picks nothing may be left out. Runs come in the order of all names, none twice. Raises
+        :exc:`ValueError` where any of that is broken.
         """
-        self._check_run(namespace, domain, names)
-        joined = with_ends(names, f",{domain}://{namespace}/", "").cast(pa.large_binary())
-        data, offsets = column_data(encode_fields(joined))
-        offsets = offsets - offsets[0]
+        namespace, domain = str(names.namespace), names.domain
+        self._check_run(namespace, domain, len(names))
+        data, offsets = data_of(names.fields)
+        first = int(offsets[0])
+        offsets = offsets - first
         if int(offsets[-1]) > layout.MOST_FIELD_BYTES:
             raise ValueError(
                 f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
             )
-        entries, rows = _postings(joined, {selector.key for selector in selectors}, matches)
+        entries, rows = _postings(names, {selector.key for selector in selectors}, matches)
         place = layout.RunPlace(
             self._size, len(names), int(offsets[-1]), len(entries), sum(len(part) for part in rows)
         )
         self._section(offsets.astype("<u4"))
-        self._section(memoryview(data)[: place.fields_size])
+        self._section(memoryview(data)[first : first + place.fields_size])
         self._section(entries)
         for part in rows:
             self._write(part.astype("<u4", copy=False).data)
@@ -131,7 +99,7 @@ class SegmentWriter:
             {"namespace": namespace, "domain": domain, "selectors": digest} | place.record()
         )
         if not self._runs:
-            self._first_local = names[0].as_py()
+            self._first_local = names.names[0].as_py()
         self._runs.append((namespace, domain, len(names)))
         self._tallies.append(entries)
 
@@ -157,20 +125,12 @@ class SegmentWriter:
         """Throw away what was written, where it is not to be finished; a finished file is closed too."""
         self._file.close()
 
-    def _check_run(self, namespace: str, domain: str, names: pa.LargeStringArray) -> None:
-        parsed = NamespaceName.parse(namespace)
-        if domain not in DOMAIN_ORDER:
-            raise ValueError(f"{domain!r} is no domain")
-        if not 0 < len(names) <= _MOST_NAMES:
-            raise ValueError(f"a run of {len(names)} names: from 1 to {_MOST_NAMES}")
+    def _check_run(self, namespace: str, domain: str, count: int) -> None:
+        if not 0 < count <= _MOST_NAMES:
+            raise ValueError(f"a run of {count} names: from 1 to {_MOST_NAMES}")
         place = (namespace, DOMAIN_ORDER.index(domain))
         if self._runs and place <= (self._runs[-1][0], DOMAIN_ORDER.index(self._runs[-1][1])):
             raise ValueError(f"the run of {domain} names of {namespace} is not in order")
-        check_local_names(names)
-        if not is_ascending(hash_order_key(names)):
-            raise ValueError(f"the {domain} names of {namespace} are not in the order of the hash, each once")
-        if system_topics(partitioned_local_names(names), parsed, domain) is not None:
-            raise ValueError(f"among the {domain} names of {namespace} are system topics")
 
     def _section(self, data: Any) -> None:
         view = memoryview(data).cast("B") if len(data) else memoryview(b"")
@@ -188,7 +148,7 @@ class SegmentWriter:
 
 
 def _postings(
-    joined: pa.LargeBinaryArray, asked: set[bytes], matches: Iterable[tuple[Selector, Matches]]
+    names: EncodedNames, asked: set[bytes], matches: Iterable[tuple[Selector, Matches]]
 ) -> tuple[_Array, list[_Array]]:
     """The entries of a run, sorted by key, and the row numbers that they refer to, in the same order."""
     found: dict[bytes, tuple[int, int] | _Array] = {}
@@ -196,9 +156,7 @@ def _postings(
         key = selector.key
         if key not in asked or key in found:
             raise ValueError(f"the matches of {selector} come twice, or it is none of those that were asked")
-        found[key] = _checked(picked, len(joined))
-    offsets = column_data(joined)[1]
-    data = memoryview(column_data(joined)[0])
+        found[key] = _checked(picked, len(names))
     entries = np.zeros(len(found), layout.ENTRY)
     filled, row_count = 0, 0
     rows: list[_Array] = []
@@ -209,13 +167,12 @@ def _postings(
             if low == high:
                 continue
             kind, first, count = layout.KIND_RANGE, low, high - low
-            text = data[int(offsets[low]) + 1 : int(offsets[high])]
         else:
             kind, first, count = layout.KIND_ROWS, row_count, len(picked)
             rows.append(picked)
             row_count += len(picked)
-            text = memoryview(column_data(joined.take(pa.array(picked)))[0])[1:]
-        entries[filled] = (list(key), count, extend_crc(0, text), len(text), first, kind, 0)
+        crc, size = names.crc(picked)
+        entries[filled] = (list(key), count, crc, size, first, kind, 0)
         filled += 1
     return entries[:filled], rows
 

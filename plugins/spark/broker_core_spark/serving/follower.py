@@ -11,10 +11,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from broker_core.catalog import CatalogVersion, Gap
-from broker_core.change_log import ChangeLog
+from broker_core import Listing
+from broker_core.change_log import CatalogVersion, ChangeLog, Gap
 from broker_core.errors import ListingFailed
-from broker_core.listing import Listing
 from broker_core.names import NamespaceName
 from broker_core_spark.serving.passed_on import PassedOn
 from broker_core_spark.serving.touched import TooManyNames, Touched, states_after

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from broker_core.listing import Listing
+from broker_core import BoundedCache, Listing, Selection
 
 __all__ = ["Kept", "KeptAnswers"]
 
-#: Bytes of an entry beside the listing.
+#: Bytes of an entry beside the listing, with the kilobyte that the cache counts.
 _ENTRY: Final = 600
-#: Answers that say "as in the generation" take no more than an entry; so many of them are kept.
-_MOST: Final = 50_000
+#: Answers that say "as in the generation" take no more than an entry; this is for all of these.
+_SAME_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a question's answer was at version ``number``: ``listing``, or ``None`` for the generation's own."""
+    """What a question's answer was at version ``number``: ``selection``, or ``None`` for the generation's own."""
 
     number: int
-    listing: Listing | None
+    selection: Selection | None
 
 
 class KeptAnswers:
@@ -35,13 +34,13 @@ class KeptAnswers:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
+        # What is alive is bounded by `claim`, whether it is kept here or not.
+        self._kept = BoundedCache[bytes, Kept](limit + _SAME_BYTES)
         self._alive: dict[int, tuple[weakref.ref[Listing], int]] = {}
         self._bytes = 0
         self._next = 0
-        self._lock = (
-            threading.RLock()
-        )  # a listing may go in any thread, also in the midst of what is done here
+        # A listing may go in any thread, also in the midst of what is done here.
+        self._lock = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -53,10 +52,7 @@ class KeptAnswers:
 
     def get(self, key: bytes) -> Kept | None:
         """What is kept under ``key``."""
-        kept = self._kept.get(key)
-        if kept is not None:
-            self._kept.move_to_end(key)
-        return kept
+        return self._kept.get(key)
 
     def claim(self, size: int) -> bool:
         """Set ``size`` bytes apart for a listing that is about to be made, at the cost of the least used answers.
@@ -66,8 +62,8 @@ class KeptAnswers:
         if size > self.limit:
             return False
         if self._bytes + size > self.limit:
-            for key in [key for key, kept in self._kept.items() if kept.listing is not None]:
-                del self._kept[key]
+            for key in self._kept.keys():  # noqa: SIM118 - no mapping
+                self._drop(key)
                 if self._bytes + size <= self.limit:
                     break
         if self._bytes + size > self.limit:
@@ -76,29 +72,31 @@ class KeptAnswers:
             self._bytes += size
         return True
 
+    def _drop(self, key: bytes) -> None:
+        kept = self._kept.get(key)
+        if kept is not None and kept.selection is not None:
+            self._kept.pop(key)
+
     def give_back(self, size: int) -> None:
         """Undo a :meth:`claim`."""
         with self._lock:
             self._bytes -= size
 
-    def put(self, key: bytes, number: int, listing: Listing | None) -> None:
+    def put(self, key: bytes, number: int, selection: Selection | None) -> None:
         """Keep an answer in place of one to an earlier version; a listing counts until nobody has it any more."""
-        if listing is not None:
-            self._count(listing)
+        if selection is not None:
+            self._count(selection.listing)
         old = self._kept.get(key)
         if old is None or old.number <= number:
-            self._keep(key, Kept(number, listing))
+            self._keep(key, Kept(number, selection))
 
     def renew(self, key: bytes, kept: Kept, number: int) -> None:
         """What is kept is right for version ``number`` too."""
         if self._kept.get(key) is kept:
-            self._keep(key, Kept(number, kept.listing))
+            self._keep(key, Kept(number, kept.selection))
 
     def _keep(self, key: bytes, kept: Kept) -> None:
-        self._kept[key] = kept
-        self._kept.move_to_end(key)
-        while len(self._kept) > _MOST:
-            self._kept.popitem(last=False)
+        self._kept.put(key, kept, 0 if kept.selection is None else kept.selection.listing.column_bytes)
 
     def _count(self, listing: Listing) -> None:
         size = listing.column_bytes + _ENTRY

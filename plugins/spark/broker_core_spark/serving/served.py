@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from broker_core.catalog import CatalogVersion
-from broker_core.listing import Listing
-from broker_core.listing_request import ListingRequest
+from broker_core import ListingRequest, Selection
+from broker_core.change_log import CatalogVersion
 from broker_core.names import NON_PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.selection import Part, Selection
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.question import Question
 from broker_core_spark.serving.follower import Follower
@@ -178,7 +176,7 @@ class Served:
         if kept is not None and kept.number <= number:
             if kept.number == number or not len(await asked.matching(after=kept.number)):
                 self._answers.renew(key, kept, number)
-                return base if kept.listing is None else _whole(kept.listing, base)
+                return base if kept.selection is None else kept.selection
         rows = await asked.matching()
         # All that is non-persistent comes before all that is persistent, and is not in a listing of the latter alone.
         first_row = 0
@@ -201,17 +199,18 @@ class Served:
             task.exception()
 
     async def _splice(self, key: bytes, asked: _Asked, base: Selection, edit: Edit) -> Selection:
-        size = base.fields_size + 8 * (len(base) + 1) + _size_of(asked.touched, edit)
+        fresh = asked.touched.names.rows(edit.fresh).fields_size
+        size = base.fields_size + fresh + 8 * (len(base) + len(edit.fresh) + 1)
         async with self._places:
             if not self._answers.claim(size):
                 raise PassedOn("answers_limit", f"an answer of {size} bytes does not fit into answers")
             try:
-                make = partial(spliced, base, asked.mode, asked.touched, edit)
-                listing = make() if size <= _QUICK_BYTES else await asyncio.to_thread(make)
+                make = partial(spliced, base, asked.touched, edit, asked.pattern)
+                selection = make() if size <= _QUICK_BYTES else await asyncio.to_thread(make)
             finally:
                 self._answers.give_back(size)
-            self._answers.put(key, asked.version.number, listing)
-            return _whole(listing, base)
+            self._answers.put(key, asked.version.number, selection)
+            return selection
 
     def close(self) -> None:
         """End what is under way. The generation itself goes, with its map, when nobody has any of it."""
@@ -235,16 +234,3 @@ class _Asked:
         if self.touched.matching_is_quick(self.pattern):
             return self.touched.matching(self.mode, self.pattern, after=after)
         return await asyncio.to_thread(self.touched.matching, self.mode, self.pattern, after=after)
-
-
-def _whole(listing: Listing, base: Selection) -> Selection:
-    """All of a listing that was made of ``base`` for one question."""
-    part = Part(0, len(listing), text=base.part.text)
-    part.hash = listing.topics_hash
-    return Selection(listing, part)
-
-
-def _size_of(touched: Touched, edit: Edit) -> int:
-    """Bytes of the fields of names that are put in."""
-    offsets = touched.names.field_offsets
-    return int((offsets[edit.fresh + 1] - offsets[edit.fresh]).sum())

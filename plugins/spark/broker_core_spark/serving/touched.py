@@ -13,16 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from broker_core.catalog import Change
-from broker_core.listing import Listing
-from broker_core.listing_splice import locate, splice
+from broker_core import Listing
+from broker_core.change_log import Change
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 
 __all__ = ["NameState", "TooManyNames", "Touched", "states_after"]
 
 _Array = np.ndarray[Any, Any]
-_NO_NAMES = pa.array([], pa.large_string())
 
 
 class TooManyNames(Exception):
@@ -111,10 +109,10 @@ class Touched:
         changed = addition.names
         if not len(changed):
             return self
-        at, known = locate(self.names, changed)
+        at, known = self.names.locate(changed)
         fresh, put = np.flatnonzero(~known), at[~known]
-        names = splice(self.names, _NO_NAMES, addition)
-        fresh_places, fresh_there = locate(base, changed.take(pa.array(fresh)))
+        names = self.names.with_changes((), changed)
+        fresh_places, fresh_there = base.locate(changed.take(pa.array(fresh)))
         listed = np.insert(self.listed, put, False)
         versions = np.insert(self.versions, put, 0)
         places = np.insert(self.places, put, fresh_places)
@@ -122,15 +120,15 @@ class Touched:
         none = np.full(len(put), None, object)
         values: dict[str, _Array] = {key: np.insert(column, put, none) for key, column in self.values.items()}
 
-        rows, _ = locate(names, changed)
+        rows, _ = names.locate(changed)
         final = [states[name] for name in changed.to_pylist()]
         listed[rows] = [state.listed for state in final]
         versions[rows] = [state.version for state in final]
         for key, column in values.items():
             column[rows] = [state.properties.get(key) for state in final]
         namespace = self.names.namespace
-        bound = pa.array([f"{PERSISTENT}://{namespace}/"], pa.large_string())
-        return Touched(names, listed, versions, places, there, values, int(locate(names, bound)[0][0]))
+        bound, _ = names.locate([f"{PERSISTENT}://{namespace}/"])
+        return Touched(names, listed, versions, places, there, values, int(bound[0]))
 
     def matching_is_quick(self, pattern: TopicsPattern | None) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker_core.crc_combine import combined, joined_groups, shifted
 from broker_core.topics_hash import crc_text, topics_hash, utf16_key
-from broker_core_spark.format.crc_combine import combined, joined_groups, shifted
 from tests.support.topics import full_names
 
 PARTS = st.binary(max_size=40)
