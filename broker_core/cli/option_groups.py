@@ -22,12 +22,15 @@ class OptionGroup:
     build: Callable[..., object]
 
 
-_GROUPS: Final[dict[object, OptionGroup]] = {}
+_GROUPS: Final[dict[str, OptionGroup]] = {}
 
 
-def option_group(kind: type, build: Callable[..., object], **parameters: tuple[object, object]) -> None:
-    """Let parameters annotated with ``kind`` stand for these: name to (annotation, default; ``...`` for none)."""
-    _GROUPS[kind] = OptionGroup(
+def option_group(kind: type | str, build: Callable[..., object], **parameters: tuple[object, object]) -> None:
+    """Let parameters annotated with ``kind`` stand for these: name to (annotation, default; ``...`` for none).
+
+    ``kind`` is a type, or ``module.name`` of one whose import would cost every command line what few have a use for.
+    """
+    _GROUPS[kind if isinstance(kind, str) else _name_of(kind)] = OptionGroup(
         tuple(
             inspect.Parameter(
                 name,
@@ -66,7 +69,9 @@ def grouped(parameters: list[inspect.Parameter], given: Mapping[str, Any]) -> di
 
 
 def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
-    try:
-        return _GROUPS.get(parameter.annotation)
-    except TypeError:  # an annotation that cannot be hashed is no type of ours
-        return None
+    kind = parameter.annotation
+    return _GROUPS.get(_name_of(kind)) if isinstance(kind, type) else None
+
+
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -15,9 +15,10 @@ from broker_core.cli.question import (
     parse_namespace,
     parse_properties,
 )
-from broker_core.listing_request import ListingRequest
 from broker_core.names import NamespaceName
-from broker_core.patterns import compile_pattern
+
+if TYPE_CHECKING:
+    from broker_core.listing_request import ListingRequest
 
 __all__ = ["NamespaceArgument", "asked"]
 
@@ -34,6 +35,9 @@ def asked(
 
     Raises :exc:`~broker_core.cli.question.UnusableQuestion`, and :exc:`~broker_core.errors.InvalidPattern`.
     """
+    from broker_core.listing_request import ListingRequest
+    from broker_core.patterns import compile_pattern
+
     return ListingRequest(
         namespace,
         parse_mode(mode),
@@ -43,7 +47,7 @@ def asked(
 
 
 option_group(
-    ListingRequest,
+    "broker_core.listing_request.ListingRequest",  # which needs Arrow and RE2
     asked,
     namespace=(NamespaceArgument, ...),
     pattern=(PatternOption, None),

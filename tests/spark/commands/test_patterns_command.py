@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.cli.broker_http import BrokerUnreachable
+from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.batch.pattern_source import from_rows
@@ -90,7 +90,7 @@ NO_QUESTIONS = {
 @pytest.mark.parametrize("name", NO_QUESTIONS)
 def test_what_is_no_registry_is_an_error(name: str) -> None:
     body, message = NO_QUESTIONS[name]
-    with pytest.raises(BrokerUnreachable, match="http://b/questions: line 2 is no question") as caught:
+    with pytest.raises(BrokerCoreError, match="http://b/questions: line 2 is no question") as caught:
         learned(f"{raw()}\n{body}\n", "http://b", limit=10, min_count=1, max_length=1024)
     assert message in str(caught.value)
     assert len(str(caught.value)) <= 1000

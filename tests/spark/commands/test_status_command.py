@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.cli.broker_http import BrokerUnreachable
+from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.commands import status_command
@@ -103,7 +103,7 @@ async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) ->
     "text", ["", "{}", '{"plugins": [1]}', "[" * 100_000], ids=["nothing", "none", "foreign", "deep"]
 )
 def test_plugins_that_cannot_be_read_are_said(text: str) -> None:
-    with pytest.raises(BrokerUnreachable, match="/plugins"):
+    with pytest.raises(BrokerCoreError, match="/plugins"):
         of_plugins(text)
 
 
@@ -148,7 +148,7 @@ def test_a_manifest_that_was_changed_is_told(tmp_path: Path, cli: Cli) -> None:
     ids=["other", "broken", "endless", "none", "number"],
 )
 def test_metrics_that_say_nothing_are_an_error(text: str, problem: str) -> None:
-    with pytest.raises(BrokerUnreachable, match=problem):
+    with pytest.raises(BrokerCoreError, match=problem):
         of_metrics(text)
 
 
