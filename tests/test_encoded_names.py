@@ -112,3 +112,19 @@ def test_many_patterns_at_once() -> None:
     for index, picked in encoded.matching_each(patterns):
         alone = encoded.matching(patterns[index])
         assert encoded.crc(picked) == encoded.crc(alone)
+
+
+def test_the_crcs_of_parts_make_that_of_the_whole() -> None:
+    whole = EncodedNames.of("t/n", "persistent", ["a", "b-partition-1", "😀", "\ue000", "x" * 200])
+    parts = [whole.crc((low, low + 1)) for low in range(len(whole))]
+    crcs, sizes = EncodedNames.joined_crcs(
+        np.array([crc for crc, _ in parts], np.uint32),
+        np.array([size for _, size in parts]),
+        np.array([0, 2]),
+    )
+    assert (int(crcs[0]), int(sizes[0])) == whole.crc((0, 2))
+    assert (int(crcs[1]), int(sizes[1])) == whole.crc((2, len(whole)))
+    assert EncodedNames.hash_of_crc(int(crcs[0])) == topics_hash(
+        ["persistent://t/n/a", "persistent://t/n/b-partition-1"]
+    )
+    assert EncodedNames.hash_of_crc(whole.crc((1, 1))[0]) == topics_hash([])

@@ -10,17 +10,17 @@ from random import Random
 from typing import Any
 
 import pytest
-import typer
 import yaml  # type: ignore[import-untyped]  # ships none, and comes with myst-parser
 from prometheus_client.registry import CollectorRegistry
 
+from broker_core.cli.plugin_groups import commands_of
 from broker_core.names import Mode
 from broker_core_spark.batch.export import _SCHEMA
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.pattern_row import COUNTED, KEYS
 from broker_core_spark.batch.pattern_source import MAX_QUESTIONS, load_questions
-from broker_core_spark.commands import add_commands
 from broker_core_spark.jre import VERSIONS
+from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.serving.measures import PREFIX
 from broker_core_spark.serving.passed_on import REASONS
 from broker_core_spark.session import LOCAL_SETTINGS
@@ -80,8 +80,6 @@ def test_a_default_is_the_default(key: str) -> None:
 
 def commands() -> dict[str, Any]:
     """Every command by what is typed."""
-    app = typer.Typer()
-    add_commands(app)
 
     def walk(command: Any, name: str) -> dict[str, Any]:
         below = getattr(command, "commands", None)
@@ -89,7 +87,7 @@ def commands() -> dict[str, Any]:
             return {name: command}
         return {key: value for word in below for key, value in walk(below[word], f"{name} {word}").items()}
 
-    return walk(typer.main.get_group(app), "broker-core spark")
+    return walk(commands_of("spark", SparkPlugin()), "broker-core spark")
 
 
 COMMANDS = commands()
