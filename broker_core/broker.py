@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -184,7 +185,8 @@ async def opened_pipeline(
 ) -> AsyncIterator[Pipeline]:
     """The pipeline of a broker without its servers, as ``explain`` needs it.
 
-    Without ``create``, a catalogue that is not there is a :exc:`~broker_core.catalog.CatalogUnusable`.
+    Without ``create``, a catalogue that is not there is a :exc:`~broker_core.catalog.CatalogUnusable`, and one of an
+    earlier release is read as it is.
     """
     async with _opened(settings, dict(plugins or {}), create=create) as core:
         yield core.pipeline
@@ -227,6 +229,10 @@ async def _opened(
         else:
             catalog = await asyncio.to_thread(SqliteCatalog, settings.catalog.path, create=create)
             stack.push_async_callback(asyncio.to_thread, catalog.close)
+            if create and os.access(catalog.path, os.W_OK):  # one that can only be read is served as it is
+                migrated = await asyncio.to_thread(catalog.migrate)
+                if migrated is not None:
+                    _log.warning(migrated.text)
             lister = CatalogLister(
                 catalog,
                 permits,

@@ -21,6 +21,7 @@ from broker_core.catalog.lines import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.listed import Listed
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.log_reader import CatalogLogReader
+from broker_core.catalog.migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.records import Catalog, CatalogVersion, Change, Changes, Gap, Operation, TopicRecord
 from broker_core.catalog.set_properties import (
@@ -51,6 +52,8 @@ __all__ = [
     "ImportReport",
     "Listed",
     "LogBounds",
+    "Migration",
+    "MigrationAhead",
     "Operation",
     "PairRefused",
     "PropertiesChange",
@@ -66,6 +69,7 @@ __all__ = [
     "delete_of_file",
     "export_topics",
     "import_topics",
+    "migration_ahead",
     "parse_topic_id",
     "set_properties",
     "set_properties_of_matching",

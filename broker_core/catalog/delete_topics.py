@@ -44,7 +44,7 @@ def delete_matching(
 
     Raises :exc:`~broker_core.mass_deletion.MassDeletion`, and :exc:`~broker_core.errors.InvalidPattern`.
     """
-    with catalog.changing(namespace) as (connection, change):
+    with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
         there = topics_matching(connection, namespace, change.id, pattern)
         going = [(topic, "") for topic in there]
         return _delete(connection, change, going, allowed, dry_run=dry_run)
@@ -69,7 +69,7 @@ def delete_of_file(
         for domain, rows in enumerate(chunk):
             for base, (listed, _) in rows.topics.items():
                 named[domain, base] = merge_listed(named.get((domain, base), ""), listed)
-    with catalog.changing(namespace) as (connection, change):
+    with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
         going: list[tuple[NextState, str]] = []
         for (domain, base), listed in named.items():
             row = connection.execute(_TOPIC, (change.id, domain, base)).fetchone()

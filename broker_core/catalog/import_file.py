@@ -127,6 +127,8 @@ def import_topics(
     :exc:`~broker_core.mass_deletion.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` where another
     process writes for longer than the time-out; in each case the catalogue is as it was.
     """
+    if not dry_run:
+        catalog.migrate()
     with sqlite_errors(catalog.path), closing(catalog.connect()) as connection:
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         staged = stage_file(

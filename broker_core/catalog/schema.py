@@ -12,13 +12,33 @@ import sqlite3
 import time
 from pathlib import Path
 
+from broker_core.catalog.backup_file import backups_of
 from broker_core.catalog.errors import CatalogUnusable, sqlite_errors
 from broker_core.catalog.topic_id import new_topic_id, topic_id_text
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "connect", "file_identity", "open_catalog_file"]
+__all__ = [
+    "APPLICATION_ID",
+    "SCHEMA_VERSION",
+    "STAMPS",
+    "check_format",
+    "connect",
+    "file_identity",
+    "format_of",
+    "open_catalog_file",
+]
 
 APPLICATION_ID = 0x62726F6B  # "brok"
-SCHEMA_VERSION = 1
+#: The format that this release writes; what became of the earlier ones is in :mod:`.migration`.
+SCHEMA_VERSION = 2
+_OLDEST = 1
+
+#: What tells each version that the log leads from (log_from and all above) from another one with its number.
+STAMPS = """CREATE TABLE stamps (
+        namespace INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        stamp TEXT NOT NULL,
+        PRIMARY KEY (namespace, version)
+    ) WITHOUT ROWID"""
 
 _PAGE_BYTES = 8192
 _SCHEMA = (
@@ -60,13 +80,7 @@ _SCHEMA = (
         time INTEGER NOT NULL
     )""",
     "CREATE INDEX changes_by_version ON changes (namespace, version)",
-    # What tells each version that the log leads from (log_from and all above) from another one with its number.
-    """CREATE TABLE stamps (
-        namespace INTEGER NOT NULL,
-        version INTEGER NOT NULL,
-        stamp TEXT NOT NULL,
-        PRIMARY KEY (namespace, version)
-    ) WITHOUT ROWID""",
+    STAMPS,
 )
 
 
@@ -102,7 +116,8 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 def open_catalog_file(path: Path, *, create: bool, busy_timeout: float = 30.0) -> str:
     """Check that the file is a catalogue, making it where there is none and ``create`` says so; returns its id.
 
-    Raises :exc:`CatalogUnusable` for a foreign, damaged or newer file, and where there is none.
+    One of an earlier format is left as it is. Raises :exc:`CatalogUnusable` for a foreign, damaged or newer file, and
+    where there is none.
     """
     if not path.parent.is_dir():
         raise CatalogUnusable(f"The catalogue {path} cannot be opened: there is no folder {path.parent}")
@@ -151,17 +166,38 @@ def _make(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def format_of(connection: sqlite3.Connection) -> int:
+    """The number of the format of the file that a connection is to."""
+    return _pragma(connection, "user_version")
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :exc:`CatalogUnusable` unless the file is a catalogue of this release or of one before."""
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise CatalogUnusable(f"{path} is not a catalogue: it is an SQLite database of something else")
-    version = _pragma(connection, "user_version")
-    if version != SCHEMA_VERSION:
-        age = "a newer" if version > SCHEMA_VERSION else "an older"
-        raise CatalogUnusable(
-            f"The catalogue {path} has schema {version}, made by {age} release; this one reads schema {SCHEMA_VERSION}"
+    version = format_of(connection)
+    if version > SCHEMA_VERSION:
+        copies = backups_of(path, SCHEMA_VERSION)
+        back = (
+            f"or move the copy that it kept, {copies[-1]}, to its place"
+            if copies
+            else "or import the topics anew"
         )
+        raise CatalogUnusable(
+            f"The catalogue {path} has format {version}, of a newer release; this one knows {SCHEMA_VERSION} at most. "
+            f"Nothing was changed: use the newer release, {back}"
+        )
+    if version < _OLDEST:
+        raise CatalogUnusable(f"The catalogue {path} is damaged: no release made a format {version}")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    check_format(connection, path)
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if missing := {"meta", "namespaces", "topics", "changes", "stamps"} - tables:
+    needed = {"meta", "namespaces", "topics", "changes"}
+    if format_of(connection) == SCHEMA_VERSION:
+        needed.add("stamps")
+    if missing := needed - tables:
         raise CatalogUnusable(f"The catalogue {path} is damaged: it lacks the table {min(missing)}")
     if connection.execute("SELECT count(*) FROM meta").fetchone() != (1,):
         raise CatalogUnusable(f"The catalogue {path} is damaged: it has no id")

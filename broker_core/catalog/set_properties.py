@@ -61,7 +61,7 @@ def set_properties(
     What it has already changes nothing, the version included. Raises
     :exc:`~broker_core.catalog.errors.TopicMissing`, and :exc:`CatalogError` for properties that cannot be.
     """
-    with catalog.changing(name.namespace) as (connection, change):
+    with catalog.changing(name.namespace, dry_run=dry_run) as (connection, change):
         topic = _named(connection, change.id, name)
         if topic is None:
             raise TopicMissing(f"There is no topic {name} in the catalogue")
@@ -83,7 +83,7 @@ def set_properties_of_matching(
 
     Raises :exc:`~broker_core.errors.InvalidPattern`.
     """
-    with catalog.changing(namespace) as (connection, change):
+    with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
         report, states = _changed(topics_matching(connection, namespace, change.id, pattern), wanted)
         if not dry_run:
             change_topics(connection, change, states)

@@ -19,10 +19,10 @@ from broker_core.catalog.change_log import (
     read_version,
     when,
 )
-from broker_core.catalog.errors import CatalogError, TopicExists, TopicMissing, sqlite_errors
+from broker_core.catalog.errors import CatalogError, PairRefused, TopicExists, TopicMissing, sqlite_errors
 from broker_core.catalog.file_state import CatalogState
 from broker_core.catalog.listed import Listed, split_local_name
-from broker_core.catalog.pairs import pair_refused
+from broker_core.catalog.migration import Migration, migrate_file, show_as_current, shows_as_current
 from broker_core.catalog.properties import check_properties, properties_of, properties_text
 from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation, TopicRecord
 from broker_core.catalog.schema import connect, file_identity, open_catalog_file
@@ -49,7 +49,8 @@ class SqliteCatalog:
     """The embedded catalogue (the :class:`~broker_core.catalog.records.Catalog` of a broker without a cluster).
 
     Synchronous, and safe to call from any thread. Opening makes the file where there is none, unless ``create`` is
-    false, and raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no catalogue.
+    false, and raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no catalogue. One of an
+    earlier release is read as it is; what writes first brings it forward (:meth:`migrate`).
 
     Whoever reads or writes next sees that another file was put into its place, and gets that one (SQLite would go on
     with the old one): each call looks at the inode first, which takes some two microseconds.
@@ -75,6 +76,9 @@ class SqliteCatalog:
         self._reopening = threading.Lock()
         self._catalog_id = open_catalog_file(self.path, create=create, busy_timeout=busy_timeout)
         self._file = file_identity(self.path)
+        #: What became of a file of an earlier format, where this object brought it forward.
+        self.migrated: Migration | None = None
+        self._current: tuple[int, int] | None = None  # the file that is known to be of this release's format
         #: How many changes were committed by this object: 0, and it has left the file as it was.
         self.committed = 0
 
@@ -121,6 +125,22 @@ class SqliteCatalog:
     ) -> None:
         self.close()
 
+    def migrate(self) -> Migration | None:
+        """Bring the file of an earlier release to this one's format; ``None`` where it is in it.
+
+        A copy of it is made beside it before, and kept. Whatever writes does this first; a server does it when it
+        starts. Raises :exc:`CatalogError` where no copy can be made, and
+        :exc:`~broker_core.catalog.errors.CatalogBusy`; the file is as it was then.
+        """
+        self.notice()
+        file = self._file
+        if self._current == file:
+            return None
+        done = migrate_file(self.path)
+        self._current = file
+        self.migrated = done or self.migrated
+        return done
+
     # -- connections
 
     def connect(self, *, busy_timeout: float | None = None) -> sqlite3.Connection:
@@ -128,7 +148,15 @@ class SqliteCatalog:
         if self._closed:
             raise CatalogError(f"The catalogue {self.path} is closed")
         self.notice()
-        return connect(self.path, busy_timeout=self._busy_timeout if busy_timeout is None else busy_timeout)
+        connection = connect(
+            self.path, busy_timeout=self._busy_timeout if busy_timeout is None else busy_timeout
+        )
+        try:
+            show_as_current(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def _borrowed(self) -> Iterator[sqlite3.Connection]:
@@ -145,8 +173,10 @@ class SqliteCatalog:
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
+                # One that shows an earlier format as this one must not outlive the migration.
+                asis = not shows_as_current(connection)
                 with self._lock:
-                    kept = generation == self._generation and len(self._idle) < _IDLE_CONNECTIONS
+                    kept = asis and generation == self._generation and len(self._idle) < _IDLE_CONNECTIONS
                     if kept:
                         self._idle.append(connection)
             finally:
@@ -161,13 +191,20 @@ class SqliteCatalog:
             yield connection
 
     @contextmanager
-    def changing(self, namespace: NamespaceName) -> Iterator[tuple[sqlite3.Connection, NamespaceChange]]:
-        """A transaction that makes the next version of a namespace; an error inside leaves everything as it was."""
+    def changing(
+        self, namespace: NamespaceName, *, dry_run: bool = False
+    ) -> Iterator[tuple[sqlite3.Connection, NamespaceChange]]:
+        """A transaction that makes the next version of a namespace; an error inside leaves everything as it was.
+
+        A ``dry_run`` changes nothing, whatever is done inside.
+        """
+        if not dry_run:
+            self.migrate()
         with self._writing, self._borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
             change = NamespaceChange(connection, namespace, self.log_bounds)
             yield connection, change
-            if change.changed:
+            if change.changed and not dry_run:
                 change.finish()
                 connection.execute("COMMIT")
                 self.committed += 1
@@ -269,7 +306,7 @@ class SqliteCatalog:
                 if before.listed.plain:
                     given = before.properties if properties is None and before.listed.ranges else properties
                     if dict(given or {}) != dict(before.properties):
-                        raise pair_refused(str(own), listed)
+                        raise PairRefused.of(str(own), listed)
                 after = replace(before, listed=before.listed | listed, properties=kept)
                 _update(connection, change, after)
             change.log(Operation.UPDATE if before else Operation.CREATE, before, after)
@@ -286,6 +323,7 @@ class SqliteCatalog:
 
     def delete_all(self, names: Iterable[TopicName]) -> list[TopicRecord]:
         """Remove several topics as :meth:`delete` does, of any namespaces: all, or none where one is missing."""
+        self.migrate()
         with self._writing, self._borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
             changes: dict[NamespaceName, NamespaceChange] = {}

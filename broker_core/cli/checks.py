@@ -257,7 +257,7 @@ def _memory() -> int | None:
 
 def catalog_checks(settings: Settings) -> Iterator[Check]:
     """The catalogue's file and folder. It is opened for reading alone; one that is not there is not made."""
-    from broker_core.catalog.schema import APPLICATION_ID, SCHEMA_VERSION
+    from broker_core.catalog import CatalogError, migration_ahead
 
     path = Path(os.path.abspath(settings.catalog.path))  # noqa: PTH100 - without its ".."
     folder = path.parent
@@ -284,30 +284,21 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
     alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:
-            application, version = (
-                connection.execute(f"PRAGMA {pragma}").fetchone()[0]
-                for pragma in ("application_id", "user_version")
-            )
-            if application != APPLICATION_ID:
-                yield Check.error(
-                    "catalog.path", f"{path} is not a catalogue: it is a database of something else"
-                )
-            elif version != SCHEMA_VERSION:
-                yield Check.error(
-                    "catalog.path", f"{path} has schema {version}, this release reads {SCHEMA_VERSION}"
+            ahead = migration_ahead(connection, path)
+            (topics,) = connection.execute("SELECT count(*) FROM topics").fetchone()
+            if not os.access(path, os.W_OK):
+                yield Check.warning(
+                    "catalog.path",
+                    f"{path}: {topics} topics, which are served; this user cannot write the file, and so create none",
                 )
             else:
-                (topics,) = connection.execute("SELECT count(*) FROM topics").fetchone()
-                if os.access(path, os.W_OK):
-                    yield Check.ok("catalog.path", f"{path}: {topics} topics")
-                else:
-                    yield Check.warning(
-                        "catalog.path",
-                        f"{path}: {topics} topics, which are served; this user cannot write the file, and so create "
-                        "none",
-                    )
-                if topics:
-                    yield from _property_keys(connection, settings.catalog.property_keys)
+                yield Check.ok("catalog.path", f"{path}: {topics} topics")
+                if ahead is not None:
+                    yield (Check.warning if ahead.has_room else Check.error)("catalog.format", ahead.text)
+            if topics:
+                yield from _property_keys(connection, settings.catalog.property_keys)
+    except CatalogError as error:
+        yield Check.error("catalog.path", str(error))
     except sqlite3.Error as error:
         yield Check.error("catalog.path", f"{path} is no catalogue, or damaged: {error}")
 

@@ -108,6 +108,8 @@ def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -
         yield opened
         if new is None:
             sys.stdout.flush()  # what was printed comes first, wherever both go
+            if opened.migrated is not None:
+                say(opened.migrated.text)
             said = "wrote" if opened.committed else "nothing changed in"
             say(f"{said} the catalogue {os.path.abspath(opened.path)}")  # noqa: PTH100 - without its ".."
 

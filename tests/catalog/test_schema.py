@@ -80,16 +80,16 @@ def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [(SCHEMA_VERSION + 1, "a newer release"), (0, "an older release")]
+    ("version", "said"), [(SCHEMA_VERSION + 1, "of a newer release"), (0, "no release made a format 0")]
 )
-def test_another_schema_is_refused(tmp_path: Path, version: int, said: str) -> None:
+def test_a_format_that_nobody_knows_is_refused(tmp_path: Path, version: int, said: str) -> None:
     path = tmp_path / "c.sqlite"
     open_catalog_file(path, create=True)
     connection = connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
 
-    with pytest.raises(CatalogUnusable, match=f"has schema {version}, made by {said}"):
+    with pytest.raises(CatalogUnusable, match=said):
         open_catalog_file(path, create=True)
 
 

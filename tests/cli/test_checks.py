@@ -18,6 +18,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
 from broker_core.settings import PluginsSettings, Settings, UpstreamSettings
 from broker_core.testing import serve
+from tests.catalog.old_files import old_file
 from tests.cli.conftest import InstallPlugin
 from tests.support.ports import free_ports
 
@@ -193,6 +194,17 @@ def test_a_catalogue_that_can_only_be_read_is_served(tmp_path: Path, monkeypatch
     (found,) = checks.catalog_checks(catalog(path))
     assert found.level == "warning"
     assert "1 topics, which are served" in found.text
+
+
+def test_a_catalogue_of_a_former_release_is_told_of_ahead(tmp_path: Path) -> None:
+    path = old_file("format-1-unstamped", tmp_path / "c.sqlite")
+    found = list(checks.catalog_checks(catalog(path)))
+    assert levels(found) == {"catalog.path": "ok", "catalog.format": "warning"}
+    assert "from format 1 to 2 at its start, and keeps a copy of it" in text(found, "catalog.format")
+    with path.open("rb+") as file:
+        file.truncate(2**43)
+    found = list(checks.catalog_checks(catalog(path)))
+    assert levels(found) == {"catalog.path": "ok", "catalog.format": "error"}
 
 
 @pytest.mark.parametrize("content", [b"no database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])

@@ -6,6 +6,7 @@ import pytest
 
 from broker_core.cli.question import UnusableQuestion
 from broker_core.cli.topics_options import is_namespace, topic_names
+from tests.catalog.old_files import OLD_FILES, old_file
 from tests.cli.conftest import Cli
 
 
@@ -74,3 +75,39 @@ def test_where_nothing_changed_nothing_was_written(cli: Cli, tmp_path: Path) -> 
             no_match
         )
     assert "wrote" in cli("topics", "delete", "a/b", "--pattern", "a/b/y").err
+
+
+@pytest.mark.parametrize("name", OLD_FILES)
+def test_a_catalogue_of_a_former_release_is_read_as_it_is_and_migrated_by_who_writes(
+    cli: Cli, tmp_path: Path, name: str
+) -> None:
+    path = old_file(name, tmp_path / "c.sqlite")
+    before = path.read_bytes()
+    reading = [
+        ("topics", "show"),
+        ("topics", "show", "persistent://public/default/orders"),
+        ("topics", "export", "public/default", "-"),
+        ("explain", "public/default"),
+        ("topics", "create", "public/default", "x", "--dry-run"),
+        ("topics", "delete", "public/default", "payments", "--dry-run"),
+        ("topics", "set-properties", "public/default", "payments", "a=b", "--dry-run"),
+    ]
+    for words in reading:
+        said = cli(*words, "--catalog", path)
+        assert "migrated" not in said.err, words
+        assert said.code == 0 or "No such option" in said.err, (words, said)
+        assert path.read_bytes() == before, words
+    config = tmp_path / "f.toml"
+    config.write_text(f'[catalog]\npath = "{path}"\n[pulsar]\nlisten = "127.0.0.1:0"\n')
+    checked = cli("check", "--config", config)
+    assert "catalog.format" in checked.out
+    assert "from format 1 to 2 at its start" in " ".join(checked.out.split())
+    assert path.read_bytes() == before
+    said = cli("topics", "create", "public/default", "x", "--catalog", path)
+    copy = path.with_name("c.sqlite.format-1.backup")
+    assert f"migrated the catalogue {path} from format 1 to 2; as it was, it is kept in {copy}." in said.err
+    assert said.err.endswith(f"broker-core: wrote the catalogue {path}\n")
+    assert copy.exists()
+    again = cli("topics", "create", "public/default", "y", "--catalog", path)
+    assert again.err == f"broker-core: wrote the catalogue {path}\n"
+    assert "catalog.format" not in cli("check", "--config", config).out
