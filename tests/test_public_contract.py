@@ -28,7 +28,7 @@ EXAMPLES = sorted(
 #: Distinct (module, name) that both plugins import from the core, at most.
 MOST_NAMES = 60
 #: What is not yet as it shall be: this many, and never more.
-MOST_PRIVATE = {"imports": 203, "attributes": 0, "subclasses": 2}
+MOST_PRIVATE = {"imports": 0, "attributes": 0, "subclasses": 0}
 
 
 def _tree(path: Path) -> ast.Module:

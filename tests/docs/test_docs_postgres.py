@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import typer
 
+from broker_core.cli.plugin_groups import commands_of
+from broker_core.errors import ListingFailed
 from broker_core_postgres.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failed
 from broker_core_postgres.listen import CHANNEL
 from broker_core_postgres.migrate import ROLES
@@ -92,9 +93,7 @@ def test_the_options_of_a_connection_string_are_all_there() -> None:
 
 
 def commands() -> dict[str, Any]:
-    app = typer.Typer()
-    PostgresPlugin().broker_core_commands(app)
-    group: Any = typer.main.get_group(app)
+    group = commands_of("postgres", PostgresPlugin())
     return {name: group.commands[name] for name in COMMANDS}
 
 
@@ -161,7 +160,10 @@ async def test_every_name_of_a_metric_in_the_pages_is_one() -> None:
 def test_every_reason_is_there_with_its_code() -> None:
     shown = {code_in(row["reason"])[0]: row for row in rows("Reasons of failures", "reason")}
     assert set(shown) == REASONS
-    codes = {meaning.reason: meaning.code.name for meaning in (*_STATES.values(), *_CLASSES.values())}
+    codes = {
+        meaning.reason: ListingFailed("x", cause=meaning.cause).code.name
+        for meaning in (*_STATES.values(), *_CLASSES.values())
+    }
     for reason in ("pool_full", "pool_timeout", "closed", "no_primary"):
         codes[reason] = DatabaseFailed.of(reason).code.name
     for error in (OSError(111, "refused"), TimeoutError(), ConnectionResetError()):

@@ -11,8 +11,8 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.cli.app import run
 from broker_core.errors import BrokerCoreError
-from broker_core.mass_deletion import Deletions, MassDeletion
 from broker_core.names import TopicName
+from broker_core.plugin_cli import Deletions, MassDeletion
 from broker_core_postgres.mirrors import note_success, read_mirrors
 from broker_core_postgres.sync.mirror import Mirror
 from broker_core_postgres.sync.scope import EVERYTHING, Scope

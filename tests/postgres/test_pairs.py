@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from broker_core.catalog import lines as lines_module
 from broker_core.catalog.errors import PairRefused
-from broker_core.mass_deletion import Deletions
 from broker_core.names import NamespaceName
+from broker_core.plugin_cli import Deletions
 from broker_core_postgres.load import LoadReport, load_topics
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
 from tests.support.postgres_server import Database

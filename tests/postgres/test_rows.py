@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from broker_core import ListingRequest
 from broker_core.errors import ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
@@ -59,7 +60,7 @@ async def test_only_what_matches_is_left(
         monkeypatch.setattr(rows, "_QUICK", 0)
         monkeypatch.setattr(rows, "_QUICK_TO_MATCH", 0)
     pattern = compile_pattern("acme/orders/[a-c]+")
-    reading = Reading(NS, Mode.ALL, pattern, finish=True, workers=workers)
+    reading = Reading(ListingRequest(NS, Mode.ALL, pattern=pattern), finish=True, workers=workers)
     await reading.take(page("a", "b-partition-1", "d", other=("c", "e")))
     await reading.take(page("f", "ca"))
     listing = await reading.finish()
@@ -73,13 +74,14 @@ async def test_only_what_matches_is_left(
 
 
 async def test_a_newline_is_no_character_of_any(workers: ThreadPoolExecutor) -> None:
-    reading = Reading(NS, Mode.ALL, compile_pattern("acme/orders/a.*"), finish=False, workers=workers)
+    request = ListingRequest(NS, Mode.ALL, pattern=compile_pattern("acme/orders/a.*"))
+    reading = Reading(request, finish=False, workers=workers)
     await reading.take(page("a\nb", "ac"))
     assert len(await reading.finish()) == 1
 
 
 async def test_names_that_were_not_counted(workers: ThreadPoolExecutor) -> None:
-    reading = Reading(NS, Mode.ALL, None, finish=False, workers=workers)
+    reading = Reading(ListingRequest(NS, Mode.ALL), finish=False, workers=workers)
     with pytest.raises(ListingFailed, match="3 topics here, of which 2 names"):
         await reading.take(page("a", "b", counted=3))
     with pytest.raises(ListingFailed, match="local name is empty"):

@@ -12,8 +12,8 @@ from typing import Any
 
 import asyncpg
 
-from broker_core.mass_deletion import Deletions
 from broker_core.names import NamespaceName
+from broker_core.plugin_cli import Deletions
 from broker_core_postgres.load import load_topics
 from tests.postgres.replaying import check_everything
 from tests.support.eventually import eventually

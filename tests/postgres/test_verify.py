@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.mass_deletion import Deletions, MassDeletion
+from broker_core.plugin_cli import Deletions, MassDeletion
 from broker_core_postgres.differences import Difference
 from broker_core_postgres.sync.mirror import Mirror
 from broker_core_postgres.verify import Verdict, verify

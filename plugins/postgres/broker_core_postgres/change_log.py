@@ -1,8 +1,8 @@
 """What happened since a version: the database's log, as the core's :class:`~broker_core.change_log.ChangeLog`.
 
 The database logs listed names, one by one; those of a topic that changed together and alike are one
-:class:`~broker_core.catalog.Change` here. What the log cannot say exactly, or not in the memory that is allowed for it,
-is a :class:`~broker_core.catalog.Gap`: the reader then reads the namespace as a whole.
+:class:`~broker_core.change_log.Change` here. What the log cannot say exactly, or not in the memory that is allowed for
+it, is a :class:`~broker_core.change_log.Gap`: the reader then reads the namespace as a whole.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
-from broker_core.catalog import CatalogVersion, Change, Changes, Gap, Operation
-from broker_core.catalog.listed import Listed, split_local_name
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Listed, Operation
 from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["MOST_BYTES", "MOST_CHANGES", "PostgresChangeLog", "Reading", "read_changes"]
@@ -141,12 +140,12 @@ def _changes(namespace: NamespaceName, rows: list[Any]) -> Iterator[Change]:
     """Names of a topic that follow each other and changed alike are one change; the order stays."""
 
     def alike(row: Any) -> tuple[Any, ...]:
-        base, _ = split_local_name(row["local_name"])
+        base, _ = TopicName.split_local(row["local_name"])
         return (row["version"], row["operation"], row["domain"], base, row["topic_id"], row[5], row[6])
 
     for (version, operation, domain, base, topic_id, before, after), group in groupby(rows, alike):
         changed = list(group)
-        indices = [split_local_name(row["local_name"])[1] for row in changed]
+        indices = [TopicName.split_local(row["local_name"])[1] for row in changed]
         listed = Listed(plain=-1 in indices) | Listed.of_indices(index for index in indices if index >= 0)
         yield Change(
             version=version,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from broker_core.cli.output import printable
+from broker_core.plugin_cli import printable
 
 __all__ = ["Difference", "OtherProperties", "as_json", "as_line", "differences"]
 

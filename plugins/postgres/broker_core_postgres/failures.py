@@ -14,7 +14,7 @@ from typing import Final
 
 import asyncpg
 
-from broker_core.errors import ListingFailed, ServerError
+from broker_core.errors import Cause, ListingFailed
 from broker_core_postgres.passwords import DsnError
 
 __all__ = [
@@ -41,12 +41,12 @@ DRIVER_ERRORS: Final = (
 class _Meaning:
     reason: str
     text: str
-    code: ServerError = ServerError.MetadataError
+    cause: Cause = Cause.PLUGIN
     #: False where the question or what it met was at fault: the next one may be answered.
     counts: bool = True
 
 
-_LATER: Final = ServerError.ServiceNotReady
+_LATER: Final = Cause.UNAVAILABLE
 
 #: By SQLSTATE, then by its class (the first two characters). PostgreSQL's manual, appendix A.
 _STATES: Final[dict[str, _Meaning]] = {
@@ -63,7 +63,7 @@ _STATES: Final[dict[str, _Meaning]] = {
     "53300": _Meaning(
         "connections",
         "PostgreSQL has no free connection: raise its max_connections, or lower pool_max of the plugin",
-        ServerError.TooManyRequests,
+        Cause.QUEUE,
     ),
     "53100": _Meaning("disk_full", "the disk of PostgreSQL is full: make room there"),
     "53200": _Meaning("memory", "PostgreSQL is out of memory: lower its work_mem or max_connections"),
@@ -154,12 +154,12 @@ _NOT_PRIMARY: Final = _Meaning(
 _POOL_FULL: Final = _Meaning(
     "pool_full",
     "too many listings wait for a connection to PostgreSQL: raise pool_max, or ask again later",
-    ServerError.TooManyRequests,
+    Cause.QUEUE,
 )
 _POOL_WAIT: Final = _Meaning(
     "pool_timeout",
     "no connection to PostgreSQL became free in time: raise pool_max, or ask again later",
-    ServerError.TooManyRequests,
+    Cause.QUEUE,
 )
 _CLOSED: Final = _Meaning("closed", "the plugin is shutting down", _LATER)
 _SETTINGS: Final = _Meaning(
@@ -200,7 +200,7 @@ class DatabaseFailed(ListingFailed):
         text = (
             meaning.text if state is None or meaning is not _OTHER else f"{meaning.text} (SQLSTATE {state})"
         )
-        super().__init__(text, code=meaning.code, reason=meaning.reason, counts=meaning.counts)
+        super().__init__(text, cause=meaning.cause, reason=meaning.reason, counts=meaning.counts)
         self.state = state
         self.lost = lost
 

@@ -8,19 +8,18 @@ the history of the database too (:mod:`broker_core_postgres.history`), so that o
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from broker_core.names import Mode, NamespaceName
 
-__all__ = ["HashCache", "Known", "Question"]
+__all__ = ["Known", "Question", "size_of"]
 
 #: Namespace, mode, the pattern that was applied, and the properties that select, sorted.
 Question: TypeAlias = "tuple[NamespaceName, Mode, str | None, tuple[tuple[str, str], ...]]"
 
-#: What an entry takes besides its texts, in bytes, about.
-_OVERHEAD: Final = 600
+#: Bytes of a :class:`Known` with its texts, about.
+_KNOWN: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,47 +31,7 @@ class Known:
     read_bytes: int
 
 
-class HashCache:
-    """At most ``limit`` bytes of entries; those that were not used for longest go first."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.nbytes = 0
-        self._entries: OrderedDict[Question, tuple[Known, int]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def get(self, question: Question) -> Known | None:
-        """What is known, of whatever version it is."""
-        entry = self._entries.get(question)
-        if entry is None:
-            return None
-        self._entries.move_to_end(question)
-        return entry[0]
-
-    def put(self, question: Question, known: Known) -> None:
-        """Remember the last answer to a question, in place of the one before."""
-        self._drop(question)
-        size = _OVERHEAD + _text_bytes(question)
-        if size > self.limit:
-            return
-        self._entries[question] = known, size
-        self.nbytes += size
-        while self.nbytes > self.limit:
-            self._drop(next(iter(self._entries)))
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._entries.clear()
-        self.nbytes = 0
-
-    def _drop(self, question: Question) -> None:
-        entry = self._entries.pop(question, None)
-        if entry is not None:
-            self.nbytes -= entry[1]
-
-
-def _text_bytes(question: Question) -> int:
+def size_of(question: Question) -> int:
+    """What a remembered question takes, in bytes, besides what every entry of a cache does."""
     _, _, pattern, pairs = question
-    return 4 * (len(pattern or "") + sum(len(key) + len(value) for key, value in pairs))
+    return 4 * (len(pattern or "") + sum(len(key) + len(value) for key, value in pairs)) + _KNOWN

@@ -17,13 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final
 
+from broker_core import BoundedCache, ListingRequest, Selection, TopicListingResult
 from broker_core.errors import ListingFailed
-from broker_core.listing import Listing
-from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import TopicListingResult
 from broker_core.patterns import TopicsPattern
-from broker_core.selection import Part, Selection
-from broker_core_postgres.hash_cache import HashCache, Known, Question
+from broker_core_postgres.hash_cache import Known, Question, size_of
 from broker_core_postgres.history import History
 from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.plan import Plan, make_plan
@@ -86,7 +83,7 @@ class PostgresLister:
         self.options = options
         self.source = source or Source()
         self.trigrams = False
-        self.hashes = HashCache(hash_cache)
+        self.hashes: BoundedCache[Question, Known] = BoundedCache(hash_cache)
         self._metrics = metrics
         self._history = history
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
@@ -141,9 +138,9 @@ class PostgresLister:
             asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
             try:
                 if moved is None:
-                    version, reading = await self._one_page(request, plan, pattern, memory)
+                    version, reading = await self._one_page(request, plan, memory)
                 else:
-                    version, reading = await self._many_pages(request, plan, pattern, memory, moved)
+                    version, reading = await self._many_pages(request, plan, memory, moved)
             except _Moved as more:
                 moved = more.with_traceback(None)
                 continue
@@ -152,30 +149,24 @@ class PostgresLister:
             else:
                 if reading is None:
                     return TopicListingResult.pass_through(), 0
-                listing = await reading.finish()
-                name = self._remember(question, request, version, listing, reading, asked, epoch)
-                return self._result(listing, pattern, name), reading.rows
+                topics = await reading.finish()
+                name = self._remember(question, request, version, topics, reading, asked, epoch)
+                filtered = pattern is not None
+                return TopicListingResult.success(
+                    topics, filtered=filtered, version=name, owned=True
+                ), reading.rows
             # Here, without a traceback, whose frames hold what was read so far: who waits holds nothing.
             if isinstance(wanted, MustWait):
                 await memory.wait_for(wanted)
             else:
                 await memory.need(Memory.for_page(wanted.size))
 
-    def _result(
-        self, listing: Listing, pattern: TopicsPattern | None, version: str | None
-    ) -> TopicListingResult:
-        # Says which pattern was applied, so that the core need not look at every name again.
-        selection = Selection(listing, Part(0, len(listing), text=None if pattern is None else pattern.text))
-        return TopicListingResult.success(
-            selection, filtered=pattern is not None, version=version, owned=True
-        )
-
     def _remember(
         self,
         question: Question,
         request: ListingRequest,
         version: tuple[str, int] | None,
-        listing: Listing,
+        topics: Selection,
         reading: Reading,
         asked: float,
         epoch: int,
@@ -184,7 +175,7 @@ class PostgresLister:
         if version is None or not self._history.saw(request.namespace, *version, asked=asked):
             return None
         name = self._history.version(*version, epoch)
-        self.hashes.put(question, Known(name, listing.topics_hash, reading.read_bytes))
+        self.hashes.put(question, Known(name, topics.topics_hash, reading.read_bytes), size_of(question))
         return name
 
     async def source_for(self, plan: Plan, connection: Any) -> Source:
@@ -210,7 +201,7 @@ class PostgresLister:
         return self._history.version(catalog_id, number, epoch) == known.version
 
     async def _one_page(
-        self, request: ListingRequest, plan: Plan, pattern: TopicsPattern | None, memory: Memory
+        self, request: ListingRequest, plan: Plan, memory: Memory
     ) -> tuple[tuple[str, int] | None, Reading | None]:
         """Version and names in one statement; ``None`` for the names where the namespace was never loaded."""
         search = plan.kind == "search"
@@ -226,7 +217,7 @@ class PostgresLister:
             if row is None:
                 return None, None
             version = _version_of(row)
-            reading = self._reading(request, plan, pattern)
+            reading = self._reading(request, plan)
             if plan.impossible:
                 return version, reading
             page = Page.of(row)
@@ -248,7 +239,6 @@ class PostgresLister:
         self,
         request: ListingRequest,
         plan: Plan,
-        pattern: TopicsPattern | None,
         memory: Memory,
         moved: _Moved,
     ) -> tuple[tuple[str, int] | None, Reading | None]:
@@ -261,7 +251,7 @@ class PostgresLister:
                 if row is None:
                     return None, None
                 version = _version_of(row)
-            reading = self._reading(request, plan, pattern)
+            reading = self._reading(request, plan)
             # The first page is of another transaction: it counts only if that saw the same state.
             first = moved.page if version is not None and moved.version == version else None
             if first is not None:
@@ -276,8 +266,8 @@ class PostgresLister:
             read, deadline=request.deadline, namespace=plan.namespace, snapshot=True
         )
 
-    def _reading(self, request: ListingRequest, plan: Plan, pattern: TopicsPattern | None) -> Reading:
-        return Reading(request.namespace, request.mode, pattern, finish=plan.finish, workers=self._workers)
+    def _reading(self, request: ListingRequest, plan: Plan) -> Reading:
+        return Reading(request, finish=plan.finish, workers=self._workers)
 
 
 def _applied(request: ListingRequest) -> TopicsPattern | None:

@@ -16,10 +16,10 @@ from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
 
-from broker_core.catalog.lines import UNTOLD, Row, Rows, TopicLines
-from broker_core.catalog.listed import Listed
-from broker_core.mass_deletion import Deletions, Refusal
+from broker_core.catalog import TopicLines, TopicRows
+from broker_core.change_log import Listed
 from broker_core.names import DOMAINS, NamespaceName
+from broker_core.plugin_cli import Deletions
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import Counts, Merged, compare, merge, version_of
 from broker_core_postgres.pairs import settle
@@ -37,14 +37,17 @@ MOST_NAMES: Final = 50_000_000
 #: What needs no word.
 USUAL_DELETIONS: Final = Deletions()
 
+#: Which names of a topic the lines list, in the compact form, and the text of its properties, where they give some.
+_Row = tuple[str, str | None]
+
 _NAMES_A_BLOCK: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
     """What a load did, or would do, in listed names (each partition is one). ``version`` is the namespace's since;
-    ``None`` where it was never filled, and is not by a dry run. ``refusal``: why the load that a dry run stands for
-    would write nothing.
+    ``None`` where it was never filled, and is not by a dry run. ``ahead`` is what a dry run says where the load that it
+    stands for would write nothing.
     """
 
     lines: int
@@ -53,7 +56,7 @@ class LoadReport:
     changed: int
     removed: int
     version: int | None
-    refusal: Refusal | None = None
+    ahead: str | None = None
 
     @property
     def unchanged(self) -> int:
@@ -75,10 +78,10 @@ async def load_topics(
     """Make a namespace hold exactly the topics of a file; with ``add``, hold them too.
 
     A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
-    version as it is. Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
-    :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
+    version as it is. Raises :exc:`~broker_core.catalog.CatalogError` with the line that is wrong, or
+    for a topic beside a partition of its name with other properties,
     :exc:`FillingFailed` for a file without topics, unless ``allow_empty``, and
-    :exc:`~broker_core.mass_deletion.MassDeletion` for more ``deletions`` than are allowed; the database is then as it
+    :exc:`~broker_core.plugin_cli.MassDeletion` for more ``deletions`` than are allowed; the database is then as it
     was. A dry run tells how many there would be, and whether they would be refused.
     """
 
@@ -120,9 +123,8 @@ async def load_topics(
         if given.repeats or (given.untold and add):
             names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
         refusal = deletions.refusal({str(namespace): counts.loss}) if isinstance(counts, Counts) else None
-        report = LoadReport(
-            given.lines, names, counts.added, counts.changed, counts.removed, version, refusal
-        )
+        ahead = None if refusal is None else refusal.ahead
+        report = LoadReport(given.lines, names, counts.added, counts.changed, counts.removed, version, ahead)
     except BaseException:
         await _undo(transaction)
         raise
@@ -186,10 +188,10 @@ class _Given:
             if self._progress is not None:
                 self._progress("read", self._lines.bytes)
 
-    def _blocks_of(self, domain: str, rows: Rows) -> Iterator[bytes]:
+    def _blocks_of(self, domain: str, rows: TopicRows) -> Iterator[bytes]:
         self._remember(domain, rows.topics)
         self._remember(domain, rows.partitions)
-        untold = {name: row for name, row in rows.topics.items() if row[0] == UNTOLD}
+        untold = rows.untold
         self.untold = self.untold or bool(untold)
         told = rows.topics if not untold else _without(rows.topics, untold)
         yield self._plain(domain, told, told=True)
@@ -198,19 +200,19 @@ class _Given:
         yield from self._partitions(domain, declared, told=True)
         yield from self._partitions(domain, _without(rows.partitions, declared), told=False)
 
-    def _remember(self, domain: str, topics: dict[str, Row]) -> None:
+    def _remember(self, domain: str, topics: dict[str, _Row]) -> None:
         salt = hash(domain)
         if topics:
             hashes = np.fromiter(map(hash, topics), np.int64, len(topics))
             self._hashes.append(hashes ^ np.int64(salt))
 
-    def _plain(self, domain: str, topics: dict[str, Row], *, told: bool) -> bytes:
+    def _plain(self, domain: str, topics: dict[str, _Row], *, told: bool) -> bytes:
         self._count(len(topics))
         texts = [text for _, text in topics.values()]
         known = texts if any(text is not None for text in texts) else None
         return copy_lines(self._namespace, domain, list(topics), None, known, part=self._parts, told=told)
 
-    def _partitions(self, domain: str, rows: dict[str, Row], *, told: bool) -> Iterator[bytes]:
+    def _partitions(self, domain: str, rows: dict[str, _Row], *, told: bool) -> Iterator[bytes]:
         """Block after block, since one line may stand for a million partitions."""
         names: list[str] = []
         topics: list[str] = []
@@ -239,5 +241,5 @@ class _Given:
             )
 
 
-def _without(rows: dict[str, Row], others: dict[str, Row]) -> dict[str, Row]:
+def _without(rows: dict[str, _Row], others: dict[str, _Row]) -> dict[str, _Row]:
     return {name: row for name, row in rows.items() if name not in others}

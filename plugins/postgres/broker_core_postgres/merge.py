@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import asyncpg
 
-from broker_core.mass_deletion import Loss
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.trigram_part import begin_part, end_part
 
@@ -101,9 +100,9 @@ class Counts:
         return bool(self.added or self.changed or self.removed)
 
     @property
-    def loss(self) -> Loss:
-        """What would go, for the guard against mass deletions."""
-        return Loss(self.there, self.removed)
+    def loss(self) -> tuple[int, int]:
+        """For the guard against mass deletions: how many names are there, and how many of them would go."""
+        return self.there, self.removed
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from broker_core.metrics import Buckets
+from broker_core_postgres.buckets import Buckets
 from broker_core_postgres.failures import REASONS
 from broker_core_postgres.history import History
 from broker_core_postgres.listen import TopicsListener

@@ -1,7 +1,8 @@
 """A topic, its partitions, and what a file says of either: the rules of an import into the embedded catalogue, as SQL.
 
 Properties alone are for the topic as it is, with the partitions that the file or the database has. A topic ``x`` beside
-a partition ``x-partition-0`` with other properties is refused (:mod:`broker_core.catalog.pairs` says why). Rows of the
+a partition ``x-partition-0`` with other properties is refused: no broker has such a pair, and one of the two would go
+missing from selections by property. Rows of the
 database have properties of their own, so that a mirror can show such a pair of a cluster as it is: mirrors do not come
 here.
 """
@@ -10,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from broker_core.catalog.listed import Listed
-from broker_core.catalog.pairs import pair_refused
+from broker_core.catalog import PairRefused
+from broker_core.change_log import Listed
 
 __all__ = ["settle"]
 
@@ -78,7 +79,7 @@ async def settle(connection: Any, namespace: str, *, add: bool, both: bool, alon
     ``alone``: it may have properties alone. With ``add`` the topics of the database stay, so that the file is about
     them too. Nobody else may write the namespace from here to the end of the transaction.
 
-    Raises :exc:`~broker_core.catalog.errors.PairRefused`.
+    Raises :exc:`~broker_core.catalog.PairRefused`.
     """
     if both:
         await connection.execute(_BOTH)
@@ -96,4 +97,4 @@ async def settle(connection: Any, namespace: str, *, add: bool, both: bool, alon
 async def _refuse(connection: Any, question: str, *arguments: str) -> None:
     row = await connection.fetchrow(question, *arguments)
     if row is not None:
-        raise pair_refused(row[0], Listed.of(row[1]))
+        raise PairRefused.of(row[0], Listed.of(row[1]))

@@ -6,12 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import pyarrow as pa
-
-from broker_core.catalog.errors import CatalogError, TopicMissing
+from broker_core import EncodedNames
+from broker_core.catalog import CatalogError, TopicMissing
 from broker_core.errors import InvalidPattern
-from broker_core.name_columns import with_ends
-from broker_core.names import DOMAINS, NamespaceName, TopicName, partitioned_local_name
+from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.storable import storable_text
@@ -25,8 +23,9 @@ _UPDATE: Final = """UPDATE broker_core.topics SET properties =
         AND properties <> (CASE WHEN $4 THEN '{}'::jsonb ELSE properties - $5::text[] END) || $6::jsonb"""
 _COUNT: Final = """SELECT count(*) FROM broker_core.topics
     WHERE namespace = $1 AND domain = $2 AND matched = ANY($3::text[])"""
-_MATCHED: Final = """SELECT DISTINCT matched FROM broker_core.topics
-    WHERE namespace = $1 AND domain = $2 ORDER BY matched"""
+#: One listed name of each topic.
+_LISTED: Final = """SELECT min(local_name) FROM broker_core.topics
+    WHERE namespace = $1 AND domain = $2 GROUP BY matched"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,9 @@ async def set_properties(
     """Change a topic, named by its own name or by one of its partitions: all of its names.
 
     What it has already changes nothing, the version included. Raises
-    :exc:`~broker_core.catalog.errors.TopicMissing`, and :exc:`FillingFailed` for properties that cannot be.
+    :exc:`~broker_core.catalog.TopicMissing`, and :exc:`FillingFailed` for properties that cannot be.
     """
-    own = {topic.domain: [partitioned_local_name(topic.local)]}
+    own = {topic.domain: [topic.partitioned_name.local]}
     report = await _change(connection, topic.namespace, own, change, dry_run=dry_run)
     if not report.names:
         raise TopicMissing(f"There is no topic {topic} in the database")
@@ -93,10 +92,11 @@ async def set_properties_of_matching(
         raise InvalidPattern(f"Unsupported topics pattern {pattern[:200]!r}: {compiled.reason}")
     matching: dict[str, list[str]] = {}
     for domain in DOMAINS:
-        rows = await connection.fetch(_MATCHED, str(namespace), domain)
-        names = pa.array([row[0] for row in rows], pa.large_string())
-        mask = compiled.match_column(with_ends(names, f"{namespace}/", ""))
-        matching[domain] = names.filter(mask).to_pylist()
+        rows = await connection.fetch(_LISTED, str(namespace), domain)
+        names = EncodedNames.of(namespace, domain, [name for (name,) in rows])
+        picked = names.matching(compiled)
+        chosen = names.slice(*picked).names if isinstance(picked, tuple) else names.names.take(picked)
+        matching[domain] = [TopicName.split_local(name)[0] for name in chosen.to_pylist()]
     return await _change(connection, namespace, matching, change, dry_run=dry_run)
 
 

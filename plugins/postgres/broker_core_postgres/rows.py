@@ -13,15 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pyarrow as pa
-
+from broker_core import ListingBuilder, ListingRequest, Selection
 from broker_core.errors import InvalidListing, ListingFailed
-from broker_core.listing import Listing
-from broker_core.listing_encoder import ListingEncoder, page_column
-from broker_core.name_columns import column_data, with_ends, without_ends
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, partitioned_local_name
-from broker_core.partition_columns import partitioned_local_names
-from broker_core.patterns import TopicsPattern
+from broker_core.names import NON_PERSISTENT, PERSISTENT, TopicName
 from broker_core_postgres.plan import Plan
 from broker_core_postgres.statements import PAGE, Source, Statement, next_page, pages_of_search
 
@@ -89,7 +83,7 @@ class Page:
         for domain, names in ((NON_PERSISTENT, self.other), (PERSISTENT, self.persistent)):
             if names:
                 local = names.rpartition(b"/")[2].decode()
-                rows.append((partitioned_local_name(local), domain, local))
+                rows.append((TopicName.split_local(local)[0], domain, local))
         # The order of the database is that of bytes, and so is that of characters.
         return max(rows) if by_matched else rows[-1]
 
@@ -148,40 +142,31 @@ class Memory:
 class Reading:
     """The names that were read so far. One for each attempt at a listing."""
 
-    def __init__(
-        self,
-        namespace: NamespaceName,
-        mode: Mode,
-        pattern: TopicsPattern | None,
-        *,
-        finish: bool,
-        workers: ThreadPoolExecutor,
-    ) -> None:
+    def __init__(self, request: ListingRequest, *, finish: bool, workers: ThreadPoolExecutor) -> None:
         self.rows = 0
         self.read_bytes = 0
-        self._namespace = namespace
-        self._pattern = pattern
         self._finish = finish
         self._workers = workers
-        self._encoder = ListingEncoder(namespace, mode)
+        self._builder = ListingBuilder(request)
         self._under_way: asyncio.Future[None] | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes that are held."""
-        return self._encoder.nbytes
+        return self._builder.nbytes
 
     async def take(self, page: Page) -> None:
         """Begin with a page, when the one before is done; returns while it is handled, if that takes long."""
         await self.settle()
         self.rows += page.names
         self.read_bytes += page.size
-        matching = self._finish or (self._pattern is not None and b"\n" in page.persistent + page.other)
+        # The core proves by its ends that a page is of the range that was asked for, but for names of partitions.
+        matching = self._finish or (self._builder.matched and b"-partition-" in page.persistent + page.other)
         if page.size <= (_QUICK_TO_MATCH if matching else _QUICK):
-            self._handle(page, matching=matching)
+            self._handle(page)
             return
         loop = asyncio.get_running_loop()
-        self._under_way = loop.run_in_executor(self._workers, lambda: self._handle(page, matching=matching))
+        self._under_way = loop.run_in_executor(self._workers, self._handle, page)
 
     async def settle(self) -> None:
         """Wait until the last page is done."""
@@ -189,24 +174,16 @@ class Reading:
         if under_way is not None:
             await under_way
 
-    async def finish(self) -> Listing:
-        """The listing of all pages."""
+    async def finish(self) -> Selection:
+        """The topics of all pages that match."""
         await self.settle()
-        return self._encoder.finish()
+        return self._builder.finish()
 
-    def _handle(self, page: Page, *, matching: bool) -> None:
+    def _handle(self, page: Page) -> None:
         """In a thread, or at once: match the names of a page, and encode those that are left."""
-        counted = 0
         try:
-            for domain, names in ((NON_PERSISTENT, page.other), (PERSISTENT, page.persistent)):
-                if not names:
-                    continue
-                if not matching:
-                    counted += self._encoder.add(domain, names)
-                    continue
-                count, left = self._matching(names)
-                counted += count
-                self._encoder.add(domain, left)
+            counted = self._builder.add_local(NON_PERSISTENT, page.other)
+            counted += self._builder.add_local(PERSISTENT, page.persistent)
         except InvalidListing as error:
             raise ListingFailed(f"a row is no topic: {error}", reason="bad_topics") from None
         if counted != page.names:
@@ -216,22 +193,6 @@ class Reading:
                 "null, empty or has a '/', or a domain is neither 'persistent' nor 'non-persistent'",
                 reason="bad_topics",
             )
-
-    def _matching(self, names: bytes) -> tuple[int, bytes]:
-        """How many names there are, and those of them that match, as a page."""
-        assert self._pattern is not None
-        column = page_column(names)
-        forms = with_ends(column, str(self._namespace), "")
-        if b"-partition-" in names:
-            forms = with_ends(partitioned_local_names(without_ends(column, 1, 0)), f"{self._namespace}/", "")
-        keep = self._pattern.match_column(forms)
-        if keep.true_count == len(column):
-            return len(column), names
-        left = column.filter(keep)
-        if not len(left):
-            return len(column), b""
-        data, offsets = column_data(left.cast(pa.large_binary()))
-        return len(column), bytes(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
 
 
 async def fetch_page(connection: Any, statement: Statement) -> Any:

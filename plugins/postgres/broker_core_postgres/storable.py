@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable
 from typing import Final
 
-from broker_core.catalog.errors import CatalogError
-from broker_core.catalog.properties import checked_text
+from broker_core.catalog import CatalogError, check_properties
 from broker_core.names import NamespaceName
 
 __all__ = ["longest_name", "storable_text", "too_long"]
@@ -16,16 +16,15 @@ _FIT_AN_INDEX: Final = 2_600
 
 
 def storable_text(properties: object) -> str:
-    """The JSON text of properties, as the embedded catalogue has it.
+    """The JSON text of properties, in the order of their keys.
 
-    Raises :exc:`~broker_core.catalog.errors.CatalogError` for what are no properties (a value that is no string, more
+    Raises :exc:`~broker_core.catalog.CatalogError` for what are no properties (a value that is no string, more
     than 64 KiB) and for those that PostgreSQL's jsonb cannot hold.
     """
-    text = checked_text(properties)
-    if "\\u0000" in text and isinstance(properties, Mapping):
-        if any("\0" in word for pair in properties.items() for word in pair):
-            raise CatalogError("a property has a NUL character, which PostgreSQL cannot hold")
-    return text
+    checked = check_properties(properties)
+    if any("\0" in word for pair in checked.items() for word in pair):
+        raise CatalogError("a property has a NUL character, which PostgreSQL cannot hold")
+    return json.dumps(checked, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if checked else "{}"
 
 
 def longest_name(namespace: NamespaceName) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from broker_core.mass_deletion import Deletions
+from broker_core.plugin_cli import Deletions
 from broker_core_postgres.differences import Difference
 from broker_core_postgres.sync.mirror import Mirror, MirrorReport
 
@@ -38,7 +38,7 @@ async def verify(
 ) -> Verdict:
     """Call ``found`` with each topic that differs; then, with ``fix``, write what differs.
 
-    Raises :exc:`~broker_core.mass_deletion.MassDeletion` where fixing would delete more than is allowed.
+    Raises :exc:`~broker_core.plugin_cli.MassDeletion` where fixing would delete more than is allowed.
     """
     verdict = Verdict(report=mirror.report)
     async for difference in mirror.differences():

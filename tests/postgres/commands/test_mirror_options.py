@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.plugin_cli import Deletions
 from broker_core_postgres.commands.mirror_options import From
 from broker_core_postgres.filling_failed import FillingFailed
 
@@ -47,8 +48,9 @@ def test_certificates_are_checked(tmp_path: Path) -> None:
         From(URL, ca_file=tmp_path / "none").address()
 
 
-def test_scope_and_deletions_follow() -> None:
-    given = From(URL, tenants=("a",), namespaces=("a/*",), max_deletions=5)
-    assert (given.scope.tenants, given.scope.namespaces, given.deletions.most) == (("a",), ("a/*",), 5)
+def test_the_scope_follows() -> None:
+    given = From(URL, tenants=("a",), namespaces=("a/*",))
+    assert (given.scope.tenants, given.scope.namespaces) == (("a",), ("a/*",))
+    assert given.deletions == Deletions()
     with pytest.raises(FillingFailed, match="no tenant"):
         _ = From(URL, tenants=("a/b",)).scope

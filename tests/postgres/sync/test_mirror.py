@@ -7,7 +7,7 @@ import pytest
 
 from broker_core import Mode
 from broker_core.errors import BrokerCoreError
-from broker_core.mass_deletion import Deletions, MassDeletion
+from broker_core.plugin_cli import Deletions, MassDeletion
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import namespaces_of_database
 from broker_core_postgres.sync.mirror import Mirror, MirrorReport

@@ -10,19 +10,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from broker_core.cli.call import plugin_settings
-from broker_core.cli.examples import examples
-from broker_core.cli.question import (
-    ModeOption,
-    NamespaceArgument,
-    PatternOption,
-    PropertyOption,
-    parse_mode,
-    parse_namespace,
-    parse_properties,
-)
-from broker_core.listing_request import Asker, ListingRequest
-from broker_core.patterns import compile_pattern
+from broker_core import ListingRequest
+from broker_core.plugin_cli import examples, plugin_settings, print_table
 from broker_core_postgres.lister import PostgresLister
 from broker_core_postgres.plan import Plan
 from broker_core_postgres.service import PostgresService
@@ -40,11 +29,8 @@ _MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 def run(
-    namespace: NamespaceArgument,
+    request: ListingRequest,
     *,
-    pattern: PatternOption = None,
-    mode: ModeOption = "persistent",
-    properties: PropertyOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)] = False,
     dsn: Annotated[
         str | None,
@@ -60,13 +46,6 @@ def run(
 
     The statement runs twice: once under EXPLAIN ANALYZE, once for the listing. Nothing is changed.
     """
-    request = ListingRequest(
-        parse_namespace(namespace),
-        parse_mode(mode),
-        pattern=None if pattern is None else compile_pattern(pattern),
-        properties=parse_properties(properties),
-        asker=Asker(transport="explain"),
-    )
     settings = plugin_settings("postgres")
     if dsn is not None:
         settings = settings.model_copy(update={"dsn": dsn})
@@ -150,8 +129,6 @@ def _milliseconds(started: float) -> float:
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    from broker_core.cli.output import print_table
-
     apart = {"sql", "parameters", "explain"}
     shown = [[key.replace("_", " "), str(value)] for key, value in report.items() if key not in apart]
     print_table(["", ""], [row for row in shown if row[1] not in {"None", "{}", "[]"}])

@@ -11,13 +11,8 @@ from typing import Annotated, BinaryIO, Final
 
 import typer
 
-from broker_core.catalog.errors import ImportRefused, PairRefused
-from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
-from broker_core.cli.examples import examples
-from broker_core.cli.progress import import_progress
-from broker_core.cli.question import NamespaceArgument, parse_namespace
-from broker_core.cli.topics_options import say_ahead
-from broker_core.mass_deletion import Deletions
+from broker_core.catalog import CatalogError
+from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, import_progress, say
 from broker_core_postgres.commands.writing import (
     DryRunOption,
     DsnOption,
@@ -56,8 +51,7 @@ def run(
             "--allow-empty", help="A file without topics empties the namespace.", show_default=False
         ),
     ] = False,
-    max_deletions: MaxDeletionsOption = None,
-    allow_mass_deletions: AllowMassDeletionsOption = False,
+    deletions: Deletions,
     dry_run: DryRunOption = False,
     dsn: DsnOption = None,
 ) -> None:
@@ -67,18 +61,17 @@ def run(
     `{"name": ..., "partitions": 3, "properties": {...}}`. A topic that is there keeps its id, and its properties unless
     the file gives some. Where more topics would go than is usual, nothing is written (exit code 1).
     """
-    into = parse_namespace(namespace)
 
     async def load() -> LoadReport:
         with _source(file) as source, import_progress(source) as progress:
             async with filled_connection(dsn, writes=not dry_run) as connection:
                 report = await load_topics(
                     connection,
-                    into,
+                    namespace,
                     source,
                     add=add,
                     allow_empty=allow_empty,
-                    deletions=Deletions(max_deletions, allow_mass_deletions),
+                    deletions=deletions,
                     dry_run=dry_run,
                     progress=progress,
                 )
@@ -90,16 +83,17 @@ def run(
     gc.disable()
     try:
         report = run_to_end(load)
-    except (ImportRefused, PairRefused) as error:
+    except CatalogError as error:
         raise FillingFailed(f"{file if file != '-' else 'standard input'}: {error}") from error
     finally:
         gc.enable()
     print(
-        f"{'would load' if dry_run else 'loaded'} {report.names} names into {into}: {report.added} added, "
+        f"{'would load' if dry_run else 'loaded'} {report.names} names into {namespace}: {report.added} added, "
         f"{report.changed} changed, {report.unchanged} unchanged, {report.removed} removed"
         + (f"; version {report.version}" if report.version is not None and not dry_run else "")
     )
-    say_ahead(report.refusal)
+    if report.ahead is not None:
+        say(report.ahead)
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from typing import Annotated, Final
 import asyncpg
 import typer
 
-from broker_core.cli.call import plugin_settings
-from broker_core.cli.examples import examples
+from broker_core.plugin_cli import examples, plugin_settings
 from broker_core_postgres.back import WentBack, go_back
 from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words

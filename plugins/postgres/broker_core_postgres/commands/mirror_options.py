@@ -6,14 +6,15 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.mass_deletion import Deletions
+from broker_core.plugin_cli import Deletions
+from broker_core.quantities import parse_duration
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.sync.admin import AdminAddress, AdminClient
 from broker_core_postgres.sync.catalog_source import CatalogSource
@@ -157,18 +158,12 @@ class From:
     properties: bool = True
     tenants: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
-    max_deletions: int | None = None
-    mass_deletions: bool = False
+    deletions: Deletions = field(default_factory=Deletions)
 
     @property
     def scope(self) -> Scope:
         """Which namespaces; raises :exc:`FillingFailed` for patterns that can match none."""
         return Scope.parse(self.tenants, self.namespaces)
-
-    @property
-    def deletions(self) -> Deletions:
-        """How much may be deleted."""
-        return Deletions(self.max_deletions, self.mass_deletions)
 
     def address(self) -> AdminAddress:
         """The cluster's; files are read here. Raises :exc:`FillingFailed` and, for a file, :exc:`OSError`."""
@@ -215,8 +210,6 @@ async def opened_source(given: From) -> AsyncIterator[Source]:
         with SqliteCatalog(given.catalog, create=False) as catalog:
             yield CatalogSource(catalog)
         return
-    from broker_core.quantities import parse_duration
-
     try:
         timeout = parse_duration(given.timeout)
     except ValueError as error:

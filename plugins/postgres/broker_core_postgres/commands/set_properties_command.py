@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.examples import examples
-from broker_core.cli.question import parse_namespace, parse_properties
-from broker_core.names import TopicName
+from broker_core.errors import InvalidName
+from broker_core.names import NamespaceName, TopicName
+from broker_core.plugin_cli import examples, parse_properties
 from broker_core_postgres.commands.writing import DryRunOption, DsnOption, filled_connection, run_to_end
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.properties import (
@@ -89,7 +89,7 @@ def run(
         async with filled_connection(dsn, writes=not dry_run) as connection:
             if pattern is not None:
                 report = await set_properties_of_matching(
-                    connection, parse_namespace(topic), pattern, change, dry_run=dry_run
+                    connection, _namespace(topic), pattern, change, dry_run=dry_run
                 )
             else:
                 name = TopicName.parse(topic if "://" in topic else f"persistent://{topic}")
@@ -103,3 +103,10 @@ def run(
         f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.names} names "
         f"({report.topics} topics)"
     )
+
+
+def _namespace(text: str) -> NamespaceName:
+    try:
+        return NamespaceName.parse(text)
+    except InvalidName as error:
+        raise typer.BadParameter(str(error)) from None

@@ -12,9 +12,8 @@ from typing import Annotated, Final
 import asyncpg
 import typer
 
-from broker_core.cli.call import plugin_settings
-from broker_core.cli.examples import examples
 from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import examples, plugin_settings
 from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
 from broker_core_postgres.relation import Relation

@@ -6,10 +6,7 @@ from typing import Any, Final
 
 import typer
 
-from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
-from broker_core.cli.examples import examples
-from broker_core.cli.failures import say
-from broker_core.cli.output import print_json, print_lines
+from broker_core.plugin_cli import Deletions, examples, print_json, print_lines, say
 from broker_core_postgres.commands.mirror_options import (
     AdminUrlOption,
     CaFileOption,
@@ -59,8 +56,7 @@ def run(
     cert_file: CertificateOption = None,
     key_file: KeyOption = None,
     no_properties: NoPropertiesOption = False,
-    max_deletions: MaxDeletionsOption = None,
-    allow_mass_deletions: AllowMassDeletionsOption = False,
+    deletions: Deletions,
     parallel: ParallelOption = 16,
     timeout: TimeoutOption = "60s",
     tries: TriesOption = 5,
@@ -87,8 +83,7 @@ def run(
         not no_properties,
         tuple(tenant or ()),
         tuple(namespace or ()),
-        max_deletions,
-        allow_mass_deletions,
+        deletions,
     )
 
     async def sync() -> MirrorReport:

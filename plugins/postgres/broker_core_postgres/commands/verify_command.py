@@ -6,12 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
-from broker_core.cli.examples import examples
-from broker_core.cli.failures import say
-from broker_core.cli.output import print_json, print_lines
 from broker_core.errors import BrokerCoreError
-from broker_core.mass_deletion import MassDeletion
+from broker_core.plugin_cli import Deletions, MassDeletion, examples, print_json, print_lines, say
 from broker_core_postgres.commands.mirror_options import (
     AdminUrlOption,
     CaFileOption,
@@ -67,8 +63,7 @@ def run(
             "--fix", help="Write what differs: the database becomes what is right.", show_default=False
         ),
     ] = False,
-    max_deletions: MaxDeletionsOption = None,
-    allow_mass_deletions: AllowMassDeletionsOption = False,
+    deletions: Deletions,
     parallel: ParallelOption = 16,
     timeout: TimeoutOption = "60s",
     tries: TriesOption = 5,
@@ -93,8 +88,7 @@ def run(
         not no_properties,
         tuple(tenant or ()),
         tuple(namespace or ()),
-        max_deletions,
-        allow_mass_deletions,
+        deletions,
     )
 
     async def compare() -> Verdict:

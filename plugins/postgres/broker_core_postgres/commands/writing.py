@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final, TypeVar
@@ -12,8 +11,8 @@ from typing import Annotated, Any, Final, TypeVar
 import asyncpg
 import typer
 
-from broker_core.cli.call import plugin_settings
 from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import plugin_settings, say
 from broker_core_postgres.dsn import close, connect, target_of
 from broker_core_postgres.failures import failed, server_words
 from broker_core_postgres.filling_failed import FillingFailed
@@ -89,10 +88,10 @@ async def _bring_forward(connection: Any) -> None:
     done = await bring_forward(
         connection,
         allowed=plugin_settings("postgres").auto_migrate,
-        waiting=lambda: print("a migration is under way: waiting for it", file=sys.stderr),
+        waiting=lambda: say("a migration is under way: waiting for it"),
     )
     if done is not None and done.applied:
-        print(f"migrated the database to schema {done.version}: {way_back(done)}", file=sys.stderr)
+        say(f"migrated the database to schema {done.version}: {way_back(done)}")
 
 
 def told(error: BaseException) -> str:

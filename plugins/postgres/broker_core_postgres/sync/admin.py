@@ -17,14 +17,12 @@ from typing import Any, Final, Self
 from urllib.parse import quote
 
 import aiohttp
-import pyarrow as pa
 import yarl
 
-from broker_core.catalog.errors import CatalogError
-from broker_core.catalog.properties import check_properties
+from broker_core import EncodedNames
+from broker_core.catalog import CatalogError, check_properties
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.name_columns import as_column, split_full_names
-from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
+from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.sync.retry import Passing, Retry
 
@@ -144,11 +142,11 @@ class AdminClient:
                 )
         return namespaces
 
-    async def topics(self, namespace: NamespaceName, domain: str) -> pa.LargeStringArray:
-        """The local names of the listed topics of one domain, partitions one by one, system topics not."""
+    async def topics(self, namespace: NamespaceName, domain: str) -> list[str]:
+        """The local names of the listed topics of one domain, each once, partitions one by one."""
         return self._locals(await self._get(f"{domain}/{_path(namespace)}"), namespace, domain)
 
-    async def partitioned_topics(self, namespace: NamespaceName, domain: str) -> pa.LargeStringArray:
+    async def partitioned_topics(self, namespace: NamespaceName, domain: str) -> list[str]:
         """The local names of the topics that have partitions."""
         return self._locals(await self._get(f"{domain}/{_path(namespace)}/partitioned"), namespace, domain)
 
@@ -180,15 +178,21 @@ class AdminClient:
         except CatalogError as error:
             raise UnusableAnswer(f"The cluster's properties of {topic} are unusable: {error}") from None
 
-    def _locals(self, said: Any, namespace: NamespaceName, domain: str) -> pa.LargeStringArray:
+    def _locals(self, said: Any, namespace: NamespaceName, domain: str) -> list[str]:
         what = f"{domain} topics of {namespace}"
-        names = _strings(said, what)
-        mode = Mode.PERSISTENT if domain == PERSISTENT else Mode.NON_PERSISTENT
+        prefix = f"{domain}://{namespace}/"
+        names = dict.fromkeys(_strings(said, what))  # each once
+        other = next((name for name in names if not name.startswith(prefix)), None)
+        if other is not None:
+            raise UnusableAnswer(
+                f"The cluster's list of {what} is unusable: {other[:200]!r} is no {domain} topic of {namespace}"
+            )
+        local = [name[len(prefix) :] for name in names]
         try:
-            persistent, other = split_full_names(as_column(names), namespace, mode)
+            EncodedNames.check(local)
         except InvalidListing as error:
             raise UnusableAnswer(f"The cluster's list of {what} is unusable: {error}") from None
-        return persistent if domain == PERSISTENT else other
+        return local
 
     # -- requests
 

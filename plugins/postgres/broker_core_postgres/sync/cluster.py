@@ -14,10 +14,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog import CatalogError
 from broker_core.errors import BrokerCoreError
 from broker_core.names import DOMAINS, NON_PERSISTENT, NamespaceName, TopicName
-from broker_core.names import partitioned_local_name as topic_of
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.storable import storable_text
 from broker_core_postgres.sync.admin import AdminClient, AdminRefused, UnusableAnswer
@@ -105,9 +104,9 @@ class ClusterSource:
         return Contents(namespace, tuple(parts), unread)
 
     async def _domain(self, namespace: NamespaceName, domain: str, unread: dict[str, str]) -> NamesOfDomain:
-        partitioned: set[str] = set((await self._admin.partitioned_topics(namespace, domain)).to_pylist())
-        names: list[str] = (await self._admin.topics(namespace, domain)).unique().to_pylist()
-        topics = [topic_of(name) for name in names]
+        partitioned: set[str] = set(await self._admin.partitioned_topics(namespace, domain))
+        names: list[str] = await self._admin.topics(namespace, domain)
+        topics = [TopicName.split_local(name)[0] for name in names]
         # Whom to ask for the properties of each name.
         owners = [topic if topic in partitioned else name for name, topic in zip(names, topics, strict=True)]
         if not self._properties:

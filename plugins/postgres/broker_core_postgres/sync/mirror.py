@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from broker_core.mass_deletion import Deletions
+from broker_core.plugin_cli import Deletions
 from broker_core_postgres.differences import Difference, differences
 from broker_core_postgres.filling_failed import FillingFailed
 from broker_core_postgres.merge import Counts, Merged, compare, merge, namespaces_of_database
@@ -107,7 +107,7 @@ class Mirror:
     ) -> MirrorReport:
         """Make the database what was read, and note it where that is all of it.
 
-        Raises :exc:`~broker_core.mass_deletion.MassDeletion` first.
+        Raises :exc:`~broker_core.plugin_cli.MassDeletion` first.
         """
         counts = await self.counts()
         deletions.check({namespace: count.loss for namespace, count in counts.items()}, _HINT)
