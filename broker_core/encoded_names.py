@@ -18,7 +18,8 @@ from broker_core.column_sort import sorted_rows
 from broker_core.crc_combine import joined_groups
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.fields_codec import decode_fields, encode_fields, fields_fault
-from broker_core.listing import Listing
+from broker_core.listing_columns import build_columns
+from broker_core.listing_data import ListingData
 from broker_core.name_columns import (
     as_column,
     check_local_names,
@@ -152,10 +153,10 @@ class EncodedNames:
         return decode_fields(self.fields, comma=True)
 
     @cached_property
-    def _listing(self) -> Listing:
+    def _data(self) -> ListingData:
         mode = Mode.PERSISTENT if self.domain == PERSISTENT else Mode.NON_PERSISTENT
         columns = (self.names, None) if self.domain == PERSISTENT else (None, self.names)
-        return Listing.from_columns(self.namespace, mode, *columns, check=False)
+        return ListingData.built(self.namespace, mode, build_columns(self.namespace, *columns))
 
     def slice(self, low: int, high: int) -> EncodedNames:
         """Rows ``low`` to ``high``; nothing is copied."""
@@ -189,11 +190,11 @@ class EncodedNames:
 
         Raises :exc:`~broker_core.errors.InvalidPattern` where RE2 does not support it.
         """
-        return matching_rows(self._listing, pattern, None)
+        return matching_rows(self._data, pattern, None)
 
     def matching_each(self, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Picked]]:
         """``(index of the pattern, its rows)`` for each of many patterns, in any order: cheaper than one by one."""
-        return match_patterns(self._listing, patterns)
+        return match_patterns(self._data, patterns)
 
     @staticmethod
     def joined_crcs(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:

@@ -6,8 +6,8 @@ What a plugin builds here the core has seen: nobody matches it or hashes it a se
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final, final
 
 import pyarrow as pa
 
@@ -16,11 +16,14 @@ from broker_core.listing_encoder import ListingEncoder
 from broker_core.listing_request import ListingRequest
 from broker_core.name_columns import as_column, check_local_names, column_data, split_full_names, with_ends
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.selection import Part, Selection
+from broker_core.patterns import TopicsPattern
+from broker_core.sealed import seal
+from broker_core.selection import Part, Selection, selection_of
 
 __all__ = ["ListingBuilder"]
 
 
+@final
 class ListingBuilder:
     """The answer to one request in the making: give :meth:`finish` to ``TopicListingResult.success``.
 
@@ -32,24 +35,25 @@ class ListingBuilder:
     Any threads may add, one at a time: a lock sees to it.
     """
 
-    __slots__ = ("_encoder", "_finished", "_lock", "_pattern")
+    __slots__ = ("_making",)
 
     def __init__(self, request: ListingRequest) -> None:
+        if type(request) is not ListingRequest:
+            raise TypeError(f"a ListingBuilder is made of a request, not of a {type(request).__name__}")
         pattern = request.pattern
-        self._pattern = pattern if pattern is not None and pattern.supported else None
-        self._encoder = ListingEncoder(request.namespace, request.mode, self._pattern)
-        self._finished = False
-        self._lock = threading.Lock()
+        if pattern is not None and (type(pattern) is not TopicsPattern or not pattern.supported):
+            pattern = None
+        _making.__set__(self, _Making(ListingEncoder(request.namespace, request.mode, pattern), pattern))
 
     @property
     def nbytes(self) -> int:
         """Bytes that it holds: what to ask permits for (:meth:`~broker_core.ListingRequest.reserve`)."""
-        return self._encoder.nbytes
+        return _made(self).encoder.nbytes
 
     @property
     def matched(self) -> bool:
         """Whether it applies the request's pattern: what ``filtered=`` of the answer may say."""
-        return self._pattern is not None
+        return _made(self).pattern is not None
 
     def add(self, names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> int:
         """Take full names (``persistent://tenant/namespace/topic``): a list or an Arrow column; how many there were.
@@ -57,8 +61,8 @@ class ListingBuilder:
         Raises :exc:`~broker_core.errors.InvalidListing` for a name that is none, or is of another namespace or mode.
         """
         column = as_column(names)
-        with self._lock:
-            encoder = self._open()
+        with _made(self).lock:
+            encoder = _made(self).open()
             persistent, other = split_full_names(column, encoder.namespace, encoder.mode)
             encoder.add(NON_PERSISTENT, _page(other))
             encoder.add(PERSISTENT, _page(persistent))
@@ -84,22 +88,39 @@ class ListingBuilder:
             page = names
         else:
             page = _page(as_column(names))
-        with self._lock:
-            return self._open().add(domain, page)
+        with _made(self).lock:
+            return _made(self).open().add(domain, page)
 
     def finish(self) -> Selection:
         """All topics that were added and match. The builder is of no use afterwards."""
-        with self._lock:
-            encoder = self._open()
-            self._finished = True
+        making = _made(self)
+        with making.lock:
+            encoder = making.open()
+            making.is_finished = True
             listing = encoder.finish()
-        text = None if self._pattern is None else self._pattern.text
-        return Selection(listing, Part(0, len(listing), text=text))
+        text = None if making.pattern is None else making.pattern.text
+        return selection_of(listing, Part(0, len(listing), text=text))
 
-    def _open(self) -> ListingEncoder:
-        if self._finished:
+
+class _Making:
+    """What a builder has so far."""
+
+    __slots__ = ("encoder", "is_finished", "lock", "pattern")
+
+    def __init__(self, encoder: ListingEncoder, pattern: TopicsPattern | None) -> None:
+        self.encoder = encoder
+        self.pattern = pattern
+        self.is_finished = False
+        self.lock = threading.Lock()
+
+    def open(self) -> ListingEncoder:
+        if self.is_finished:
             raise ValueError("the listing is finished: begin another one with ListingBuilder(request)")
-        return self._encoder
+        return self.encoder
+
+
+_making = seal(ListingBuilder, "_making")
+_made: Final[Callable[[ListingBuilder], _Making]] = _making.__get__
 
 
 def _page(names: pa.LargeStringArray) -> bytes:

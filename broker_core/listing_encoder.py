@@ -15,7 +15,8 @@ import pyarrow as pa
 from broker_core.column_sort import sorted_rows
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.fields_codec import TAG, binary_column, decode_fields, encode_fields
-from broker_core.listing import Listing
+from broker_core.listing import Listing, listing_of
+from broker_core.listing_data import ListingData
 from broker_core.name_columns import (
     check_local_names,
     column_data,
@@ -95,7 +96,8 @@ class ListingEncoder:
         offsets = np.concatenate([np.zeros(1, np.int64), *self._ends])
         fields = pa.py_buffer(self._fields)
         if not self._loose:
-            return Listing.from_fields(self.namespace, self.mode, fields, offsets, crc_text(self._crc))
+            crc = crc_text(self._crc)
+            return listing_of(ListingData.encoded(self.namespace, self.mode, fields, offsets, crc))
         names = pa.concat_arrays([decode_fields(binary_column(fields, offsets)), *self._loose])
         return Listing.from_names(self.namespace, self.mode, names)
 

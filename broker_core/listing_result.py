@@ -100,7 +100,7 @@ class TopicListingResult:
     @classmethod
     def pass_through(cls) -> TopicListingResult:
         """This lister does not take the request: the next one is asked (the same as returning ``None``)."""
-        return _PASS_THROUGH
+        return cls._make(AnswerKind.PASS_THROUGH, (), False, None, None)
 
     @classmethod
     def success(
@@ -191,9 +191,6 @@ def _instead(topics: object) -> str:
     if isinstance(topics, Iterable) and not isinstance(topics, range):
         return "write list(topics)"
     return "write [] where there are none, or pass_through() to leave the question to the next lister"
-
-
-_PASS_THROUGH = TopicListingResult._make(AnswerKind.PASS_THROUGH, (), False, None, None)
 
 
 class DefaultLister(Protocol):

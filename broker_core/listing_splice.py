@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.fields_codec import binary_column, name_start
-from broker_core.listing import Listing
-from broker_core.listing_columns import Columns, row_type
-from broker_core.name_columns import hash_order_bytes, hash_order_key, split_full_names
+from broker_core.fields_codec import binary_column
+from broker_core.listing_columns import Columns, build_columns, row_type
+from broker_core.listing_data import ListingData
+from broker_core.name_columns import column_data, hash_order_key, split_full_names
 
-__all__ = ["locate", "splice"]
+__all__ = ["splice"]
 
 #: With more changed names than this, and more than this part of the listing, building anew is quicker.
 _MANY: Final = 2000
@@ -23,50 +22,50 @@ _MANY_PART: Final = 50
 _Rows = np.ndarray[Any, Any]
 
 
-def splice(listing: Listing, removed: pa.LargeStringArray, addition: Listing) -> Listing:
+def splice(listing: ListingData, removed: pa.LargeStringArray, addition: ListingData) -> ListingData:
     """``listing`` without the full names ``removed`` and with those of ``addition`` (same namespace and mode).
 
     A name in both stays. Costs one copy of the columns and a binary search for each changed name; nothing is sorted.
     """
-    added = addition.names
+    added = addition.names(0, len(addition))
     changed = len(removed) + len(added)
     if changed > _MANY and changed * _MANY_PART > len(listing):
         return _rebuilt(listing, removed, added)
-    at, present = locate(listing, added)
+    at, present = listing.locate(_each(hash_order_key(added)))
     fresh = np.flatnonzero(~present)
-    gone_at, found = locate(listing, removed)
+    gone_at, found = listing.locate(_each(hash_order_key(removed)))
     gone = np.setdiff1d(gone_at[found], at[present])
     if not len(gone) and not len(fresh):
         return listing
     put = at[fresh]  # each fresh name goes in front of this row
+    fields = _spliced(
+        listing.column(0, len(listing)), gone, put, addition.column(0, len(addition)).take(pa.array(fresh))
+    )
+    if listing.joined is None or addition.joined is None:
+        return ListingData.encoded(listing.namespace, listing.mode, *column_data(fields))
     joined = _spliced(
         binary_column(listing.joined, listing.joined_offsets),
         gone,
         put,
         binary_column(addition.joined, addition.joined_offsets).take(pa.array(fresh)),
     )
-    fields = _spliced(
-        binary_column(listing.fields, listing.field_offsets),
-        gone,
-        put,
-        binary_column(addition.fields, addition.field_offsets).take(pa.array(fresh)),
-    )
     matched, order = _spliced_forms(listing, gone, put, addition, fresh)
     columns = Columns(fields, joined, matched, order)
     # Where a newline was, the last may have gone; to go on saying that there is one only costs time.
     has_newline = listing.has_newline or addition.has_newline
-    return Listing(listing.namespace, listing.mode, columns, has_newline=has_newline)
+    return ListingData.built(listing.namespace, listing.mode, columns, has_newline=has_newline)
 
 
-def _rebuilt(listing: Listing, removed: pa.LargeStringArray, added: pa.LargeStringArray) -> Listing:
-    gone = pc.and_(pc.is_in(listing.names, removed), pc.invert(pc.is_in(listing.names, added)))
-    names = pa.concat_arrays([listing.names.filter(pc.invert(gone)), added])
-    columns = split_full_names(names, listing.namespace, listing.mode)
-    return Listing.from_columns(listing.namespace, listing.mode, *columns, check=False)
+def _rebuilt(listing: ListingData, removed: pa.LargeStringArray, added: pa.LargeStringArray) -> ListingData:
+    names = listing.names(0, len(listing))
+    gone = pc.and_(pc.is_in(names, removed), pc.invert(pc.is_in(names, added)))
+    names = pa.concat_arrays([names.filter(pc.invert(gone)), added])
+    columns = build_columns(listing.namespace, *split_full_names(names, listing.namespace, listing.mode))
+    return ListingData.built(listing.namespace, listing.mode, columns)
 
 
 def _spliced_forms(
-    listing: Listing, gone: _Rows, put: _Rows, addition: Listing, fresh: _Rows
+    listing: ListingData, gone: _Rows, put: _Rows, addition: ListingData, fresh: _Rows
 ) -> tuple[pa.LargeStringArray, _Rows | None]:
     """The new column of matched forms and its order."""
     # The fresh rows of `addition` in the order of their forms, and in front of which forms of `listing` they go.
@@ -99,23 +98,6 @@ def _spliced_forms(
 
 def _each(column: pa.LargeStringArray | pa.LargeBinaryArray) -> list[bytes]:
     return [value.as_buffer().to_pybytes() for value in column]
-
-
-def locate(listing: Listing, names: pa.LargeStringArray) -> tuple[_Rows, _Rows]:
-    """For each full name the row where it is or would be put, and whether it is there."""
-    data, offsets = memoryview(listing.fields), listing.field_offsets.data
-
-    def key_of(row: int) -> bytes:
-        start, stop = offsets[row], offsets[row + 1]
-        return hash_order_bytes(bytes(data[start + name_start(stop - start) : stop]))
-
-    every = range(len(listing))
-    rows, present = np.empty(len(names), np.int64), np.zeros(len(names), bool)
-    for index, key in enumerate(_each(hash_order_key(names))):
-        row = bisect_left(every, key, key=key_of)
-        rows[index] = row
-        present[index] = row < len(listing) and key_of(row) == key
-    return rows, present
 
 
 def _spliced(column: Any, gone: _Rows, put: _Rows, inserted: Any) -> Any:

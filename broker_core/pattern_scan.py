@@ -29,8 +29,8 @@ from broker_core.listing_columns import row_type
 from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
-    from broker_core.listing import Listing
-    from broker_core.selection import Selection
+    from broker_core.listing_data import ListingData
+    from broker_core.selection import Part
 
 __all__ = ["PatternScan", "matching_rows", "quick_to_match"]
 
@@ -61,10 +61,20 @@ Rows = np.ndarray[Any, Any]
 _Search = Callable[[int, int], Rows]
 
 
-def quick_to_match(listing: Listing, pattern: TopicsPattern, within: Selection | None) -> bool:
+def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | None) -> bool:
     """Whether the rows of ``pattern`` are found in about a millisecond, whatever it is."""
-    if not listing.is_searchable and listing.fields.size > _QUICK_MATCH:
-        return False
+    if not listing.is_searchable:
+        offsets = listing.field_offsets
+        if within is None:
+            size = listing.fields.size
+        elif within.rows is None:
+            size = int(offsets[within.high] - offsets[within.low])
+        else:
+            size = len(within) * (listing.fields.size // len(listing) + 1)
+        if size > _QUICK_MATCH or not listing.is_checked(0, len(listing)):
+            return False
+        if within is not None:
+            return bool(size * pattern.program_size <= _QUICK_WORST)
     if within is None and _is_whole_range(listing, pattern) and listing.by_matched is None:
         return True
     offsets = listing.matched_offsets
@@ -96,6 +106,7 @@ class PatternScan:
     __slots__ = (
         "_found",
         "_handed_out",
+        "_is_direct",
         "_listing",
         "_next",
         "_pattern",
@@ -107,10 +118,12 @@ class PatternScan:
         "cost",
     )
 
-    def __init__(self, listing: Listing, pattern: TopicsPattern, within: Selection | None) -> None:
+    def __init__(self, listing: ListingData, pattern: TopicsPattern, within: Part | None) -> None:
         self._listing = listing
         self._pattern = pattern
         self._within = within
+        # What is no part of a search is not made for some of the rows: these are looked at by themselves.
+        self._is_direct = within is not None and not listing.is_searchable
         self._state = _State.NEW
         self._stretches: list[_Stretch] = []
         self._next = 0  # stretch to cut a slice of, and where in it
@@ -150,8 +163,11 @@ class PatternScan:
 
     def _begin(self) -> None:
         listing, pattern = self._listing, self._pattern
-        parts = _parts(listing, pattern)
-        if self._within is not None:
+        parts = [] if self._is_direct else _parts(listing, pattern)
+        if self._is_direct:
+            assert self._within is not None
+            self._stretches = [_direct(listing, pattern, self._within)]
+        elif self._within is not None:
             self._stretches = _within(listing, pattern, self._within, parts)
         elif not _is_whole_range(listing, pattern):
             self._stretches = [_stretch(listing, pattern, low, high) for low, high in parts]
@@ -176,11 +192,15 @@ class PatternScan:
             found[number].append(rows)
         self._found.clear()
         ends = zip(self._stretches, found, strict=True)
-        self._rows = _in_order(listing, [stretch.chosen(rows) for stretch, rows in ends if rows])
+        chosen = [stretch.chosen(rows) for stretch, rows in ends if rows]
+        if self._is_direct:
+            self._rows = np.concatenate(chosen) if chosen else np.empty(0, np.int64)
+        else:
+            self._rows = _in_order(listing, chosen)
 
 
 def matching_rows(
-    listing: Listing, pattern: TopicsPattern, within: Selection | None
+    listing: ListingData, pattern: TopicsPattern, within: Part | None
 ) -> tuple[int, int] | Rows:
     """Positions of the matching topics, ascending; or ``(low, high)`` where they are a slice of the listing.
 
@@ -192,7 +212,7 @@ def matching_rows(
     return scan.result()
 
 
-def _whole_range(listing: Listing, low: int, high: int) -> tuple[int, int] | Rows:
+def _whole_range(listing: ListingData, low: int, high: int) -> tuple[int, int] | Rows:
     if listing.by_matched is None:
         return low, high
     if high - low == len(listing):
@@ -235,18 +255,18 @@ class _Stretch:
         return every if self.wanted is None else np.intersect1d(every, self.wanted, assume_unique=True)
 
 
-def _in_order(listing: Listing, found: list[Rows]) -> Rows:
+def _in_order(listing: ListingData, found: list[Rows]) -> Rows:
     """Rows of the listing, ascending, of ascending positions in its matched column."""
     positions = np.concatenate(found) if found else np.empty(0, np.int64)
     return positions if listing.by_matched is None else np.sort(listing.by_matched[positions])
 
 
-def _is_whole_range(listing: Listing, pattern: TopicsPattern) -> bool:
+def _is_whole_range(listing: ListingData, pattern: TopicsPattern) -> bool:
     """Whether all names in the one range of the pattern match, so that none has to be looked at."""
     return pattern.literal is not None or (pattern.exact_range and not listing.has_newline)
 
 
-def _parts(listing: Listing, pattern: TopicsPattern) -> list[tuple[int, int]]:
+def _parts(listing: ListingData, pattern: TopicsPattern) -> list[tuple[int, int]]:
     """Stretches of the matched column, ``[low, high)``, outside of which nothing matches."""
     if not pattern.ranges:
         return [(0, len(listing))]
@@ -254,10 +274,10 @@ def _parts(listing: Listing, pattern: TopicsPattern) -> list[tuple[int, int]]:
 
 
 def _within(
-    listing: Listing, pattern: TopicsPattern, within: Selection, parts: list[tuple[int, int]]
+    listing: ListingData, pattern: TopicsPattern, within: Part, parts: list[tuple[int, int]]
 ) -> list[_Stretch]:
     """Rows of a selection: few are gathered and matched; many are found among all that match."""
-    positions = within.row_array
+    positions = _rows_of(within)
     if listing.by_matched is not None:
         positions = np.sort(listing.places[positions])
     stretches: list[_Stretch] = []
@@ -277,7 +297,25 @@ def _within(
     return stretches
 
 
-def _gathered(listing: Listing, pattern: TopicsPattern, positions: Rows) -> Rows:
+def _rows_of(part: Part) -> Rows:
+    return np.arange(part.low, part.high) if part.rows is None else part.rows
+
+
+def _direct(listing: ListingData, pattern: TopicsPattern, within: Part) -> _Stretch:
+    """The rows of a part, whose forms are made for this search alone."""
+    rows = _rows_of(within)
+
+    def search(start: int, stop: int) -> Rows:
+        some = rows[start:stop]
+        keep = pattern.match_column(listing.forms(some))
+        matching: Rows = some[keep.to_numpy(zero_copy_only=False)]
+        return matching
+
+    size = listing.fields.size // len(listing) + 1 if len(listing) else 1
+    return _Stretch(search, np.arange(len(rows) + 1) * size, (0, len(rows)), _first_block(pattern))
+
+
+def _gathered(listing: ListingData, pattern: TopicsPattern, positions: Rows) -> Rows:
     """Those of the positions in the matched column that match."""
     if not len(positions):
         return positions
@@ -286,7 +324,7 @@ def _gathered(listing: Listing, pattern: TopicsPattern, positions: Rows) -> Rows
     return matching
 
 
-def _useful_literal(listing: Listing, pattern: TopicsPattern) -> str | None:
+def _useful_literal(listing: ListingData, pattern: TopicsPattern) -> str | None:
     """A required substring that not every name of the namespace has anyway, cut so that it is quick to find."""
     everywhere = f"{listing.namespace}/"
     for literal in pattern.required:
@@ -296,7 +334,7 @@ def _useful_literal(listing: Listing, pattern: TopicsPattern) -> str | None:
     return None
 
 
-def _quick_part(listing: Listing, literal: str) -> str:
+def _quick_part(listing: ListingData, literal: str) -> str:
     """The part of a substring whose ends are the rarest bytes of the names.
 
     RE2 skips through memory to where the first and the last byte stand at the right distance, so that "x0123" is found
@@ -318,7 +356,7 @@ def _quick_part(listing: Listing, literal: str) -> str:
 
 
 def _stretch(
-    listing: Listing, pattern: TopicsPattern, low: int, high: int, wanted: Rows | None = None
+    listing: ListingData, pattern: TopicsPattern, low: int, high: int, wanted: Rows | None = None
 ) -> _Stretch:
     """The search of the matched column within ``[low, high)``."""
     offsets = listing.matched_offsets
@@ -338,13 +376,13 @@ def _first_block(pattern: TopicsPattern) -> int:
     return min(max(_QUICK_WORST // pattern.program_size, _SMALLEST_BLOCK), _FIRST_BLOCK)
 
 
-def _is_dense(listing: Listing, literal: str, low: int, high: int) -> bool:
+def _is_dense(listing: ListingData, literal: str, low: int, high: int) -> bool:
     """Whether so many names have the literal that finding it first costs more than it saves, judged by a sample."""
     sampled = min(_SAMPLE, high - low)
     return len(_rows_with(listing, literal, low, low + sampled)) * _DENSE > sampled
 
 
-def _rows_with(listing: Listing, literal: str, low: int, high: int) -> Rows:
+def _rows_with(listing: ListingData, literal: str, low: int, high: int) -> Rows:
     """Positions of the names in ``[low, high)`` around a find of the literal, ascending.
 
     The stretch of memory is split at the literal as if it were one string; between the pieces the finds are. A find may

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import re2
 
-from broker_core.listing import Listing
+from broker_core.listing_data import ListingData
 from broker_core.pattern_scan import matching_rows
 from broker_core.patterns import TopicsPattern
 
@@ -46,7 +46,7 @@ _DENSE: Final = 3
 _STRETCH: Final = 65_536
 
 
-def match_patterns(listing: Listing, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Matches]]:
+def match_patterns(listing: ListingData, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Matches]]:
     """``(index of the pattern, its matches)`` for each supported pattern, in any order.
 
     The listing's rows are those of the hash order. Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that
@@ -71,7 +71,7 @@ def match_patterns(listing: Listing, patterns: Sequence[TopicsPattern]) -> Itera
             yield index, _confirmed(listing, patterns[index], rows)
 
 
-def _is_narrow(listing: Listing, pattern: TopicsPattern) -> bool:
+def _is_narrow(listing: ListingData, pattern: TopicsPattern) -> bool:
     """Whether matching this pattern looks at few names."""
     if pattern.literal is not None or (pattern.exact_range and not listing.has_newline):
         return True
@@ -85,7 +85,7 @@ def _is_narrow(listing: Listing, pattern: TopicsPattern) -> bool:
     return size <= _NARROW * int(offsets[-1] - offsets[0])
 
 
-def _sparse(listing: Listing, patterns: Sequence[TopicsPattern], wide: list[int]) -> list[int]:
+def _sparse(listing: ListingData, patterns: Sequence[TopicsPattern], wide: list[int]) -> list[int]:
     """Those of the wide patterns for which the filter leaves few candidates, judged by a sample."""
     places = np.unique(np.linspace(0, len(listing) - 1, _SAMPLE).astype(np.int64))
     sample = listing.matched.take(pa.array(places))
@@ -135,7 +135,7 @@ class _Everything:
         return [0]
 
 
-def _candidates(listing: Listing, texts: list[str]) -> list[Rows]:
+def _candidates(listing: ListingData, texts: list[str]) -> list[Rows]:
     """For each text the positions in ``matched`` that it may match, ascending."""
     data = memoryview(listing.matched.buffers()[2] or b"")
     offsets = listing.matched_offsets
@@ -165,7 +165,7 @@ def _candidates(listing: Listing, texts: list[str]) -> list[Rows]:
     return [np.concatenate(part) if part else np.empty(0, np.int64) for part in parts]
 
 
-def _confirmed(listing: Listing, pattern: TopicsPattern, positions: Rows) -> Rows:
+def _confirmed(listing: ListingData, pattern: TopicsPattern, positions: Rows) -> Rows:
     """Rows of the listing, ascending, of those candidates that really match."""
     if len(positions):
         keep = pattern.match_column(listing.matched.take(pa.array(positions)))

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
+from broker_core.bounded_cache import BoundedCache
 from broker_core.errors import InvalidPattern
-from broker_core.listing_memo import Memo
 from broker_core.names import DOMAINS, TopicName
 from broker_core.pattern_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
 from broker_core.pattern_faults import malformation
 from broker_core.pattern_shape import Shape, plain_shape, read_shape
 from broker_core.pattern_tokens import close_quote, has_any_byte
+from broker_core.sealed import Sealed, seal
 
 __all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern"]
 
@@ -61,16 +62,8 @@ _OPTIONS_FOR_RANGE: Final = _options(_MEMORY_FOR_RANGE)
 
 
 @dataclass(frozen=True, slots=True)
-class TopicsPattern:
-    """One compiled pattern.
-
-    ``raw`` is what the client sent, ``text`` the same without its scheme. ``supported`` is false where RE2 cannot run
-    it (``reason`` says why); nothing else is known of it then. ``literal`` is the one matched form
-    (``tenant/ns/topic``) that can match, ``ranges`` are half-open ``[low, high)`` bounds of the matched form in UTF-8
-    order, sorted and disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of
-    every match, longest first. ``exact_range`` says that all of the only range (of everything, where there is none)
-    matches, unless it has a newline. ``program_size`` counts RE2's instructions: what matching may cost.
-    """
+class _Facts:
+    """What is known of a pattern: see the properties of :class:`TopicsPattern`."""
 
     raw: str
     text: str
@@ -80,9 +73,69 @@ class TopicsPattern:
     exact_range: bool = False
     required: tuple[str, ...] = ()
     match_all: bool = False
-    #: The text that both engines run: anchored at both ends. Empty where unsupported.
     anchored: str = ""
     program_size: int = 1
+
+
+@final
+class TopicsPattern(Sealed):
+    """One compiled pattern, of :func:`compile_pattern`; immutable.
+
+    What matches it is remembered by its text, and believed: so nobody can make one that has the text of another.
+    """
+
+    __slots__ = ("__weakref__", "_facts")
+
+    @property
+    def raw(self) -> str:
+        """What the client sent."""
+        return _facts_of(self).raw
+
+    @property
+    def text(self) -> str:
+        """The same without its scheme."""
+        return _facts_of(self).text
+
+    @property
+    def reason(self) -> str | None:
+        """Why RE2 cannot run it, if it cannot; nothing but its text is known of it then."""
+        return _facts_of(self).reason
+
+    @property
+    def literal(self) -> str | None:
+        """The one matched form (``tenant/ns/topic``) that can match."""
+        return _facts_of(self).literal
+
+    @property
+    def ranges(self) -> tuple[tuple[bytes, bytes], ...]:
+        """Half-open ``[low, high)`` bounds of the matched form in UTF-8 order, sorted and disjoint, outside of which
+        nothing matches; empty: anything may."""
+        return _facts_of(self).ranges
+
+    @property
+    def exact_range(self) -> bool:
+        """Whether all of the only range (of everything, where there is none) matches, unless it has a newline."""
+        return _facts_of(self).exact_range
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Substrings of every match, longest first."""
+        return _facts_of(self).required
+
+    @property
+    def match_all(self) -> bool:
+        """Whether everything matches."""
+        return _facts_of(self).match_all
+
+    @property
+    def anchored(self) -> str:
+        """The text that both engines run: anchored at both ends. Empty where unsupported."""
+        return _facts_of(self).anchored
+
+    @property
+    def program_size(self) -> int:
+        """The number of RE2's instructions: what matching may cost."""
+        return _facts_of(self).program_size
 
     @staticmethod
     def without_scheme(raw: str) -> str:
@@ -126,8 +179,32 @@ class TopicsPattern:
         form = pa.array([f"{topic.namespace}/{topic.local}"], pa.large_string())
         return bool(self.match_column(form)[0].as_py())
 
+    def shortened(self, length: int) -> TopicsPattern:
+        """One with the begin of its text alone, which nothing can be matched by: for who is told of it."""
+        text = self.raw[:length]
+        return _pattern(text, text, reason=self.reason or "it is cut short")
 
-_remembered: Final[Memo[TopicsPattern]] = Memo(_REMEMBERED_BYTES)
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopicsPattern) and _facts_of(self) == _facts_of(other)
+
+    def __hash__(self) -> int:
+        return hash(self.raw)
+
+    def __repr__(self) -> str:
+        return f"<TopicsPattern {_shown(self.raw)}: {self.plan}>"
+
+
+_facts = seal(TopicsPattern, "_facts")
+_facts_of: Final[Callable[[TopicsPattern], _Facts]] = _facts.__get__
+
+
+def _pattern(raw: str, text: str, **facts: Any) -> TopicsPattern:
+    pattern = object.__new__(TopicsPattern)
+    _facts.__set__(pattern, _Facts(raw, text, **facts))
+    return pattern
+
+
+_remembered: Final[BoundedCache[str, TopicsPattern]] = BoundedCache(_REMEMBERED_BYTES)
 
 
 def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = True) -> TopicsPattern:
@@ -171,7 +248,7 @@ def _too_long(raw: str, max_length: int) -> TopicsPattern | None:
     if length <= max_length:
         return None
     # Not looked at, whatever its scheme: the length counts first, as at the broker (reference 2.1).
-    return TopicsPattern(raw, raw, reason=f"longer than the maximum of {max_length}")
+    return _pattern(raw, raw, reason=f"longer than the maximum of {max_length}")
 
 
 def _keep(pattern: TopicsPattern, *, remember: bool = True) -> TopicsPattern:
@@ -179,8 +256,8 @@ def _keep(pattern: TopicsPattern, *, remember: bool = True) -> TopicsPattern:
         return pattern
     texts = len(pattern.anchored) + sum(map(len, pattern.required))
     bounds = sum(len(low) + len(high) for low, high in pattern.ranges)
-    _remembered.put(pattern.raw, pattern, 4 * texts + bounds)
-    return _remembered.get(pattern.raw) or pattern  # of two who compiled it at once, one
+    # Of two who compiled it at once, one.
+    return _remembered.put_first(pattern.raw, pattern, 4 * (texts + len(pattern.raw)) + bounds)
 
 
 def _is_quick(text: str) -> bool:
@@ -192,7 +269,7 @@ def _is_quick(text: str) -> bool:
 def _plain(raw: str, text: str) -> TopicsPattern | None:
     """A pattern of literal text with or without "anything" behind it, which nobody has to compile."""
     if text == ".*":
-        return TopicsPattern(raw, text, match_all=True, anchored=r"(?s)\A.*\z")
+        return _pattern(raw, text, match_all=True, anchored=r"(?s)\A.*\z")
     shape = plain_shape(text)
     return None if shape is None else _planned(raw, text, shape, len(text) + 2)
 
@@ -209,7 +286,7 @@ def _compile(raw: str, text: str) -> TopicsPattern:
                 f"Invalid topics pattern {_shown(raw)}: \\C is not allowed, it matches single bytes"
             )
         if size > _MAX_PROGRAM:
-            return TopicsPattern(raw, text, reason=f"its program is larger than {_MAX_PROGRAM} instructions")
+            return _pattern(raw, text, reason=f"its program is larger than {_MAX_PROGRAM} instructions")
         pc.match_substring_regex(_ONE_NAME, _anchored(text))
         return _planned(raw, text, read_shape(text), size)
     except (re2.error, pa.ArrowInvalid) as error:
@@ -230,14 +307,14 @@ def _unsupported(raw: str, text: str, reason: str) -> TopicsPattern:
     why = malformation(text)
     if why is not None:
         raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: {why}") from None
-    return TopicsPattern(raw, text, reason=reason)
+    return _pattern(raw, text, reason=reason)
 
 
 def _planned(raw: str, text: str, shape: Shape, size: int) -> TopicsPattern:
     anchored = _anchored(text)
     if shape.literal is not None:
         low = shape.literal.encode()
-        return TopicsPattern(
+        return _pattern(
             raw,
             text,
             literal=shape.literal,
@@ -252,7 +329,7 @@ def _planned(raw: str, text: str, shape: Shape, size: int) -> TopicsPattern:
     # for `ab\B.`, of which it leaves out all but `ab`. (Wrongly at the start of the text, `^` only gives more.)
     if not shape.any_tail and not shape.asserts:
         ranges = _ranges(anchored, shape, size) or ranges
-    return TopicsPattern(
+    return _pattern(
         raw,
         text,
         ranges=ranges,

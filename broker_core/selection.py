@@ -3,49 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
 
-from broker_core.fields_codec import binary_column
 from broker_core.fields_reader import GATHERED, FieldsReader
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of, listing_of
 from broker_core.listing_columns import gathered, row_type
-from broker_core.name_columns import without_ends
+from broker_core.listing_data import ListingData, RowsKey, rows_key
 from broker_core.partition_columns import matched_forms
 from broker_core.pattern_scan import PatternScan, quick_to_match
 from broker_core.patterns import TopicsPattern
-from broker_core.topics_hash import crc_text, extend_crc
+from broker_core.sealed import Sealed, seal
 
-__all__ = ["Matching", "Part", "Selection"]
+__all__ = ["Matching", "Part", "Selection", "part_of", "selection_of"]
 
 _Rows = np.ndarray[Any, Any]
 
-#: Rows whose names are gathered at a time for the hash.
-_HASHED_ROWS: Final = 16 * 1024
+
+def _read_only(rows: _Rows) -> _Rows:
+    """The same numbers, to whose memory no attribute leads: they are handed out."""
+    if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
+        return rows
+    return np.frombuffer(pa.py_buffer(np.ascontiguousarray(rows).data.toreadonly()), rows.dtype)
 
 
 class Part:
     """Which rows of a listing: ``low`` to ``high``, of these only ``rows`` if given; and what is known of them.
 
     It does not know its listing, so that a listing can remember parts of itself. ``text`` is the pattern (without its
-    scheme) that the core itself has applied.
+    scheme) that the core itself has applied. ``is_given`` says that the rows came from outside: another array may have
+    the same.
     """
 
-    __slots__ = ("fields_size", "hash", "high", "low", "rows", "text")
+    __slots__ = ("_key", "fields_size", "hash", "high", "is_checked", "is_given", "low", "rows", "text")
 
     def __init__(self, low: int, high: int, rows: _Rows | None = None, text: str | None = None) -> None:
         self.low = low
         self.high = high
-        self.rows = rows
+        self.rows = None if rows is None else _read_only(rows)
         self.text = text
         self.hash: str | None = None
         self.fields_size: int | None = None
+        self.is_given = False
+        self.is_checked = False
+        self._key: RowsKey | None = None
 
     @classmethod
     def of_rows(cls, rows: _Rows, size: int, text: str | None = None) -> Part:
-        """``rows`` (ascending, each once) of a listing of ``size``; neighbours make a slice."""
+        """``rows`` (ascending, each once, nobody else's) of a listing of ``size``; neighbours make a slice."""
         if not len(rows):
             return cls(0, 0, text=text)
         low, high = int(rows[0]), int(rows[-1]) + 1
@@ -53,42 +60,71 @@ class Part:
             return cls(low, high, text=text)
         return cls(low, high, rows.astype(row_type(size), copy=False), text)
 
+    @classmethod
+    def given(cls, rows: _Rows | Sequence[int], size: int) -> Part:
+        """Rows that a plugin hands over: copied into memory that nobody can write, and looked at."""
+        own = np.asarray(rows)
+        if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
+            raise ValueError("rows are one column of ascending integers, each once")
+        if len(own):
+            low, high = int(own.min()), int(own.max()) + 1
+            if low < 0 or high > size:
+                raise IndexError(f"rows from {low} to {high - 1} of {size}")
+        own = np.frombuffer(own.astype(row_type(size)).tobytes(), row_type(size))
+        if len(own) and (int(own[0]) < 0 or int(own[-1]) >= size or bool((own[1:] <= own[:-1]).any())):
+            raise ValueError("rows are one column of ascending integers, each once")
+        part = cls.of_rows(own, size)
+        part.is_given = True
+        return part
 
-class Selection:
+    def __len__(self) -> int:
+        return self.high - self.low if self.rows is None else len(self.rows)
+
+    @property
+    def key(self) -> RowsKey:
+        """What tells these rows from all others of the listing."""
+        if self._key is None:
+            self._key = (self.low, self.high) if self.rows is None else rows_key(self.rows)
+        return self._key
+
+
+@final
+class Selection(Sealed):
     """Rows of one listing, in its order: either ``low`` to ``high`` (nothing is copied) or an array of positions.
 
     Immutable; the hash and the gathered bytes are made when they are first asked for.
     """
 
-    __slots__ = ("listing", "part")
+    __slots__ = ("__weakref__", "_listing", "_part")
 
-    def __init__(self, listing: Listing, part: Part) -> None:
-        self.listing = listing
-        self.part = part
+    @property
+    def listing(self) -> Listing:
+        """The listing that these topics are of."""
+        return _listing_of(self)
 
     @property
     def pattern(self) -> str | None:
         """The pattern (without scheme) that the core itself has applied, so that nobody need check it again."""
-        return self.part.text
+        return part_of(self).text
 
     def __len__(self) -> int:
-        part = self.part
-        return part.high - part.low if part.rows is None else len(part.rows)
+        return len(part_of(self))
 
     @property
     def is_slice(self) -> bool:
         """Whether this is a contiguous part of the shared listing, which sending does not copy."""
-        return self.part.rows is None
+        return part_of(self).rows is None
 
     @property
     def is_whole(self) -> bool:
         """Whether this is all of the listing."""
-        return self.part.rows is None and len(self) == len(self.listing)
+        part = part_of(self)
+        return part.rows is None and part.high - part.low == len(_data_of(self))
 
     @property
     def row_array(self) -> _Rows:
         """The positions in the listing, ascending."""
-        part = self.part
+        part = part_of(self)
         if part.rows is not None:
             return part.rows
         return np.arange(part.low, part.high, dtype=row_type(part.high))
@@ -96,12 +132,12 @@ class Selection:
     @property
     def bounds(self) -> tuple[int, int]:
         """The first of these rows, and the one behind the last."""
-        return self.part.low, self.part.high
+        return part_of(self).low, part_of(self).high
 
     @property
     def fields_size(self) -> int:
         """Bytes of the encoded ``topics`` fields: the body of the response."""
-        part, offsets = self.part, self.listing.field_offsets
+        part, offsets = part_of(self), _data_of(self).field_offsets
         if part.rows is None:
             return int(offsets[part.high] - offsets[part.low])
         if part.fields_size is None:
@@ -112,86 +148,104 @@ class Selection:
     def heap_bytes(self) -> int:
         """What answering with this holds beyond the shared listing (PIP-442's heap permits): positions, and the bytes
         that are gathered for the next piece of the answer."""
-        if self.part.rows is None:
-            return 0
-        return 2 * min(self.fields_size, GATHERED) + int(self.part.rows.nbytes)
+        rows = part_of(self).rows
+        return 0 if rows is None else 2 * min(self.fields_size, GATHERED) + int(rows.nbytes)
 
     @property
     def remembered_bytes(self) -> int:
         """What a listing holds on to when it remembers this selection: positions, never gathered bytes."""
-        return 0 if self.part.rows is None else int(self.part.rows.nbytes)
+        rows = part_of(self).rows
+        return 0 if rows is None else int(rows.nbytes)
 
     @property
     def topics_hash(self) -> str:
         """The topics hash of exactly these names."""
-        part, listing = self.part, self.listing
+        part, data = part_of(self), _data_of(self)
         if part.hash is None:
             if part.rows is None:
-                part.hash = listing.range_hash(part.low, part.high)
+                part.hash = data.range_hash(part.low, part.high)
+            elif part.is_given:
+                assert isinstance(part.key, bytes)
+                part.hash = data.rows_hash(part.key, part.low, part.high, part.rows)
             else:
-                crc = 0
-                for first in range(0, len(part.rows), _HASHED_ROWS):
-                    rows = part.rows[first : first + _HASHED_ROWS]
-                    joined = memoryview(gathered(listing.joined, listing.joined_offsets, rows)[0])
-                    crc = extend_crc(crc, joined if first else joined[1:])
-                part.hash = crc_text(crc)
+                part.hash = data.hash(part.low, part.high, part.rows)
         return part.hash
 
     @property
     def hash_known(self) -> bool:
         """Whether :attr:`topics_hash` is there already and costs nothing."""
-        part = self.part
+        part, data = part_of(self), _data_of(self)
         if part.hash is not None:
             return True
-        return part.rows is None and self.listing.known_range_hash(part.low, part.high) is not None
+        if part.rows is None:
+            return data.known_range_hash(part.low, part.high) is not None
+        if part.is_given:
+            part.hash = data.memo.get(("\0hash", part.key))
+        return part.hash is not None
 
     @property
     def names(self) -> pa.LargeStringArray:
         """The full names, in the order of the hash."""
-        part, data, offsets = self.part, self.listing.joined, self.listing.joined_offsets
-        if part.rows is None:
-            offsets = offsets[part.low : part.high + 1]
-        else:
-            data, offsets = gathered(data, offsets, part.rows)
-        joined = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), data]
-        )
-        return without_ends(joined, 1, 0)
+        part = part_of(self)
+        return _data_of(self).names(part.low, part.high, part.rows)
+
+    def check(self) -> None:
+        """Look at the names, where others encoded them and nobody has looked yet.
+
+        Raises :exc:`~broker_core.errors.InvalidListing`.
+        """
+        part = part_of(self)
+        _data_of(self).check(part.low, part.high, part.rows)
+        part.is_checked = True
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether :meth:`check` has nothing to do."""
+        part = part_of(self)
+        return part.is_checked or _data_of(self).is_checked(part.low, part.high)
+
+    @property
+    def said_hash(self) -> str | None:
+        """What somebody said that the hash of these is, where they are all of a listing that was encoded elsewhere."""
+        return _data_of(self).said_hash if self.is_whole else None
 
     def body(self) -> memoryview:
         """The encoded fields as one buffer: a view of a slice, gathered otherwise (do not keep it)."""
-        part, offsets = self.part, self.listing.field_offsets
+        part, data = part_of(self), _data_of(self)
+        offsets = data.field_offsets
         if part.rows is None:
-            return memoryview(self.listing.fields)[int(offsets[part.low]) : int(offsets[part.high])]
-        return memoryview(gathered(self.listing.fields, offsets, part.rows)[0])
+            return memoryview(data.fields)[int(offsets[part.low]) : int(offsets[part.high])]
+        return memoryview(gathered(data.fields, offsets, part.rows)[0]).toreadonly()
 
     def reader(self) -> FieldsReader:
         """The encoded fields a piece at a time, which takes no more memory than a piece."""
-        return FieldsReader(self.listing.fields, self.listing.field_offsets, *self.bounds, self.part.rows)
+        part, data = part_of(self), _data_of(self)
+        return FieldsReader(data.fields, data.field_offsets, part.low, part.high, part.rows)
 
     def on_its_own(self) -> Selection:
         """The same topics in columns of their own, so that those of the listing can go.
 
         For a listing that was built for one answer: the names that are sent are all that is needed any more.
         """
-        part, listing = self.part, self.listing
-        offsets = listing.field_offsets
-        fields: Any = listing.fields
+        part, data = part_of(self), _data_of(self)
+        offsets = data.field_offsets
+        fields: Any = data.fields
         if part.rows is not None:
             fields, offsets = gathered(fields, offsets, part.rows)
         elif not self.is_whole:
             offsets = offsets[part.low : part.high + 1]
             fields = pa.py_buffer(bytes(fields.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))))
             offsets = offsets - offsets[0]
-        own = Listing.from_fields(listing.namespace, listing.mode, fields, offsets, part.hash)
+        self.check()
+        own = listing_of(ListingData.encoded(data.namespace, data.mode, fields, offsets, part.hash))
         whole = Part(0, len(self), text=part.text)
         whole.hash = part.hash
-        return Selection(own, whole)
+        return selection_of(own, whole)
 
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics of this selection that match ``pattern``, which RE2 supports.
 
-        Of all of a listing the answer is remembered with it.
+        The answer is remembered with the listing.
         """
         found = self.known_matching(pattern)
         if found is None:
@@ -203,21 +257,23 @@ class Selection:
 
     def known_matching(self, pattern: TopicsPattern) -> Selection | None:
         """What :meth:`matching` gives, if it is known already and takes no work."""
-        listing, part = self.listing, self.part
-        if pattern.match_all:
+        part = part_of(self)
+        if pattern.match_all or part.text == pattern.text:
             every = Part(part.low, part.high, part.rows, pattern.text)
             every.hash, every.fields_size = part.hash, part.fields_size
-            return Selection(listing, every)
-        known = listing.memo.get(pattern.text) if self.is_whole else None
-        return None if known is None else Selection(listing, known)
+            return selection_of(_listing_of(self), every)
+        known: Part | None = _data_of(self).memo.get((pattern.text, self._memo_key))
+        return None if known is None else selection_of(_listing_of(self), known)
+
+    @property
+    def _memo_key(self) -> RowsKey | None:
+        return None if self.is_whole else part_of(self).key
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most, so that it may run on the event loop."""
-        if pattern.match_all:
+        if self.known_matching(pattern) is not None:
             return True
-        if not self.is_whole:
-            return quick_to_match(self.listing, pattern, self)
-        return self.listing.memo.get(pattern.text) is not None or quick_to_match(self.listing, pattern, None)
+        return quick_to_match(_data_of(self), pattern, None if self.is_whole else part_of(self))
 
     def mask(self, keep: _Rows) -> Selection:
         """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true."""
@@ -226,15 +282,22 @@ class Selection:
         return self if keep.all() else self._of_rows(self.row_array[keep])
 
     def _of_rows(self, rows: _Rows) -> Selection:
-        return Selection(self.listing, Part.of_rows(rows, len(self.listing), self.part.text))
+        return selection_of(_listing_of(self), Part.of_rows(rows, len(_data_of(self)), part_of(self).text))
+
+    def sampled(self, count: int) -> Selection:
+        """So many of these topics, evenly spaced; always the same ones."""
+        at = np.unique(np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.int64))
+        part = part_of(self)
+        rows = at + part.low if part.rows is None else part.rows[at]
+        return selection_of(_listing_of(self), Part.of_rows(rows, len(_data_of(self)), part.text))
 
     def range(self, low: int, high: int) -> Selection:
         """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
         if not 0 <= low <= high <= len(self):
             raise IndexError(f"topics from {low} to {high} of {len(self)}")
-        part = self.part
+        part = part_of(self)
         if part.rows is None:
-            return Selection(self.listing, Part(part.low + low, part.low + high, text=part.text))
+            return selection_of(_listing_of(self), Part(part.low + low, part.low + high, text=part.text))
         return self._of_rows(part.rows[low:high])
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
@@ -260,10 +323,8 @@ class Selection:
 
     def column(self) -> pa.LargeBinaryArray:
         """The encoded fields as a column; of a slice nothing is copied."""
-        part, listing = self.part, self.listing
-        if part.rows is None:
-            return binary_column(listing.fields, listing.field_offsets[part.low : part.high + 1])
-        return binary_column(*gathered(listing.fields, listing.field_offsets, part.rows))
+        part = part_of(self)
+        return _data_of(self).column(part.low, part.high, part.rows)
 
     def spliced(self, gone: _Rows | Sequence[int], put: _Rows | Sequence[int], added: Selection) -> Selection:
         """All of a listing of its own: these topics without some, and with others in between.
@@ -280,6 +341,25 @@ class Selection:
         return f"<Selection of {len(self)} of {self.listing!r}>"
 
 
+_selected_listing = seal(Selection, "_listing")
+_selected_part = seal(Selection, "_part")
+_listing_of: Final[Callable[[Selection], Listing]] = _selected_listing.__get__
+#: Which rows a selection has.
+part_of: Final[Callable[[Selection], Part]] = _selected_part.__get__
+
+
+def selection_of(listing: Listing, part: Part) -> Selection:
+    """The selection of a part of a listing."""
+    selection = object.__new__(Selection)
+    _selected_listing.__set__(selection, listing)
+    _selected_part.__set__(selection, part)
+    return selection
+
+
+def _data_of(selection: Selection) -> ListingData:
+    return data_of(_listing_of(selection))
+
+
 class Matching:
     """The search for the topics of a selection that match a pattern, in slices for threads.
 
@@ -292,7 +372,9 @@ class Matching:
     def __init__(self, searched: Selection, pattern: TopicsPattern) -> None:
         self._searched = searched
         self.pattern = pattern
-        self._scan = PatternScan(searched.listing, pattern, None if searched.is_whole else searched)
+        self._scan = PatternScan(
+            _data_of(searched), pattern, None if searched.is_whole else part_of(searched)
+        )
 
     @property
     def cost(self) -> int:
@@ -302,17 +384,20 @@ class Matching:
     @property
     def same(self) -> tuple[int, str] | None:
         """What two searches have in common whose results are the same; ``None``: no other is the same."""
-        return (id(self._searched.listing), self.pattern.text) if self._searched.is_whole else None
+        return (id(_data_of(self._searched)), self.pattern.text) if self._searched.is_whole else None
 
     def take(self) -> Callable[[], None] | None:
         return self._scan.take()
 
     def result(self) -> Selection:
-        listing, text, rows = self._searched.listing, self.pattern.text, self._scan.result()
-        if isinstance(rows, tuple):
-            found = Selection(listing, Part(*rows, text=text))
-        else:
-            found = Selection(listing, Part.of_rows(rows, len(listing), text))
-        if self._searched.is_whole:
-            listing.memo.put(text, found.part, found.remembered_bytes)
-        return found
+        searched, text, rows = self._searched, self.pattern.text, self._scan.result()
+        data, part = _data_of(searched), part_of(searched)
+        found = Part(*rows, text=text) if isinstance(rows, tuple) else Part.of_rows(rows, len(data), text)
+        size = 0 if found.rows is None else int(found.rows.nbytes)
+        if len(found) == len(part) and part.rows is not None:
+            # All of them: what is remembered needs no rows of its own, which are told by their key.
+            found.rows, found.hash, found.fields_size = part.rows, part.hash, part.fields_size
+            found.is_given = part.is_given
+        key = None if searched.is_whole else part.key
+        data.memo.put_first((text, key), found, size + 4 * len(text))
+        return selection_of(_listing_of(searched), found)

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from broker_core.errors import InvalidListing
 from broker_core.fields_codec import decode_fields, name_start
-from broker_core.listing import Listing
+from broker_core.listing import listing_of
+from broker_core.listing_data import ListingData
 from broker_core.name_columns import column_data, hash_order_bytes
-from broker_core.selection import Part, Selection
+from broker_core.selection import Part, Selection, selection_of
 from broker_core.topics_hash import crc_text, extend_crc
 
 __all__ = ["splice_selection"]
@@ -46,11 +47,11 @@ def splice_selection(base: Selection, gone: Any, put: Any, added: Selection) -> 
             crc = extend_crc(crc, memoryview(data)[int(offsets[0]) + comma : int(offsets[-1])])
             comma = 0
     data, offsets = column_data(pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary()))
-    listing = Listing.from_fields(one.namespace, one.mode, data, offsets, crc_text(crc))
+    listing = listing_of(ListingData.encoded(one.namespace, one.mode, data, offsets, crc_text(crc)))
     text = base.pattern if base.pattern == added.pattern else None
     part = Part(0, len(listing), text=text)
     part.hash = crc_text(crc)
-    return Selection(listing, part)
+    return selection_of(listing, part)
 
 
 def _positions(given: Any, highest: int, *, once: bool) -> _Array:

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.patterns import compile_pattern
+from broker_core.selection import part_of
 from broker_core.topics_hash import topics_hash
 from tests.support.topics import NAMESPACE, assert_listing, full_names, visible
 
@@ -57,7 +58,7 @@ def test_both_domains_in_the_order_of_the_hash() -> None:
     names = ["persistent://t/n/a", "non-persistent://t/n/a", "persistent://t/n/\uffee", "persistent://t/n/😀"]
     listing = Listing.from_names(NAMESPACE, Mode.ALL, names)
     assert listing.names.to_pylist() == [names[1], names[0], names[3], names[2]]
-    assert listing.matched.to_pylist() == ["t/n/a", "t/n/a", "t/n/\uffee", "t/n/😀"]
+    assert data_of(listing).matched.to_pylist() == ["t/n/a", "t/n/a", "t/n/\uffee", "t/n/😀"]
     assert listing.topics_hash == topics_hash(names)
 
 
@@ -161,20 +162,18 @@ def test_positions_of_many_names() -> None:
 
 def test_ranges_of_the_matched_column() -> None:
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, persistent("a", "ab", "ab-partition-1", "b"))
-    assert listing.matched_range(b"t/n/ab", b"t/n/ab\0") == (1, 3)
-    assert listing.matched_range(b"", b"\xff") == (0, 4)
-    assert listing.matched_range(b"t/n/c", b"t/n/d") == (4, 4)
+    assert data_of(listing).matched_range(b"t/n/ab", b"t/n/ab\0") == (1, 3)
+    assert data_of(listing).matched_range(b"", b"\xff") == (0, 4)
+    assert data_of(listing).matched_range(b"t/n/c", b"t/n/d") == (4, 4)
 
 
 def test_a_slice_says_its_hash() -> None:
     names = persistent("a", "b", "c", "d")
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names)
-    assert listing.known_range_hash(0, 4) is None
-    assert listing.known_range_hash(2, 2) == "00000000"
-    assert listing.range_hash(1, 3) == topics_hash(names[1:3])
-    assert listing.range_hash(0, 4) == listing.known_range_hash(0, 4) == topics_hash(names)
-    assert bytes(listing.joined_range(1, 3)) == ",".join(names[1:3]).encode()
-    assert bytes(listing.joined_range(2, 2)) == b""
+    assert data_of(listing).known_range_hash(0, 4) is None
+    assert data_of(listing).known_range_hash(2, 2) == "00000000"
+    assert data_of(listing).range_hash(1, 3) == topics_hash(names[1:3])
+    assert data_of(listing).range_hash(0, 4) == data_of(listing).known_range_hash(0, 4) == topics_hash(names)
 
 
 def test_memory_is_counted_and_answers_have_their_room() -> None:
@@ -185,19 +184,19 @@ def test_memory_is_counted_and_answers_have_their_room() -> None:
     before = listing.nbytes
     for number in range(2000):
         listing.matching(compile_pattern(f"t/n/.*{number:04d}.*[0-9]"))
-    assert listing.memo.size <= listing.memo.limit < listing.column_bytes // 10
-    assert len(listing.memo) > 10
-    assert listing.nbytes == before == listing.column_bytes + listing.memo.limit
+    assert data_of(listing).memo.nbytes <= data_of(listing).memo.limit < listing.column_bytes // 10
+    assert len(data_of(listing).memo) > 10
+    assert listing.nbytes == before == listing.column_bytes + data_of(listing).memo.limit
 
 
 def test_an_answer_is_remembered_by_the_pattern_without_its_scheme() -> None:
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, persistent("a1", "a2", "b"))
     found = listing.matching(compile_pattern("t/n/a[0-9]"))
     again = listing.matching(compile_pattern("persistent://t/n/a[0-9]"))
-    assert again.part is found.part
+    assert part_of(again) is part_of(found)
     assert again.pattern == "t/n/a[0-9]"
     listing.forget()
-    assert listing.matching(compile_pattern("t/n/a[0-9]")).part is not found.part
+    assert part_of(listing.matching(compile_pattern("t/n/a[0-9]"))) is not part_of(found)
     assert listing.nbytes == listing.column_bytes
 
 

@@ -108,9 +108,9 @@ def test_what_is_no_success(topics: Any, options: dict[str, Any], error: type[Ex
         TopicListingResult.success(topics, **options)
 
 
-def test_passing_through_is_one_and_the_same() -> None:
+def test_passing_through_is_nobody_elses() -> None:
     result = TopicListingResult.pass_through()
-    assert result is TopicListingResult.pass_through()
+    assert result is not TopicListingResult.pass_through()
     assert result.is_pass_through
     assert result.kind is AnswerKind.PASS_THROUGH
     assert repr(result) == "TopicListingResult.pass_through()"

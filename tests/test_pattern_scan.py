@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.names import Mode
 from broker_core.pattern_scan import PatternScan, matching_rows, quick_to_match
 from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.selection import part_of
 from tests.support.topics import NAMESPACE, matched_form
 
 COUNT = 60_000
@@ -41,11 +42,10 @@ def listing(request: pytest.FixtureRequest) -> Listing:
 
 def brute(listing: Listing, pattern: TopicsPattern) -> list[int]:
     """The rows by Arrow's kernel over all of the column, at once."""
-    keep = pattern.match_column(listing.matched).to_numpy(zero_copy_only=False)
+    data = data_of(listing)
+    keep = pattern.match_column(data.matched).to_numpy(zero_copy_only=False)
     positions = np.flatnonzero(keep)
-    rows: list[int] = sorted(
-        (positions if listing.by_matched is None else listing.by_matched[positions]).tolist()
-    )
+    rows: list[int] = sorted((positions if data.by_matched is None else data.by_matched[positions]).tolist())
     return rows
 
 
@@ -84,7 +84,7 @@ PATTERNS = [
 @pytest.mark.parametrize("text", PATTERNS)
 def test_each_way_finds_the_same(listing: Listing, text: str) -> None:
     pattern = compile_pattern(text)
-    found = as_rows(matching_rows(listing, pattern, None))
+    found = as_rows(matching_rows(data_of(listing), pattern, None))
     assert found == brute(listing, pattern)
 
 
@@ -98,16 +98,16 @@ def test_each_way_within_a_selection(listing: Listing, text: str) -> None:
         np.arange(100, COUNT - 100),
         np.arange(50, 90),
     ):
-        found = as_rows(matching_rows(listing, pattern, listing.rows(rows)))
+        found = as_rows(matching_rows(data_of(listing), pattern, part_of(listing.rows(rows))))
         assert found == sorted(set(expected) & set(rows.tolist()))
 
 
 def test_a_whole_range_is_a_slice() -> None:
     plain = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
-    assert matching_rows(plain, compile_pattern("t/n/device-0001.*"), None) == (100, 200)
-    assert matching_rows(plain, compile_pattern("t/n/.*"), None) == (0, COUNT)
-    assert matching_rows(plain, compile_pattern("^.*$"), None) == (0, COUNT)
-    assert matching_rows(plain, compile_pattern("t/n/device-000100-temperature"), None) == (100, 101)
+    assert matching_rows(data_of(plain), compile_pattern("t/n/device-0001.*"), None) == (100, 200)
+    assert matching_rows(data_of(plain), compile_pattern("t/n/.*"), None) == (0, COUNT)
+    assert matching_rows(data_of(plain), compile_pattern("^.*$"), None) == (0, COUNT)
+    assert matching_rows(data_of(plain), compile_pattern("t/n/device-000100-temperature"), None) == (100, 101)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_finds_across_the_edges_of_names(namespace: str, locals_: list[str], tex
     names += [f"persistent://{namespace}/{'zq' * 12}{number}" for number in range(2000)]
     listing = Listing.from_names(namespace, Mode.PERSISTENT, names)
     pattern = compile_pattern(text)
-    found = as_rows(matching_rows(listing, pattern, None))
+    found = as_rows(matching_rows(data_of(listing), pattern, None))
     assert found == brute(listing, pattern)
     shown = listing.names.to_pylist()
     assert {shown[row] for row in found} == {name for name in names if pattern.matches(name)}
@@ -144,7 +144,7 @@ def test_random_substrings_of_names_that_share_them() -> None:
     forms = [matched_form(name) for name in listing.names.to_pylist()]
     for _ in range(60):
         literal = "".join(chance.choices("ab/", weights=[5, 5, 1], k=chance.randrange(3, 9)))
-        found = as_rows(matching_rows(listing, compile_pattern(f".*{literal}.*"), None))
+        found = as_rows(matching_rows(data_of(listing), compile_pattern(f".*{literal}.*"), None))
         assert found == [row for row, form in enumerate(forms) if literal in form]
 
 
@@ -156,8 +156,8 @@ SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}x"
 def test_the_slices_of_a_slow_search_are_short(within: int | None) -> None:
     """Whatever the pattern, others have a turn after some milliseconds of the processor."""
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
-    part = None if within is None else listing.rows(np.arange(0, COUNT, within))
-    scan = PatternScan(listing, compile_pattern(SLOW), part)
+    part = None if within is None else part_of(listing.rows(np.arange(0, COUNT, within)))
+    scan = PatternScan(data_of(listing), compile_pattern(SLOW), part)
     took: list[float] = []
     while sum(took) < 1 and (work := scan.take()) is not None:
         started = time.thread_time()
@@ -171,8 +171,12 @@ def test_the_slices_of_a_slow_search_are_short(within: int | None) -> None:
 @pytest.mark.parametrize("text", PATTERNS)
 def test_slices_may_run_in_any_order(listing: Listing, text: str) -> None:
     pattern = compile_pattern(text)
-    for within in (None, listing.rows(np.arange(0, COUNT, 2)), listing.rows(np.arange(7, COUNT, 97))):
-        scan, chance, under_way = PatternScan(listing, pattern, within), random.Random(1), []
+    for within in (
+        None,
+        part_of(listing.rows(np.arange(0, COUNT, 2))),
+        part_of(listing.rows(np.arange(7, COUNT, 97))),
+    ):
+        scan, chance, under_way = PatternScan(data_of(listing), pattern, within), random.Random(1), []
         while True:
             work = scan.take()
             if work is not None:
@@ -181,14 +185,14 @@ def test_slices_may_run_in_any_order(listing: Listing, text: str) -> None:
                 break
             if work is None or len(under_way) > 3:
                 under_way.pop(chance.randrange(len(under_way)))()
-        wanted = set(range(COUNT) if within is None else within.row_array.tolist())
+        wanted = set(range(COUNT) if within is None or within.rows is None else within.rows.tolist())
         assert as_rows(scan.result()) == sorted(set(brute(listing, pattern)) & wanted)
 
 
 def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
     """A search that is given up frees its listing at once: its memory is counted until then."""
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
-    scan = PatternScan(listing, compile_pattern(SLOW), None)
+    scan = PatternScan(data_of(listing), compile_pattern(SLOW), None)
     for _ in range(3):
         work = scan.take()
         assert work is not None
@@ -201,12 +205,16 @@ def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
 
 def test_what_is_quick() -> None:
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
-    assert quick_to_match(listing, compile_pattern("t/n/device-01.*"), None)
-    assert not quick_to_match(listing, compile_pattern("t/n/.*[02468]-temp.*"), None)
+    assert quick_to_match(data_of(listing), compile_pattern("t/n/device-01.*"), None)
+    assert not quick_to_match(data_of(listing), compile_pattern("t/n/.*[02468]-temp.*"), None)
     assert quick_to_match(
-        listing, compile_pattern("t/n/.*[02468]-temp.*"), listing.rows(np.arange(0, COUNT, 900))
+        data_of(listing),
+        compile_pattern("t/n/.*[02468]-temp.*"),
+        part_of(listing.rows(np.arange(0, COUNT, 900))),
     )
-    assert not quick_to_match(listing, compile_pattern(SLOW), listing.rows(np.arange(0, COUNT, 90)))
+    assert not quick_to_match(
+        data_of(listing), compile_pattern(SLOW), part_of(listing.rows(np.arange(0, COUNT, 90)))
+    )
     empty = Listing.from_names(NAMESPACE, Mode.PERSISTENT, [])
-    assert quick_to_match(empty, compile_pattern(SLOW), None)
-    assert quick_to_match(empty, compile_pattern("t/n/.*abcdef.*"), empty.all())
+    assert quick_to_match(data_of(empty), compile_pattern(SLOW), None)
+    assert quick_to_match(data_of(empty), compile_pattern("t/n/.*abcdef.*"), part_of(empty.all()))

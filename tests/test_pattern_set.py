@@ -12,7 +12,7 @@ import re2
 
 from broker_core import pattern_set
 from broker_core.errors import InvalidPattern
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.names import Mode, NamespaceName
 from broker_core.pattern_set import match_patterns
 from broker_core.patterns import TopicsPattern, compile_pattern
@@ -27,7 +27,7 @@ def listing_of(names: list[str]) -> Listing:
 
 
 def differences(listing: Listing, patterns: list[TopicsPattern]) -> list[str]:
-    found = dict(match_patterns(listing, patterns))
+    found = dict(match_patterns(data_of(listing), patterns))
     assert sorted(found) == list(range(len(patterns)))
     wrong = []
     for index, pattern in enumerate(patterns):
@@ -140,11 +140,11 @@ def test_a_filter_that_lies_is_not_believed(many: Listing, monkeypatch: pytest.M
 
 def test_an_unsupported_pattern_is_an_error(many: Listing) -> None:
     with pytest.raises(InvalidPattern):
-        list(match_patterns(many, [compile_pattern("(?=ahead)")]))
+        list(match_patterns(data_of(many), [compile_pattern("(?=ahead)")]))
 
 
 def test_a_listing_without_names() -> None:
-    assert dict(match_patterns(listing_of([]), [compile_pattern(".*"), compile_pattern("x")])) == {
+    assert dict(match_patterns(data_of(listing_of([])), [compile_pattern(".*"), compile_pattern("x")])) == {
         0: (0, 0),
         1: (0, 0),
     }

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.fields_reader import GATHERED
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from broker_core.selection import Part, Selection
+from broker_core.selection import Part, part_of, selection_of
 from broker_core.topics_hash import topics_hash
 from tests.support.topics import NAMESPACE, assert_selection, full_names, matched_form, visible
 
@@ -74,7 +74,7 @@ def test_a_pattern_selects_what_re2_matches(names: list[str], text: str) -> None
     selection = listing.all().matching(compile_pattern(text))
     assert_selection(selection, matching(text, shown))
     assert selection.pattern == text
-    assert listing.all().matching(compile_pattern(text)).part is selection.part
+    assert part_of(listing.all().matching(compile_pattern(text))) is part_of(selection)
 
 
 @settings(max_examples=300)
@@ -102,8 +102,8 @@ def test_neighbours_are_a_slice_that_copies_nothing() -> None:
     assert not middle.is_whole
     assert (middle.heap_bytes, middle.remembered_bytes) == (0, 0)
     body = middle.body()
-    assert body.obj is listing.fields
-    assert middle.reader().read(5).obj is listing.fields
+    assert body.obj is data_of(listing).fields
+    assert middle.reader().read(5).obj is data_of(listing).fields
     assert listing.all().is_whole
 
 
@@ -249,4 +249,4 @@ def test_a_part_knows_no_listing() -> None:
     assert (part.low, part.high) == (3, 6)
     assert part.rows is not None
     assert part.rows.dtype == np.int32
-    assert Selection(listing_of(persistent("a")), Part(0, 1)).names.to_pylist() == persistent("a")
+    assert selection_of(listing_of(persistent("a")), Part(0, 1)).names.to_pylist() == persistent("a")

@@ -11,14 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.bounded_cache import BoundedCache
 from broker_core.catalog.change_log import read_version
 from broker_core.catalog.listed import Listed
 from broker_core.catalog.loading import load_names
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.records import CatalogVersion, Change, Changes
-from broker_core.listing import Listing
-from broker_core.listing_memo import Memo
-from broker_core.listing_splice import locate
+from broker_core.listing import Listing, listing_of_locals
 from broker_core.name_columns import with_ends
 from broker_core.names import DOMAINS, PARTITION_SUFFIX, Mode, NamespaceName
 from broker_core.selection import Selection
@@ -99,7 +98,9 @@ class Snapshot:
         self.listing = listing
         self._columns = dict(columns or {})
         codes = sum(int(column.codes.nbytes) for column in self._columns.values())
-        self._selections: Memo[Selection] = Memo(max(codes, _LEAST_REMEMBERED_BYTES) if self._columns else 0)
+        self._selections: BoundedCache[str, Selection] = BoundedCache(
+            max(codes, _LEAST_REMEMBERED_BYTES) if self._columns else 0
+        )
 
     @classmethod
     def of_nothing(
@@ -163,7 +164,8 @@ class Snapshot:
     def select(self, pairs: Mapping[str, str]) -> Selection:
         """The topics that have all of these properties (of selecting keys); any thread may ask."""
         selection = self._selected(pairs)
-        self._selections.put(properties_text(pairs), selection, selection.remembered_bytes)
+        text = properties_text(pairs)
+        self._selections.put_first(text, selection, selection.remembered_bytes + 4 * len(text))
         return selection
 
     def _selected(self, pairs: Mapping[str, str]) -> Selection:
@@ -204,9 +206,9 @@ class Snapshot:
         added: Sequence[str],
         properties: Mapping[str, Mapping[str, str]],
     ) -> dict[str, _PropertyColumn]:
-        gone, was_there = locate(self.listing, pa.array(removed, _TEXT))
-        _, known = locate(self.listing, pa.array(added, _TEXT))
-        rows, shown = locate(listing, pa.array(added, _TEXT))  # not shown: a system topic
+        gone, was_there = self.listing.locate(removed)
+        _, known = self.listing.locate(added)
+        rows, shown = listing.locate(added)  # not shown: a system topic
         new_rows = np.sort(rows[shown & ~known])
         put_before = new_rows - np.arange(len(new_rows))
         placed = [
@@ -287,11 +289,8 @@ def load_snapshot(
         if mode.lists(domain)
     }
     # What is in the file was checked when it was written.
-    listing = Listing.from_columns(
-        namespace,
-        mode,
-        *(loaded[domain].names if domain in loaded else None for domain in DOMAINS),
-        check=False,
+    listing = listing_of_locals(
+        namespace, mode, *(loaded[domain].names if domain in loaded else None for domain in DOMAINS)
     )
     columns: dict[str, _PropertyColumn] = {}
     if property_keys:

@@ -30,6 +30,8 @@ __all__ = ["Acceptance"]
 
 #: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).
 _BUILD_FACTOR: Final = 8
+#: What looking at encoded names takes at most, which is done in stretches.
+_CHECKED_BYTES: Final = 4 * 1024 * 1024
 
 
 class Acceptance:
@@ -66,11 +68,14 @@ class Acceptance:
         owned = 0
         if selection is not None:
             returned = len(selection)
+            await self._look_at(run, selection)
             if result.owned:
                 owned = selection.listing.column_bytes
         else:
             selection, returned, owned = await self._build(run, plugin, result)
         said = own_hash(result, selection, returned)
+        if said is None and plugin is not None:
+            said = selection.said_hash
         trusted = plugin is not None and plugin.options.verify_filtered == "never"
         listed = Listed(lister, selection, False, said if trusted else None, result.filtered, owned)
         if plugin is not None and not trusted:
@@ -84,7 +89,7 @@ class Acceptance:
         if pattern is None:
             return listed  # nothing here can tell whether it is true, so the client filters
         if selection.pattern == pattern.text:
-            # By the core's own engine. Even to ask whether looking again is quick would make columns of the names.
+            # By the core's own engine, which remembers it where no plugin can write.
             listed.filtered = True
             return listed
         sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
@@ -99,6 +104,18 @@ class Acceptance:
                     f"{len(selection)} topics that it listed match the pattern: the server filters them"
                 )
         return listed
+
+    async def _look_at(self, run: Run, selection: Selection) -> None:
+        """Look at names that were encoded elsewhere, unless that was done before."""
+        if selection.is_checked:
+            return
+        held = run.held
+        await held.reserve(min(selection.fields_size, _CHECKED_BYTES))
+        quick = len(selection) <= QUICK_NAMES
+        try:
+            await self._workers.call(run.request.asker, selection.check, quick=quick)
+        except (InvalidListing, pa.ArrowException) as error:
+            raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
 
     async def _build(
         self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult

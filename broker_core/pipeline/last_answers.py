@@ -22,7 +22,7 @@ from broker_core.pipeline.answer_key import answer_key
 from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.run import Listed
 from broker_core.plugins import LoadedPlugin, Recalled
-from broker_core.selection import Selection
+from broker_core.selection import Selection, part_of
 
 __all__ = ["LastAnswers", "LastAnswersTo"]
 
@@ -166,5 +166,5 @@ def _same(one: Selection | None, other: Selection | None) -> bool:
     if one is None or other is None or one.listing is not other.listing:
         return False
     if one.is_slice and other.is_slice:
-        return (one.part.low, one.part.high) == (other.part.low, other.part.high)
-    return one.part is other.part
+        return one.bounds == other.bounds
+    return part_of(one) is part_of(other)

@@ -308,8 +308,7 @@ class Pipeline:
     def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
         if request.pattern is not None and self.options.is_long(request):
-            shown = request.pattern.raw[: self.options.max_length]
-            request = replace(request, pattern=replace(request.pattern, raw=shown, text=shown))
+            request = replace(request, pattern=request.pattern.shortened(self.options.max_length))
         self.dispatcher.listing_served(request, outcome)
 
 

@@ -10,7 +10,7 @@ import pytest
 from broker_core.catalog.kept_snapshots import KeptSnapshots, SnapshotKey
 from broker_core.catalog.records import CatalogVersion
 from broker_core.catalog.snapshot import Snapshot
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.names import Mode, NamespaceName
 from broker_core.permits import PermitLimits, Permits
 
@@ -80,9 +80,9 @@ async def test_the_same_listing_at_another_version_goes_on_remembering(made: Mad
     one = snapshot()
     await made.keep(one)
     listing = one.listing
-    room = listing.memo.limit
+    room = data_of(listing).memo.limit
     assert await made.keep(Snapshot(CatalogVersion("id", 2), listing))
-    assert listing.memo.limit == room
+    assert data_of(listing).memo.limit == room
     assert made.counted == (SIZE, 0)
 
 

@@ -111,7 +111,7 @@ def test_what_is_remembered_is_bounded_and_counted(catalog: SqliteCatalog) -> No
     assert before > snapshot.listing.nbytes + 64 * 1024
     for number in range(1000):
         snapshot.selected_now({"region": str(number)})
-    assert snapshot._selections.size <= snapshot._selections.limit
+    assert snapshot._selections.nbytes <= snapshot._selections.limit
     assert snapshot.nbytes == before
 
 

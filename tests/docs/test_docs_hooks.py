@@ -26,6 +26,8 @@ def arguments(hook: str) -> list[str]:
 
 def fields(kind: type) -> set[str]:
     properties = {name for name, value in vars(kind).items() if isinstance(value, property)}
+    if not dataclasses.is_dataclass(kind):
+        return properties
     return {field.name for field in dataclasses.fields(kind)} | properties
 
 

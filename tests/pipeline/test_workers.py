@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from broker_core.errors import InvalidPattern
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.listing_request import Asker
 from broker_core.loop_turn import TURN_SECONDS, loop_turn
 from broker_core.names import Mode
@@ -61,7 +61,7 @@ async def test_a_broken_pattern_is_an_error(workers: Workers) -> None:
 async def test_a_search_is_the_same_on_the_loop_and_in_threads(workers: Workers, listing: Listing) -> None:
     for text in ("t/n/.*0[0-9]*7-.*5", "t/n/.*[13579].*[b-d]$", "t/n/0.*", "t/n/.*-00012[0-9]"):
         expected = listing.all().matching(compile_pattern(text)).topics_hash
-        listing.memo.close()  # nothing is remembered from now on
+        data_of(listing).memo.close()  # nothing is remembered from now on
         out_of_time()
         found = await workers.matching(Asker(), listing.all(), compile_pattern(text))
         assert found.topics_hash == expected

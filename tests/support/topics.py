@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.selection import Selection
 from broker_core.topics_hash import topics_hash, utf16_key
@@ -89,9 +89,10 @@ def assert_listing(listing: Listing, names: list[str]) -> None:
     assert len(listing) == len(names)
     assert_selection(listing.all(), names)
     assert listing.topics_hash == topics_hash(names)
-    rows = list(range(len(names))) if listing.by_matched is None else listing.by_matched.tolist()
-    forms = listing.matched.to_pylist()
+    data = data_of(listing)
+    rows = list(range(len(names))) if data.by_matched is None else data.by_matched.tolist()
+    forms = data.matched.to_pylist()
     assert forms == [matched_form(names[row]) for row in rows]
     assert forms == sorted(forms, key=str.encode)
-    assert [rows[place] for place in listing.places.tolist()] == list(range(len(names)))
-    assert listing.has_newline or not any("\n" in form for form in forms)
+    assert [rows[place] for place in data.places.tolist()] == list(range(len(names)))
+    assert data.has_newline or not any("\n" in form for form in forms)

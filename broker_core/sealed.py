@@ -1,0 +1,45 @@
+"""Fields that only this program's own code can write: what an object of the public interface is, nobody can change.
+
+A plugin holds objects that others rely on: a listing that answers many requests, a selection that is known to match a
+pattern. Python protects no field by itself; ``object.__setattr__`` writes those of a frozen class too. So the slot of a
+sealed field is taken out of its class. It is still there in each object, but no attribute leads to it: only who has the
+slot's own descriptor can read or write it, and that is the module of the class.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["Sealed", "seal"]
+
+
+class Sealed:
+    """Base of classes whose objects are made by functions of their module, and are never changed or copied."""
+
+    __slots__ = ()
+
+    def __init__(self, *_args: Any, **_keywords: Any) -> None:
+        raise TypeError(
+            f"a {type(self).__name__} is made by the functions that are documented for it, not called"
+        )
+
+    def __init_subclass__(cls, **_keywords: Any) -> None:
+        if any("_sealed" in vars(base) for base in cls.__mro__[1:]):
+            raise TypeError(f"{cls.__mro__[1].__name__} is final: nothing can be a kind of it")
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, _memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} stays in its process: send its names")
+
+
+def seal(owner: type, slot: str) -> Any:
+    """Take a slot out of its class; gives its descriptor, whose ``__get__`` reads and ``__set__`` writes it."""
+    descriptor = vars(owner)[slot]
+    delattr(owner, slot)
+    owner._sealed = slot  # type: ignore[attr-defined]  # noqa: SLF001 - it is this module's mark
+    return descriptor
