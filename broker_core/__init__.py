@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from broker_core.access import Access, Refused
     from broker_core.bounded_cache import BoundedCache
     from broker_core.broker_handle import BrokerHandle
     from broker_core.causes import Cause
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SAME",
+    "Access",
     "Asker",
     "BoundedCache",
     "BrokerHandle",
@@ -47,6 +49,7 @@ __all__ = [
     "NamespaceName",
     "Page",
     "Position",
+    "Refused",
     "RestAnswer",
     "Selection",
     "TopicListingResult",
@@ -56,6 +59,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "Access": "access",
     "Asker": "listing_request",
     "BoundedCache": "bounded_cache",
     "BrokerHandle": "broker_handle",
@@ -72,6 +76,7 @@ _HOMES: Final = {
     "NamespaceName": "names",
     "Page": "page",
     "Position": "page",
+    "Refused": "access",
     "RestAnswer": "rest_answer",
     "SAME": "rest_answer",
     "Selection": "selection",

@@ -16,7 +16,7 @@ from broker_core.admission import FileBudget, raise_file_limit
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
-from broker_core.http import HttpServer, Readiness
+from broker_core.http import AllowedQuestions, HttpServer, Readiness
 from broker_core.listing_request import Asker
 from broker_core.listing_result import DefaultLister
 from broker_core.metrics import Metrics
@@ -93,6 +93,9 @@ class Broker:
                     core.metrics.registry,
                     lambda: self._readiness,
                     questions=core.pipeline.questions.most_asked if settings.http.questions else None,
+                    allowed=AllowedQuestions(core.pipeline, self._identify)
+                    if core.pipeline.dispatcher.has_gates
+                    else None,
                     plugins=core.pipeline.dispatcher.describe_without_errors,
                     connections=files.http,
                 )

@@ -18,11 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pluggy import HookimplMarker, HookspecMarker
 
+from broker_core.causes import Cause
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import typer
     from pydantic import BaseModel
 
+    from broker_core.access import Access, Refused
     from broker_core.change_log import ChangeLog
     from broker_core.checks import Check
     from broker_core.listing_request import ListingRequest
@@ -45,7 +48,8 @@ class ListingOutcome:
     ``outcome`` is ``"served"``, ``"unchanged"`` or ``"error"``; ``lister`` the plugin that answered, ``"catalog"`` or
     ``"upstream"`` (``None`` where nobody did); ``topics`` how many names were sent; ``seconds`` from the request's
     arrival to its answer; ``error`` what the client was told, where it was refused; ``stale_seconds`` the age of a
-    former answer that a plugin's failure was answered with (``on_failure = "stale"``).
+    former answer that a plugin's failure was answered with (``on_failure = "stale"``); ``cause`` why it was refused:
+    ``Cause.DENIED`` where somebody may not ask.
     """
 
     outcome: str
@@ -56,6 +60,7 @@ class ListingOutcome:
     seconds: float
     error: str | None = None
     stale_seconds: float | None = None
+    cause: Cause | None = None
 
 
 class HookSpecs(Protocol):
@@ -86,6 +91,14 @@ class HookSpecs(Protocol):
 
         For filters that do not list themselves. The masks of all plugins are ANDed, before the topics hash is
         computed. A mask that fails fails the listing, whatever ``on_failure`` says. Sync or async.
+        """
+
+    @hookspec
+    def broker_core_authorize(self, access: Access) -> Refused | Awaitable[Refused | None] | None:
+        """Say that somebody may not do something (``Refused("why")``), or let it pass (``None``).
+
+        Asked before everything else, and each time: no decision is kept. Every gate must let it pass. One that raises,
+        takes too long or answers anything else refuses, whatever ``on_failure`` says. Sync or async.
         """
 
     @hookspec

@@ -8,6 +8,8 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from broker_core.access import Refused
+from broker_core.causes import Cause
 from broker_core.details import Details
 from broker_core.letting_go import MANY, free_with
 from broker_core.listing import Listing
@@ -27,10 +29,13 @@ class AnswerKind(enum.Enum):
     PASS_THROUGH = "pass_through"
     SUCCESS = "success"
     UNCHANGED = "unchanged"
+    REFUSED = "refused"
 
 
 class TopicListingResult:
-    """What a lister answers. Made by :meth:`success`, :meth:`pass_through` and :meth:`unchanged` only; immutable.
+    """What a lister answers; immutable.
+
+    Made by :meth:`success`, :meth:`pass_through`, :meth:`unchanged` and :meth:`refused` only.
 
     ``topics`` are full names; ``filtered`` claims that all of them match the request's pattern; ``topics_hash`` is the
     lister's own hash of exactly these topics (used only if nothing is filtered after it); ``version`` names the state
@@ -38,6 +43,7 @@ class TopicListingResult:
     with a version is cached. ``owned`` says that ``topics`` is a listing that was made for this request alone, whose
     memory is to be counted as this request's until its answer has left. ``details`` are what is known of the topics
     besides their names; ``next`` says that ``topics`` are the page that was asked for, and where the next one begins.
+    ``refusal`` is what the client is told where the lister refuses.
     """
 
     __slots__ = (
@@ -47,6 +53,7 @@ class TopicListingResult:
         "kind",
         "next",
         "owned",
+        "refusal",
         "topics",
         "topics_hash",
         "version",
@@ -60,9 +67,12 @@ class TopicListingResult:
     owned: bool
     details: Details | None
     next: Position | None
+    refusal: Refused | None
 
     def __init__(self) -> None:
-        raise TypeError("use TopicListingResult.success(...), .pass_through() or .unchanged(...)")
+        raise TypeError(
+            "use TopicListingResult.success(...), .pass_through(), .unchanged(...) or .refused(...)"
+        )
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         # What was checked where it was made stays as it was.
@@ -84,6 +94,7 @@ class TopicListingResult:
         owned: bool = False,
         details: Details | None = None,
         next: Position | None = None,  # noqa: A002 - the contract's
+        refusal: Refused | None = None,
     ) -> TopicListingResult:
         result = object.__new__(cls)
         put = object.__setattr__
@@ -95,6 +106,7 @@ class TopicListingResult:
         put(result, "owned", owned)
         put(result, "details", details)
         put(result, "next", next)
+        put(result, "refusal", refusal)
         return result
 
     @classmethod
@@ -158,6 +170,15 @@ class TopicListingResult:
             )
         return cls._make(AnswerKind.UNCHANGED, (), False, topics_hash, None)
 
+    @classmethod
+    def refused(cls, message: str, cause: Cause = Cause.DENIED) -> TopicListingResult:
+        """Whoever asks gets no answer, from nobody: the client is told ``message``, with the code of the cause.
+
+        It is final: no other lister is asked and no former answer is taken, whatever ``on_failure`` says; and it is no
+        failure of this plugin. Raises :exc:`TypeError` or :exc:`ValueError` as :class:`~broker_core.access.Refused`.
+        """
+        return cls._make(AnswerKind.REFUSED, (), False, None, None, refusal=Refused(message, cause))
+
     @property
     def is_pass_through(self) -> bool:
         return self.kind is AnswerKind.PASS_THROUGH
@@ -167,6 +188,8 @@ class TopicListingResult:
             return f"TopicListingResult.success(<{len(self.topics)} topics>, filtered={self.filtered})"
         if self.kind is AnswerKind.UNCHANGED:
             return f"TopicListingResult.unchanged({self.topics_hash!r})"
+        if self.refusal is not None:
+            return f"TopicListingResult.refused({self.refusal.message!r}, {self.refusal.cause})"
         return "TopicListingResult.pass_through()"
 
 

@@ -37,6 +37,8 @@ REFUSALS: Final = (
     "plugin_threads",
     "plugin_answer",
     "plugin_topics",
+    "refused",
+    "gate",
     "bad_topics",
     "catalog",
     "upstream",
@@ -50,8 +52,9 @@ CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "slow", "i
 
 #: What a call of a plugin's hook may come to.
 CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "list_topics": ("success", "pass_through", "unchanged", "error"),
+    "list_topics": ("success", "pass_through", "unchanged", "refused", "error"),
     "visible": ("mask", "pass_through", "error"),
+    "authorize": ("allowed", "refused", "error"),
     "listing_served": ("observed", "error"),
 }
 

@@ -141,9 +141,17 @@ async def _explained(
             compiled = None if pattern is None else pipeline.compile(pattern)
         except ListingFailed as failure:  # nobody was asked
             question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
-            nobody: dict[str, Any] = {"chain": [], "masks": [], "lister": None, "plan": None, "plugin": None}
+            nobody: dict[str, Any] = {
+                "gates": [],
+                "chain": [],
+                "masks": [],
+                "lister": None,
+                "plan": None,
+                "plugin": None,
+            }
             nobody["warnings"] = []
-            error = {"error": failure.message, "code": failure.code.name, "detail": failure.message}
+            error = {"error": failure.message, "code": failure.code.name, "cause": failure.cause.value}
+            error["detail"] = failure.message
             return question | {"properties": properties, "pattern": None, "topics": None} | nobody | error
         request = ListingRequest(
             namespace,
@@ -165,7 +173,11 @@ async def _explained(
 def _print_tables(report: dict[str, Any]) -> None:
     from broker_core.cli.output import print_lines, print_table
 
-    steps = [(step, "lists") for step in report["chain"]] + [(step, "hides") for step in report["masks"]]
+    steps = [
+        (step, what)
+        for kind, what in (("gates", "authorizes"), ("chain", "lists"), ("masks", "hides"))
+        for step in report[kind]
+    ]
     if steps:
         print_table(
             ["plugin", "", "answer", "ms", "why"],
@@ -175,7 +187,7 @@ def _print_tables(report: dict[str, Any]) -> None:
     shown = {
         key: value
         for key, value in report.items()
-        if key not in {"chain", "masks", "warnings"} and value not in (None, {})
+        if key not in {"gates", "chain", "masks", "warnings"} and value not in (None, {})
     }
     print_table(["", ""], [[key.replace("_", " "), _text(value)] for key, value in shown.items()])
     if report["warnings"]:

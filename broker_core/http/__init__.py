@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker_core.http.allowed_questions import AllowedQuestions
 from broker_core.http.server import HttpListenError, HttpServer, Readiness
 
-__all__ = ["HttpListenError", "HttpServer", "Readiness"]
+__all__ = ["AllowedQuestions", "HttpListenError", "HttpServer", "Readiness"]

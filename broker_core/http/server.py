@@ -22,7 +22,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from broker_core.admission import Acceptor
-from broker_core.errors import BrokerCoreError
+from broker_core.errors import BrokerCoreError, ListingFailed
+from broker_core.http.statuses import STATUSES
+from broker_core.listing_request import Asker
+from broker_core.quantities import ListenAddress
 from broker_core.questions import Question, question_lines
 
 __all__ = ["HttpListenError", "HttpServer", "Readiness"]
@@ -56,8 +59,8 @@ class HttpServer:
     """Serves one registry of metrics and one readiness, from :meth:`start` to :meth:`stop`.
 
     ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are nobody's
-    business. ``plugins`` gives what is known of each plugin, in plain values. Both are called on the event loop.
-    ``connections`` is how many there may be.
+    business. ``allowed`` leaves of them what whoever asks may see. ``plugins`` gives what is known of each plugin, in
+    plain values. All are called on the event loop. ``connections`` is how many there may be.
     """
 
     def __init__(
@@ -66,12 +69,14 @@ class HttpServer:
         readiness: Callable[[], Readiness],
         *,
         questions: Callable[[int | None], list[Question]] | None = None,
+        allowed: Callable[[Sequence[Question], Asker], Awaitable[list[Question]]] | None = None,
         plugins: Callable[[], Sequence[dict[str, Any]]] = list,
         connections: int = _CONNECTIONS,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
         self._questions = questions
+        self._allowed = allowed
         self._plugins = plugins
         self._runner: web.AppRunner | None = None
         self._most = connections
@@ -187,7 +192,11 @@ class HttpServer:
         limit = request.query.get("limit")
         if limit is not None and not (limit.isascii() and limit.isdigit() and len(limit) < 10):
             return _json(400, {"error": "limit is a number of questions, such as /questions?limit=100"})
-        found = self._questions(None if limit is None else int(limit))
+        most = None if limit is None else int(limit)
+        if self._allowed is None:
+            found = self._questions(most)
+        else:
+            found = (await self._allowed(self._questions(None), _asker(request)))[:most]
         # Thousands of them take too long for the event loop.
         body = await asyncio.to_thread(lambda: "".join(question_lines(found)).encode())
         return web.Response(body=body, content_type="application/x-ndjson", charset="utf-8")
@@ -228,9 +237,20 @@ async def _errors_in_json(
         return response
     except web.HTTPException as error:
         return _json(error.status, {"error": error.reason})
+    except ListingFailed as failure:
+        return _json(STATUSES[failure.cause], {"error": failure.message})
     except Exception:  # noqa: BLE001 - whatever a metric raises, it is our fault and not the end of the connection
         _log.exception("an HTTP request failed", path=request.path)
         return _json(500, {"error": "internal error; the log says more"})
+
+
+def _asker(request: web.Request) -> Asker:
+    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
+    return Asker(
+        remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
+        client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
+        transport="http",
+    )
 
 
 def _json(status: int, content: dict[str, Any]) -> web.Response:

@@ -53,6 +53,7 @@ class Answer:
 class Trace:
     """What happened to one request, for ``explain``: filled in where somebody asks for it."""
 
+    gates: list[ChainStep] = field(default_factory=list)
     chain: list[ChainStep] = field(default_factory=list)
     masks: list[ChainStep] = field(default_factory=list)
     listed: int | None = None

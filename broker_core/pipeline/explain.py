@@ -10,7 +10,7 @@ from broker_core.errors import ListingFailed
 from broker_core.listing_request import ListingRequest
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.pipeline import Pipeline
-from broker_core.plugins import ChainStep, PluginFailed
+from broker_core.plugins import ChainStep, PluginFailed, Refusal
 
 __all__ = ["explain"]
 
@@ -18,13 +18,14 @@ __all__ = ["explain"]
 async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]:
     """Run a request and say, in plain values, who answered what, how the pattern was applied, and what it took.
 
-    ``chain`` has every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``,
-    ``unchanged``, ``error``, ``not_asked`` and its ``ms`` (and ``stale_s``, where a former answer of that age stands in
-    for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is ``none`` (no
+    ``gates`` has every plugin that was asked whether this may be asked, with ``answer`` one of ``allowed``, ``refused``
+    and ``error``; ``chain`` every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``,
+    ``unchanged``, ``refused``, ``error``, ``not_asked`` and its ``ms`` (and ``stale_s``, where a former answer of that
+    age stands in for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is ``none`` (no
     pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
-    ``topics`` counts the names of the answer, ``bytes`` its encoded names. A request that fails has ``error`` and
-    ``code`` in place of an answer. ``warnings`` says in words what an operator should know besides: a plugin that
-    claims what is not so, and a former answer, taken or to be had, in place of a failure.
+    ``topics`` counts the names of the answer, ``bytes`` its encoded names. A request that fails has ``error``,
+    ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an operator should know besides: a
+    plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
     """
     trace = Trace()
     started = time.perf_counter()
@@ -44,10 +45,13 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         answer = await pipeline.answer(request, trace)
     except ListingFailed as failure:
         chain: Iterable[ChainStep] = trace.chain
-        if isinstance(failure, PluginFailed) and not any(step.answer == "error" for step in trace.masks):
+        if isinstance(failure, PluginFailed | Refusal) and not any(
+            step.answer in {"error", "refused"} for step in (*trace.gates, *trace.masks)
+        ):
             chain = failure.steps  # as far as it went
         chain = tuple(chain)
         return report | {
+            "gates": _steps(trace.gates),
             "chain": _steps(chain),
             "masks": _steps(trace.masks),
             "lister": None,
@@ -55,6 +59,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "topics": None,
             "error": failure.message,
             "code": failure.code.name,
+            "cause": failure.cause.value,
             "plugin": failure.plugin,
             "detail": failure.detail if isinstance(failure, PluginFailed) else failure.message,
             "warnings": [*trace.false_claims, *_former_answers(pipeline, chain)],
@@ -62,6 +67,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         }
     try:
         return report | {
+            "gates": _steps(trace.gates),
             "chain": _steps(trace.chain),
             "masks": _steps(trace.masks),
             "lister": answer.lister,

@@ -97,6 +97,12 @@ class LastAnswersTo:
         listing = None if selection is None else selection.listing
         self._store.put((_LISTED, key), self._namespace, new, listing, text)
 
+    def refused(self, plugin: LoadedPlugin) -> None:
+        """Forget what a plugin answered before it refused."""
+        key = answer_key(plugin, self._request)
+        self._store.drop((_LISTED, key))
+        self._store.drop(self._hash_key(key))
+
     def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> Recalled | None:
         """What stands in for an answer that failed: the newest that is not older than the plugin's ``max_stale``.
 

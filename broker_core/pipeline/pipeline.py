@@ -15,6 +15,7 @@ from functools import partial
 
 import structlog
 
+from broker_core.access import Access
 from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimates
 from broker_core.hookspecs import ListingOutcome
@@ -35,7 +36,7 @@ from broker_core.pipeline.last_answers import LastAnswers
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.run import QUICK_BYTES, Listed, Run, plan_of
 from broker_core.pipeline.workers import Workers
-from broker_core.plugins import Dispatcher
+from broker_core.plugins import ChainStep, Dispatcher
 from broker_core.questions import QuestionCounter
 
 __all__ = ["Pipeline"]
@@ -122,7 +123,7 @@ class Pipeline:
 
         Raises :exc:`ListingFailed` for what cannot be answered.
         """
-        if self.dispatcher.lists(request.namespace) or self.dispatcher.masks(request.namespace):
+        if self.dispatcher.concerned(request.namespace):
             return None
         started = time.perf_counter()
         try:
@@ -171,8 +172,35 @@ class Pipeline:
             return None
         return Answer(selection, topics_hash, filtered, self.lister.name, plan, permit)
 
-    async def answer(self, request: ListingRequest, trace: Trace | None = None) -> Answer:
-        """The answer to a request, within its deadline. Raises :exc:`ListingFailed`; never a shortened success."""
+    async def authorize(
+        self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None
+    ) -> None:
+        """Ask all gates whether this may be done, by ``deadline`` (else within the time of a listing).
+
+        Raises :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or ``TIME``. Without a gate
+        everything may be done.
+        """
+        if not self.dispatcher.gates(access.namespace):
+            return
+        if deadline is None:
+            deadline = asyncio.get_running_loop().time() + self.options.time_budget
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self.dispatcher.authorize(access, steps)
+        except TimeoutError:
+            raise self._too_late() from None
+
+    async def answer(
+        self, request: ListingRequest, trace: Trace | None = None, *, topics_pattern: str | None = None
+    ) -> Answer:
+        """The answer to a request, within its deadline. Raises :exc:`ListingFailed`; never a shortened success.
+
+        A ``topics_pattern`` is one that the request does not have yet, and that takes a thread to compile.
+        """
+        if self.dispatcher.gates(request.namespace):
+            await self._authorize(request, trace)
+        if topics_pattern is not None:
+            request = await self.with_pattern(request, topics_pattern)
         started = time.perf_counter()
         try:
             answer = await self._in_time(request, trace)
@@ -185,6 +213,15 @@ class Pipeline:
                 del failure  # in its own traceback, it would keep all that this request had
         self._served(request, answer, time.perf_counter() - started)
         return answer
+
+    async def _authorize(self, request: ListingRequest, trace: Trace | None) -> None:
+        started = time.perf_counter()
+        access = Access("list", request.namespace, None, request.asker)
+        try:
+            await self.authorize(access, request.deadline, None if trace is None else trace.gates)
+        except ListingFailed as failure:
+            self._refused(request, failure, time.perf_counter() - started)
+            raise
 
     def _failure(self, request: ListingRequest, error: Exception) -> ListingFailed:
         """What the client is told. Whatever it is, the client gets an error, and the log the rest."""
@@ -303,7 +340,12 @@ class Pipeline:
         self.metrics.listing_refused(failure.reason, seconds)
         if self.dispatcher.has_observers:
             message = failure.message[:_LONGEST_TOLD]
-            self._tell(request, ListingOutcome("error", failure.plugin, 0, False, None, seconds, message))
+            self._tell(
+                request,
+                ListingOutcome(
+                    "error", failure.plugin, 0, False, None, seconds, message, cause=failure.cause
+                ),
+            )
 
     def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""

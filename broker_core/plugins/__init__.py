@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.plugins.dispatcher import ChainResult, Dispatcher, Recalled, Remembers
-from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError
+from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError, Refusal
 from broker_core.plugins.installed import InstalledPlugin, installed_plugins
 from broker_core.plugins.options import PluginOptions
 from broker_core.plugins.problems import as_problems
@@ -20,6 +20,7 @@ __all__ = [
     "PluginOptions",
     "PluginRegistry",
     "Recalled",
+    "Refusal",
     "Remembers",
     "as_problems",
     "chain_order",

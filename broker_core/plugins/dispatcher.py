@@ -18,6 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import structlog
 
+from broker_core.access import Access
 from broker_core.change_log import ChangeLog
 from broker_core.credentials import without_credentials
 from broker_core.hookspecs import ListingOutcome
@@ -26,7 +27,9 @@ from broker_core.listing_result import AnswerKind, TopicListingResult
 from broker_core.names import NamespaceName
 from broker_core.plugins.caller import CallObserver, HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed
+from broker_core.plugins.gates import pass_gates
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
+from broker_core.plugins.lister_answers import checked_answer, refusal_of
 from broker_core.plugins.loop_time import LoopTime
 from broker_core.plugins.masks import and_masks, checked_mask
 from broker_core.plugins.observers import Observer
@@ -38,6 +41,7 @@ __all__ = ["Accept", "ChainResult", "Dispatcher", "Recalled", "Remembers"]
 
 log = structlog.get_logger(__name__)
 
+_AUTHORIZE: Final = "broker_core_authorize"
 _LIST: Final = "broker_core_list_topics"
 _VISIBLE: Final = "broker_core_visible"
 _SERVED: Final = "broker_core_listing_served"
@@ -79,6 +83,9 @@ class Remembers(Protocol):
     def answered(self, plugin: LoadedPlugin, accepted: Any, asked_at: float) -> None:
         """The plugin was asked at that time, and this is what came of it; ``None`` is a pass through."""
 
+    def refused(self, plugin: LoadedPlugin) -> None:
+        """The plugin refused the question: what it answered before is true for nobody any more."""
+
     def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> Recalled | None:
         """The last answer, not older than the plugin's ``max_stale``; ``None`` where there is none."""
 
@@ -92,14 +99,15 @@ class _Chain:
 
     listers: tuple[tuple[str, HookCaller | None], ...]  # None: it lists, but not this namespace
     masks: tuple[HookCaller, ...]
+    gates: tuple[HookCaller, ...]
     depends_on: frozenset[str]
 
 
 class Dispatcher:
     """Asks the plugins of one registry. ``on_call`` is told of each call, for metrics.
 
-    ``has_listers``, ``has_masks`` and ``has_observers`` are plain attributes: where there is nobody to ask, asking
-    costs nothing.
+    ``has_gates``, ``has_listers``, ``has_masks`` and ``has_observers`` are plain attributes: where there is nobody to
+    ask, asking costs nothing.
     """
 
     def __init__(self, registry: PluginRegistry, *, on_call: CallObserver | None = None) -> None:
@@ -107,7 +115,7 @@ class Dispatcher:
         self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
         self._callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
         for plugin in registry:
-            for hook in (_LIST, _VISIBLE, _SERVED):
+            for hook in (_AUTHORIZE, _LIST, _VISIBLE, _SERVED):
                 if hook in plugin.implementations:
                     self._callers[plugin.name][hook] = HookCaller(
                         plugin, hook, self._runners[plugin.name], on_call=on_call
@@ -117,9 +125,11 @@ class Dispatcher:
             for plugin in registry
             if _SERVED in plugin.implementations
         ]
+        self.has_gates = any(_AUTHORIZE in plugin.implementations for plugin in registry)
         self.has_listers = any(_LIST in plugin.implementations for plugin in registry)
         self.has_masks = any(_VISIBLE in plugin.implementations for plugin in registry)
         self.has_observers = bool(self._observers)
+        self._concerned = self.has_gates or self.has_listers or self.has_masks
         self._chains: dict[NamespaceName, _Chain] = {}
         self._claims: dict[str, int] = {}
         self._false_filters: set[str] = set()  # whose false claims were logged
@@ -137,6 +147,17 @@ class Dispatcher:
         """Whether no plugin lists."""
         return not self.has_listers
 
+    def concerned(self, namespace: NamespaceName) -> bool:
+        """Whether some plugin has a say about who gets what of this namespace: authorizes, lists or masks."""
+        if not self._concerned:
+            return False
+        chain = self._chain(namespace)
+        return bool(chain.gates or chain.masks) or any(caller for _, caller in chain.listers)
+
+    def gates(self, namespace: NamespaceName) -> bool:
+        """Whether some plugin authorizes what is done with this namespace."""
+        return self.has_gates and bool(self._chain(namespace).gates)
+
     def masks(self, namespace: NamespaceName) -> bool:
         """Whether some plugin masks listings of this namespace."""
         return self.has_masks and bool(self._chain(namespace).masks)
@@ -149,13 +170,23 @@ class Dispatcher:
         """What the answers of the plugins for this namespace depend on, all together: what a cache must key on."""
         return self._chain(namespace).depends_on
 
+    async def authorize(self, access: Access, steps: list[ChainStep] | None = None) -> None:
+        """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.
+
+        Raises :exc:`~broker_core.plugins.failures.Refusal` where one refuses, and :exc:`PluginFailed` with the cause
+        ``DENIED`` where one fails.
+        """
+        if self.has_gates:
+            await pass_gates(self._chain(access.namespace).gates, access, steps)
+
     async def ask(
         self, request: ListingRequest, accept: Accept | None = None, memory: Remembers | None = None
     ) -> ChainResult:
         """Walk the chain. An answer that ``accept`` refuses is a failure of its plugin.
 
-        Raises :exc:`PluginFailed` where a plugin fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory``
-        has no answer of it, and lets a :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` pass.
+        Raises :exc:`~broker_core.plugins.failures.Refusal` where a plugin refuses; :exc:`PluginFailed` where one fails
+        whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no answer of it; and lets a
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` pass.
         """
         if not self.has_listers:
             return _NOBODY
@@ -170,9 +201,9 @@ class Dispatcher:
                 steps.append(ChainStep(name, "not_asked"))
                 continue
             started = clock()
-            accepting = partial(accept, caller.plugin) if accept is not None else None
+            accepting = partial(_accept, accept, caller.plugin) if accept is not None else None
             try:
-                answer, word, accepted = await caller.call(request, _check_answer, accepting)
+                answer, word, accepted = await caller.call(request, checked_answer, accepting)
             except PluginFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
                 on_failure = caller.plugin.options.on_failure
@@ -190,8 +221,18 @@ class Dispatcher:
                 answer, word, accepted = None, recalled.word, recalled.accepted
             else:
                 steps.append(ChainStep(name, word, clock() - started))
-                if memory is not None and caller.plugin.options.on_failure == "stale":
+                if memory is not None and word != "refused" and caller.plugin.options.on_failure == "stale":
                     memory.answered(caller.plugin, accepted, started)
+            if word == "refused":
+                assert answer is not None
+                if memory is not None:
+                    memory.refused(caller.plugin)
+                refusal = refusal_of(name, answer)
+                refusal.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
+                try:
+                    raise refusal
+                finally:
+                    del refusal  # in its own traceback
             if word != "pass_through":
                 steps += _not_asked(chain.listers[position + 1 :])
                 return ChainResult(answer, name, tuple(steps), accepted)
@@ -381,6 +422,7 @@ class Dispatcher:
     def _chain_for(self, namespace: NamespaceName) -> _Chain:
         listers: list[tuple[str, HookCaller | None]] = []
         masks = []
+        gates = []
         depends_on: set[str] = set()
         for plugin in self.registry:
             callers = self._callers[plugin.name]
@@ -389,39 +431,15 @@ class Dispatcher:
                 listers.append((plugin.name, callers[_LIST] if covers else None))
             if _VISIBLE in callers and covers:
                 masks.append(callers[_VISIBLE])
+            if _AUTHORIZE in callers and covers:
+                gates.append(callers[_AUTHORIZE])
             if covers and (_LIST in callers or _VISIBLE in callers):
                 depends_on |= plugin.depends_on
-        return _Chain(tuple(listers), tuple(masks), frozenset(depends_on))
+        return _Chain(tuple(listers), tuple(masks), tuple(gates), frozenset(depends_on))
 
 
-def _check_answer(answer: object, request: ListingRequest) -> tuple[TopicListingResult | None, str]:
-    """A lister's answer and the word for it; an error for what is no answer to this request."""
-    if answer is None:
-        return None, AnswerKind.PASS_THROUGH.value
-    if not isinstance(answer, TopicListingResult):
-        raise TypeError(
-            f"it returned a {type(answer).__name__}, not a TopicListingResult or None: {_instead(answer)}"
-        )
-    if type(answer) is not TopicListingResult:
-        raise TypeError(
-            f"it returned a {type(answer).__name__}, and not what TopicListingResult.success() made"
-        )
-    if answer.is_pass_through:
-        return None, AnswerKind.PASS_THROUGH.value
-    if answer.kind is AnswerKind.UNCHANGED and answer.topics_hash != request.topics_hash:
-        if request.topics_hash is None:
-            raise ValueError("it returned unchanged(), but the request carries no topics hash")
-        raise ValueError("it returned unchanged() with another hash than the request carries")
-    return answer, answer.kind.value
-
-
-def _instead(answer: object) -> str:
-    """What to write in place of an answer that is none."""
-    if isinstance(answer, bool):
-        return "write `return None` to pass"
-    if answer is TopicListingResult or callable(answer):
-        return "write the brackets of a call, as in `return TopicListingResult.pass_through()`"
-    return "write `return TopicListingResult.success(topics)`"
+async def _accept(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Any:
+    return None if answer.kind is AnswerKind.REFUSED else await accept(plugin, answer)
 
 
 def _check_mask(length: int, answer: object, _request: ListingRequest) -> tuple[Any | None, str]:

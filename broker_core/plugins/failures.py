@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed, ServerError
 from broker_core.pulsar_codes import CODES
 
-__all__ = ["ChainStep", "PluginFailed", "PluginLoadError"]
+__all__ = ["ChainStep", "PluginFailed", "PluginLoadError", "Refusal"]
 
 
 class PluginLoadError(BrokerCoreError):
@@ -30,7 +30,8 @@ class PluginLoadError(BrokerCoreError):
 class ChainStep:
     """What one plugin of the chain answered.
 
-    ``answer`` is ``"success"``, ``"pass_through"``, ``"unchanged"``, ``"mask"``, ``"error"`` or ``"not_asked"``;
+    ``answer`` is ``"success"``, ``"pass_through"``, ``"unchanged"``, ``"refused"``, ``"mask"``, ``"allowed"``,
+    ``"error"`` or ``"not_asked"``;
     ``seconds`` what it took; ``error`` what went wrong, for the operator (it may hold text of the plugin's exception).
     Where ``stale`` is not ``None``, the answer is a former one in place of that failure, so many seconds old.
     """
@@ -72,4 +73,16 @@ class PluginFailed(ListingFailed):
             counts=counts,
         )
         self.detail = detail or self.message
+        self.steps: tuple[ChainStep, ...] = ()
+
+
+class Refusal(ListingFailed):
+    """A plugin has decided that there is no answer: no failure of anybody, and nothing can stand in for it.
+
+    ``reason`` is ``gate`` (of ``broker_core_authorize``) or ``refused`` (of a lister); ``steps`` what the plugins
+    answered up to this one. The client gets the message as the plugin wrote it.
+    """
+
+    def __init__(self, plugin: str, message: str, cause: Cause, *, reason: str) -> None:
+        super().__init__(message, cause=cause, reason=reason, plugin=plugin, counts=False)
         self.steps: tuple[ChainStep, ...] = ()

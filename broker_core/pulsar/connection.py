@@ -24,6 +24,7 @@ from broker_core.permits import Permit, PermitBudget
 from broker_core.pipeline import Answer
 from broker_core.pulsar.inbox import Inbox
 from broker_core.pulsar.listing_command import read_listing_request
+from broker_core.pulsar.lookup_access import lookup_access
 from broker_core.pulsar.lookups import LOOKUP_COMMANDS
 from broker_core.pulsar.outbox import Outbox
 from broker_core.pulsar_codes import lookup_code
@@ -275,8 +276,11 @@ class Connection(asyncio.Protocol):
             self._send(commands.refuse(command, ServerError.MetadataError, _TOO_MANY_LOOKUPS))
 
     async def _answer_lookup(self, command: BaseCommand, asker: Asker) -> None:
-        deadline = self._server.loop.time() + self._server.pipeline.options.time_budget
+        pipeline = self._server.pipeline
+        deadline = self._server.loop.time() + pipeline.options.time_budget
         try:
+            if pipeline.dispatcher.has_gates:
+                await pipeline.authorize(lookup_access(command, asker), deadline)
             frame = await self._server.lookups.answer(command, asker)
             # Of another's making, so of any size: a schema has permits like a listing.
             await self._outbox.send_answer(b"", frame, b"", deadline)
@@ -332,9 +336,7 @@ class Connection(asyncio.Protocol):
         """Answer a request, whose pattern is still to be compiled if it is given here."""
         pipeline = self._server.pipeline
         try:
-            if uncompiled is not None:
-                request = await pipeline.with_pattern(request, uncompiled)
-            answer = await pipeline.answer(request)
+            answer = await pipeline.answer(request, topics_pattern=uncompiled)
         except ListingFailed as failure:
             self._fail(request_id, failure)
             return

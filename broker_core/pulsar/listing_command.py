@@ -49,7 +49,9 @@ def read_listing_request(
             reason="bad_request",
         )
     text = command.topics_pattern if command.HasField("topics_pattern") else None
-    pattern = None if text is None else pipeline.compile_now(text)
+    # Whoever has to pass a gate first costs nothing before.
+    later = text is None or pipeline.dispatcher.gates(namespace)
+    pattern = None if text is None or later else pipeline.compile_now(text)
     request = ListingRequest(
         namespace=namespace,
         mode=mode,

@@ -7,6 +7,7 @@ from typing import Protocol
 from broker_core.errors import BrokerCoreError, InvalidName, ServerError
 from broker_core.listing_request import Asker
 from broker_core.names import TopicName
+from broker_core.pulsar.lookup_access import topic_of
 from broker_core.wire import commands
 from broker_core.wire.pulsar_api_pb2 import BaseCommand, FeatureFlags
 
@@ -54,7 +55,7 @@ class StandaloneLookups:
             )
         question = command.partitionMetadata
         try:
-            topic = TopicName.parse(_full_name(question.topic))
+            topic = topic_of(command)
         except InvalidName as error:
             return commands.refuse(command, ServerError.InvalidTopicName, str(error))
         try:
@@ -72,10 +73,3 @@ class StandaloneLookups:
                 f"Topic {topic} has a partition of index {partitions - 1}: clients count {_MOST_PARTITIONS} at most",
             )
         return commands.partitioned_metadata_response(question.request_id, partitions)
-
-
-def _full_name(topic: str) -> str:
-    """Clients may leave the scheme out, and the namespace of a short name too (Pulsar's ``TopicName.get``)."""
-    if "://" in topic:
-        return topic
-    return f"persistent://{topic}" if topic.count("/") == 2 else f"persistent://public/default/{topic}"

@@ -1,0 +1,49 @@
+"""Of the questions of all clients, those about namespaces that whoever asks by HTTP may list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from broker_core.access import Access
+from broker_core.listing_request import Asker
+from broker_core.names import NamespaceName
+from broker_core.pipeline import Pipeline
+from broker_core.plugins import Refusal
+from broker_core.questions import Question
+
+__all__ = ["AllowedQuestions"]
+
+
+class AllowedQuestions:
+    """Asks the gates of a pipeline. ``identify`` says who a client is, by what is known of it."""
+
+    def __init__(self, pipeline: Pipeline, identify: Callable[[Asker], Asker] | None = None) -> None:
+        self._pipeline = pipeline
+        self._identify = identify
+
+    async def __call__(self, questions: Sequence[Question], asker: Asker) -> list[Question]:
+        """The questions, in their order, without those of namespaces that a gate refuses.
+
+        Each namespace is asked for once. A gate that fails is an error, as everywhere: raises
+        :exc:`~broker_core.errors.ListingFailed`.
+        """
+        if not self._pipeline.dispatcher.has_gates:
+            return list(questions)
+        if self._identify is not None:
+            asker = self._identify(asker)
+        deadline = asyncio.get_running_loop().time() + self._pipeline.options.time_budget
+        allowed: dict[str, bool] = {}
+        for question in questions:
+            if question.namespace not in allowed:
+                allowed[question.namespace] = await self._may_list(question.namespace, asker, deadline)
+        return [question for question in questions if allowed[question.namespace]]
+
+    async def _may_list(self, namespace: str, asker: Asker, deadline: float) -> bool:
+        try:
+            await self._pipeline.authorize(
+                Access("list", NamespaceName.parse(namespace), None, asker), deadline
+            )
+        except Refusal:
+            return False
+        return True

@@ -1,0 +1,55 @@
+"""Questions for whoever may list their namespaces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broker_core.access import Access, Refused
+from broker_core.errors import Cause, ListingFailed
+from broker_core.http import AllowedQuestions
+from broker_core.listing_request import Asker
+from broker_core.names import Mode
+from broker_core.questions import Question
+from tests.support.pipelines import made
+from tests.support.plugins import PluginOf
+
+QUESTIONS = [
+    Question(f"acme/{name}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for name in ("a", "b", "a", "c", "b")
+]
+
+
+async def test_without_a_gate_all_are_there() -> None:
+    async with made() as m:
+        assert await AllowedQuestions(m.pipeline)(QUESTIONS, Asker()) == QUESTIONS
+
+
+async def test_a_namespace_is_asked_for_once_as_whoever_asks() -> None:
+    asked: list[Access] = []
+
+    def gate(access: Access) -> Refused | None:
+        asked.append(access)
+        return Refused("no") if str(access.namespace) == "acme/b" else None
+
+    def identify(asker: Asker) -> Asker:
+        return replace(asker, role="alice")
+
+    async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
+        found = await AllowedQuestions(m.pipeline, identify)(QUESTIONS, Asker(transport="http"))
+        assert [question.namespace for question in found] == ["acme/a", "acme/a", "acme/c"]
+        assert [(access.action, str(access.namespace), access.asker.role) for access in asked] == [
+            ("list", "acme/a", "alice"),
+            ("list", "acme/b", "alice"),
+            ("list", "acme/c", "alice"),
+        ]
+
+
+async def test_a_gate_that_fails_is_an_error() -> None:
+    def gate() -> None:
+        raise OSError
+
+    async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
+        with pytest.raises(ListingFailed) as caught:
+            await AllowedQuestions(m.pipeline)(QUESTIONS, Asker())
+        assert caught.value.cause is Cause.DENIED
