@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from broker_core.access import ACTIONS, Access
 from broker_core.broker_handle import BrokerHandle
 from broker_core.depends_on import WORDS
 from broker_core.hookspecs import HookSpecs, ListingOutcome
@@ -75,6 +76,7 @@ def test_the_overview_has_every_hook_and_says_which_may_be_async() -> None:
         (Asker, "field of `request.asker`", ""),
         (TopicsPattern, "field of `request.pattern`", ""),
         (ListingOutcome, "field of `outcome`", ""),
+        (Access, "field of `access`", ""),
     ],
 )
 def test_what_a_hook_is_given_is_described_field_by_field(kind: type, column: str, heading: str) -> None:
@@ -109,3 +111,8 @@ def test_no_page_names_a_hook_that_is_gone() -> None:
                 rf"(?:def |hooks\.md#){name}", read(page)
             ):
                 assert name in known, f"{page}: {name}"
+
+
+def test_each_action_has_its_command() -> None:
+    shown = {code_in(row[0])[0].strip('"'): row[1] for row in table("action").rows}
+    assert shown == ACTIONS

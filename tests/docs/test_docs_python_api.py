@@ -7,6 +7,7 @@ from importlib import import_module
 
 import pytest
 
+from broker_core.pulsar_codes import CODES
 from tests.docs.pages import code_in, headings, read, tables
 from tests.support.public_api import EMBEDDING, PUBLIC, page_of
 
@@ -101,3 +102,10 @@ def _made(value: object) -> tuple[str, ...]:
     return tuple(
         part.partition(" ")[0].partition(":")[0] for part in source.split("self.")[1:] if "=" in part
     )
+
+
+def test_each_cause_is_described_with_its_code() -> None:
+    (table,) = [each for each in tables(page_of("broker_core.errors")) if each.columns[0] == "cause"]
+    assert {code_in(row[0])[0]: code_in(row[2])[0] for row in table.rows} == {
+        cause.name: code.name for cause, code in CODES.items()
+    }
