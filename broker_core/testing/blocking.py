@@ -135,6 +135,11 @@ class BlockingServer:
         """Run a command of a plugin; see :meth:`Server.invoke`."""
         return self._run(self._get().invoke(name, arguments, stdin=stdin))
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What a coroutine gives that runs on the server's event loop: ``server.run(plugin.read_again())``."""
+        self._get()
+        return self._run(work)
+
     def create(self, topic: str, *, partitions: int = 0, properties: Mapping[str, str] | None = None) -> None:
         """Add a topic to the catalogue; see :meth:`Server.create`."""
         self._run(self._get().create(topic, partitions=partitions, properties=properties))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
@@ -32,6 +33,10 @@ class Plugin:
         return None if role is None else TopicListingResult.success([PREFIX + role])
 
 
+async def loop_that_runs() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
 def test_all_that_the_other_one_can() -> None:
     with BlockingServer({"mine": Plugin()}, topics=[PREFIX + "a"]) as server:
         assert server.list("public/default", role="eve", mode="all", address="203.0.113.7").topics == [
@@ -40,6 +45,8 @@ def test_all_that_the_other_one_can() -> None:
         assert server.ask("public/default", role="eve").lister == "mine"
         assert "broker_core_listing_requests" in server.metrics()
         assert server.http_url.startswith("http://")
+        loop = server.run(loop_that_runs())
+        assert loop is server.run(loop_that_runs())
         server.create(PREFIX + "b", partitions=2)
         assert len(server.list("public/default")) == 3
         server.delete(PREFIX + "b")
