@@ -22,8 +22,9 @@ def test_the_pages_build_without_warnings(tmp_path: Path) -> None:
 
 
 def test_every_page_is_in_the_contents() -> None:
-    """In those of the whole, or of the page of the Python API, whose paths begin at its own folder."""
+    """In those of the whole, or of a page with pages of its own, whose paths begin at its own folder."""
     listed = _contents("index.md", "") | _contents("reference/python-api.md", "reference/")
+    listed |= _contents("how-to/recipes.md", "how-to/")
     assert listed == {*all_pages()} - {"index.md"}
 
 
