@@ -125,6 +125,22 @@ class BlockingServer:
             )
         )
 
+    def partitions(
+        self,
+        topic: str,
+        *,
+        auto_create: bool = True,
+        client_version: str | None = None,
+        role: str | None = None,
+        address: str | None = None,
+    ) -> int:
+        """How many partitions a client is told; see :meth:`Server.partitions`."""
+        return self._run(
+            self._get().partitions(
+                topic, auto_create=auto_create, client_version=client_version, role=role, address=address
+            )
+        )
+
     def metrics(self) -> MetricFamilies:
         """What ``/metrics`` says now; see :meth:`Server.metrics`."""
         return self._run(self._get().metrics())

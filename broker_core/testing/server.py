@@ -113,6 +113,23 @@ class Server:
             topics_hash=topics_hash,
         )
 
+    async def partitions(
+        self,
+        topic: str,
+        *,
+        auto_create: bool = True,
+        client_version: str | None = None,
+        role: str | None = None,
+        address: str | None = None,
+    ) -> int:
+        """How many partitions a client is told that a topic (full name) has, 0 for none: PARTITIONED_METADATA.
+
+        Clients ask it for each topic that they were listed. Without ``auto_create`` a topic that is not there is an
+        error. Raises :exc:`~broker_core.client.ServerRefused`.
+        """
+        client = await self._client(Persona(role, address, client_version))
+        return await client.partitioned_metadata(topic, auto_create)
+
     async def metrics(self) -> MetricFamilies:
         """What ``/metrics`` says now, parsed: ``(await server.metrics()).value("broker_core_mine_answers_total")``."""
         return MetricFamilies.parse(await asyncio.to_thread(get, self.http_url, "/metrics"))
