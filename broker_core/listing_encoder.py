@@ -145,13 +145,18 @@ class ListingEncoder:
         """Whether the ends of a page in order say that all of it matches.
 
         All names between two that begin with a text begin with it. That is enough where the pattern is such a text and
-        then anything, and where no name has a suffix that is not matched.
+        then anything, and where no name has a suffix that is not matched. The one name that a pattern without any
+        operator is, is compared.
         """
         if pattern.match_all:
             return True
-        if not pattern.exact_range or len(pattern.ranges) > 1 or b"\n" in page or _SUFFIX in page:
+        if b"\n" in page or _SUFFIX in page:
             return False
         head = str(self.namespace).encode()
+        if pattern.literal is not None:
+            return len(starts) == 1 and head + page == pattern.literal.encode()
+        if not pattern.exact_range or len(pattern.ranges) > 1:
+            return False
         begin = pattern.ranges[0][0] if pattern.ranges else b""
         first = head + page[: int(starts[1]) if len(starts) > 1 else None]
         return first.startswith(begin) and (head + page[int(starts[-1]) :]).startswith(begin)

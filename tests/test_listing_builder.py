@@ -59,6 +59,16 @@ def test_the_answer_is_that_of_a_listing(seed: int, text: str | None, mode: Mode
     assert builder.matched == (text is not None)
 
 
+@pytest.mark.parametrize("literal", ["a", "aé", "a-partition-3", "a\nb", "a-partition-3-partition-0"])
+@pytest.mark.parametrize("name", ["a", "aé", "b", "a-partition-3", "a\nb", "a-partition-3-partition-0", "ab"])
+def test_a_page_of_one_name_is_compared_with_a_pattern_without_operators(name: str, literal: str) -> None:
+    text = f"acme/orders/{literal}"
+    builder = ListingBuilder(request(text))
+    builder.add_local("persistent", [name])
+    whole = Listing.from_names(NAMESPACE, Mode.ALL, [f"persistent://acme/orders/{name}"])
+    assert builder.finish().names.to_pylist() == whole.matching(compile_pattern(text)).names.to_pylist()
+
+
 def test_a_pattern_that_re2_does_not_know_is_not_applied() -> None:
     builder = ListingBuilder(request("acme/orders/(?!a).*"))
     builder.add_local("persistent", ["a", "b"])

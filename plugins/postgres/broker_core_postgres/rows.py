@@ -181,9 +181,11 @@ class Reading:
 
     def _handle(self, page: Page) -> None:
         """In a thread, or at once: match the names of a page, and encode those that are left."""
+        counted = 0
         try:
-            counted = self._builder.add_local(NON_PERSISTENT, page.other)
-            counted += self._builder.add_local(PERSISTENT, page.persistent)
+            for domain, names in ((NON_PERSISTENT, page.other), (PERSISTENT, page.persistent)):
+                if names:
+                    counted += self._builder.add_local(domain, names)
         except InvalidListing as error:
             raise ListingFailed(f"a row is no topic: {error}", reason="bad_topics") from None
         if counted != page.names:
