@@ -175,8 +175,49 @@ def test_what_cannot_be_read_is_said_without_secrets(spark: SparkSession, databa
         pass
     assert "127.0.0.1" not in str(caught.value) or "someone" not in str(caught.value)
     database.sql("DROP SCHEMA broker_core CASCADE")
-    with pytest.raises(InvalidCatalogue, match="broker_core"), PostgresSource(database.dsn, spark).snapshot():
+    with pytest.raises(InvalidCatalogue, match="schema"), PostgresSource(database.dsn, spark).snapshot():
         pass
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("DROP SCHEMA broker_core CASCADE", "no schema of the Postgres plugin"),
+        ("DROP VIEW broker_core.batch_v1_topics", "run broker-core postgres migrate"),
+        (
+            "ALTER VIEW broker_core.batch_v1_topics RENAME TO batch_v2_topics",
+            "have version 2, but version 1 is read here: upgrade broker-core-spark",
+        ),
+    ],
+    ids=["nothing", "older", "newer"],
+)
+def test_views_of_another_version_are_told_of(
+    spark: SparkSession, database: Database, change: str, said: str
+) -> None:
+    database.sql(change)
+    with pytest.raises(InvalidCatalogue, match=said), PostgresSource(database.dsn, spark).snapshot():
+        pass
+
+
+def test_who_may_read_the_views_alone_may_run_a_batch(
+    spark: SparkSession, database: Database, tmp_path: Path
+) -> None:
+    filled(database, 100)
+    role = f"batch_{database.name}"
+    views = ", ".join(
+        f"broker_core.batch_v1_{name}" for name in ("catalog", "namespaces", "stamps", "topics", "changes")
+    )
+    database.sql(
+        f"CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA broker_core TO {role}; GRANT SELECT ON {views} TO {role}"
+    )
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "public/large", "pattern": ".*7"}])
+    source, store = database.dsn_of(role), str(tmp_path / "store")
+    first = build(spark, catalogue=source, patterns=str(patterns), store=store)
+    assert first.record()["matches"] == 10
+    database.sql("DELETE FROM broker_core.topics WHERE local_name = 'orders-17'")
+    second = build(spark, catalogue=source, patterns=str(patterns), store=store, incremental=True)
+    assert second.record()["matches"] == 9
+    database.sql(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
 @pytest.mark.parametrize(

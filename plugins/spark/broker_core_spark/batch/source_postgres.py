@@ -1,7 +1,10 @@
 """The database of the Postgres plugin as a catalogue, read in parallel from one exported snapshot.
 
+Nothing is read but the views that the Postgres plugin has for it, whose names have a version: its tables may change
+with any migration of its own.
+
 The driver holds a transaction that exports its snapshot; each task takes the same snapshot and reads pages of the table
-of its own (a range of ``ctid``), so that no namespace is too large for a task and nothing is read twice. What was
+of its own (a range of ``place``), so that no namespace is too large for a task and nothing is read twice. What was
 committed after the snapshot is not seen by any of them. Names come by COPY and go into Arrow without an object each.
 
 The driver locks the table, in the mode that a mere reader takes, before it takes the snapshot and until the end: a
@@ -51,7 +54,15 @@ _T = TypeVar("_T")
 
 _BEGIN: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 # Neither may end a snapshot that a batch is reading from.
-_LOCK: Final = "LOCK TABLE broker_core.topics IN ACCESS SHARE MODE"  # takes no snapshot
+_LOCK: Final = "LOCK TABLE broker_core.batch_v1_topics IN ACCESS SHARE MODE"  # takes no snapshot
+#: The version of the views that is read here, and what there is of others, by the names of their topics.
+_VERSION: Final = 1
+_VERSIONS: Final = r"""
+SELECT to_regclass('broker_core.topics') IS NOT NULL AS here, array(
+    SELECT substring(c.relname FROM '^batch_v([0-9]{1,6})_topics$')::integer
+    FROM pg_class c WHERE c.relnamespace = to_regnamespace('broker_core')
+    AND c.relname ~ '^batch_v[0-9]{1,6}_topics$' ORDER BY 1) AS versions
+"""
 _PATIENT: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 
 
@@ -123,22 +134,38 @@ async def _connected(dsn: str) -> Any:
 
 
 async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _Database:
+    here = await connection.fetchrow(_VERSIONS)
+    if _VERSION not in here["versions"]:
+        raise InvalidCatalogue(_not_for_us(here["versions"], here=here["here"]))
     await connection.execute(f"{_BEGIN}; {_PATIENT}; {_LOCK}")
     snapshot = await connection.fetchval("SELECT pg_export_snapshot()")
-    catalogue_id = await connection.fetchval("SELECT id::text FROM broker_core.catalog")
-    if catalogue_id is None:
+    catalogue = await connection.fetchrow("SELECT catalog_id, pages FROM broker_core.batch_v1_catalog")
+    if catalogue is None:
         raise InvalidCatalogue(
             "the database has no catalogue id: is the schema of the Postgres plugin complete?"
         )
-    rows = await connection.fetch(
-        "SELECT namespace, version, broker_core.stamp_of(namespace, version) AS stamp FROM broker_core.namespaces"
-    )
-    pages = await connection.fetchval(
-        "SELECT pg_relation_size('broker_core.topics') / current_setting('block_size')::bigint"
-    )
+    catalogue_id, pages = catalogue
+    rows = await connection.fetch("SELECT namespace, version, stamp FROM broker_core.batch_v1_namespaces")
     versions = {row["namespace"]: int(row["version"]) for row in rows}
     stamps = {row["namespace"]: row["stamp"] for row in rows if row["stamp"]}
     return _Database(connection, loop, dsn, spark, snapshot, catalogue_id, versions, stamps, int(pages))
+
+
+def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
+    """Why a database is not read that has views of these versions only."""
+    if versions:
+        offered = ", ".join(map(str, versions))
+        wanted = "broker-core-spark" if min(versions) > _VERSION else "broker-core-postgres"
+        return (
+            f"the views for batches in the database have version {offered}, but version {_VERSION} is read here: "
+            f"upgrade {wanted}"
+        )
+    if here:
+        return (
+            "the schema of the Postgres plugin in the database is older than its views for batches: "
+            "run broker-core postgres migrate"
+        )
+    return "the database has no schema of the Postgres plugin: run broker-core postgres migrate"
 
 
 @dataclass
@@ -167,14 +194,16 @@ class _Database:
 
     async def _changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         floor, stamp = await self.connection.fetchrow(
-            "SELECT (SELECT log_floor FROM broker_core.namespaces WHERE namespace = $1), broker_core.stamp_of($1, $2)",
+            "SELECT (SELECT log_floor FROM broker_core.batch_v1_namespaces WHERE namespace = $1), "
+            "(SELECT stamp FROM broker_core.batch_v1_stamps WHERE namespace = $1 AND version = $2)",
             namespace,
             since.number,
         )
         if floor is None or since.number < floor or (since.stamp and stamp != since.stamp):
             return None
         rows = await self.connection.fetch(
-            "SELECT DISTINCT domain, local_name FROM broker_core.changes WHERE namespace = $1 AND version > $2",
+            "SELECT DISTINCT domain, local_name FROM broker_core.batch_v1_changes "
+            "WHERE namespace = $1 AND version > $2",
             namespace,
             since.number,
         )
@@ -211,8 +240,8 @@ class _ReadPages:
         values = [f"properties ->> ${number}" for number in range(4, 4 + len(keys))]
         columns = ", ".join(["local_name", "namespace", "domain", *values])
         query = (
-            f"SELECT {columns} FROM broker_core.topics "  # noqa: S608 - numbers of parameters alone
-            "WHERE ctid >= $1::text::tid AND ctid < $2::text::tid AND namespace = ANY($3::text[])"
+            f"SELECT {columns} FROM broker_core.batch_v1_topics "  # noqa: S608 - numbers of parameters alone
+            "WHERE place >= $1::text::tid AND place < $2::text::tid AND namespace = ANY($3::text[])"
         )
         if not _SNAPSHOT.fullmatch(self.exported):
             raise TaskFailed("the exported snapshot has a name that is none")

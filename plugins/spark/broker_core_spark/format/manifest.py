@@ -73,7 +73,7 @@ class Manifest:
     ``namespaces`` are all that the catalogue has, empty ones too, each with the number of its version (``None`` in a
     catalogue without versions, which is ``static``). ``property_keys`` are the keys that select topics, sorted; the
     questions are reduced to them. ``segment_bytes`` is what the names were cut by (:mod:`.cuts`). ``stamps`` are those
-    of the versions (:class:`~broker_core.catalog.CatalogVersion`), where the catalogue has them.
+    of the versions (:class:`~broker_core.change_log.CatalogVersion`), where the catalogue has them.
     """
 
     catalogue_id: str
