@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core import BoundedCache, EncodedNames, Listing, Selection
+from broker_core.errors import InvalidListing
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
+from broker_core.patterns import TopicsPattern
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format.answer_index import IS_RANGE, RECORD
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, Manifest, manifest_name
@@ -36,16 +38,32 @@ assert _RECORD.size == RECORD.itemsize
 class Answer:
     """The answer to one question: some topics of the generation's listing, and the hash that they should have.
 
-    Give ``selection`` to ``TopicListingResult.success`` with ``topics_hash``; both are claims of the generation, which
-    the broker looks at. ``count`` is the number of topics.
+    Both are claims of whoever built the generation, until :meth:`look` was called: then ``selection`` is one that the
+    core itself has matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics.
     """
 
-    __slots__ = ("count", "selection", "topics_hash")
+    __slots__ = ("count", "fault", "is_seen", "selection", "topics_hash")
 
     def __init__(self, selection: Selection, count: int, topics_hash: str) -> None:
         self.selection = selection
         self.count = count
         self.topics_hash = topics_hash
+        self.is_seen = False
+        self.fault: str | None = None
+
+    def look(self, pattern: TopicsPattern | None) -> None:
+        """Match and hash the topics, which takes as long as that takes; ``pattern`` is the question's."""
+        try:
+            found = self.selection if pattern is None else self.selection.matching(pattern)
+            if len(found) != self.count:
+                self.fault = f"{self.count - len(found)} of its {self.count} topics do not match"
+            elif found.topics_hash != self.topics_hash:
+                self.fault = f"the hash of its {self.count} topics is another one"
+            else:
+                self.selection = found
+        except InvalidListing as error:
+            self.fault = str(error)
+        self.is_seen = True
 
     def __repr__(self) -> str:
         return f"<Answer of {self.count} topics, {self.topics_hash}>"

@@ -14,6 +14,7 @@ REASONS: Final = {
     "unsupported_pattern": "RE2 does not know the pattern, or it is too long",
     "namespace": "the generation does not have the namespace",
     "not_registered": "the generation does not have the question",
+    "wrong_answer": "the generation's answer has topics that do not match, or another hash than theirs",
     "property_keys": "the broker selects topics by other properties than the generation",
     "no_change_log": "nobody here has a change log, and the catalogue is not declared as static",
     "not_declared_static": "the generation is of a catalogue without versions, which was not declared as static",

@@ -19,6 +19,7 @@ from broker_core_spark.serving.follower import Follower
 from broker_core_spark.serving.kept_answers import KeptAnswers
 from broker_core_spark.serving.logs import FoundLog
 from broker_core_spark.serving.passed_on import PassedOn
+from broker_core_spark.serving.proofs import Proofs
 from broker_core_spark.serving.splice import Edit, edit_of, spliced
 from broker_core_spark.serving.touched import Touched
 
@@ -77,6 +78,7 @@ class Served:
         self._log = log
         self._answers = answers
         self._options = options
+        self._proofs = Proofs(generation.id)
         self._serial = next(Served._serials).to_bytes(8)
         self._followers: dict[str, Follower] = {}
         self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
@@ -88,6 +90,11 @@ class Served:
     def overlays(self) -> dict[str, Follower]:
         """The namespaces that were asked for, by name."""
         return self._followers
+
+    @property
+    def wrong_answers(self) -> int:
+        """How many answers of the generation were found to be wrong when they were asked for."""
+        return self._proofs.wrong
 
     def overlay_names(self) -> int:
         """How many changed names are held, of all namespaces."""
@@ -117,6 +124,7 @@ class Served:
         # Two roads must not give two answers: this broker selects by other properties than the batch did.
         if selecting is not None and pairs.keys() != selecting & properties.keys():
             raise PassedOn("property_keys", "the broker selects by other properties than the generation")
+        await self._proofs.look_at(question, answer, pattern)
         try:
             log = await self._log.of(self.generation.manifest, static=self._options.static)
             if log is None:
@@ -214,6 +222,7 @@ class Served:
 
     def close(self) -> None:
         """End what is under way. The generation itself goes, with its map, when nobody has any of it."""
+        self._proofs.close()
         for task in self._splicing.values():
             task.cancel()
 

@@ -151,7 +151,12 @@ class Shelf:
 
     def _accept(self) -> None:
         self.refused, self._tries = None, 0
-        self._report(())
+        served = self.served
+        if served is not None and served.wrong_answers:
+            wrong = f"generation {served.generation.id} has wrong answers, {served.wrong_answers} so far"
+            self._report([f"{wrong}, and their questions are passed on: build anew"])
+        else:
+            self._report(())
 
     def _refuse(
         self, generation: str | None, reason: str, *, level: str = "error", said: str | None = None

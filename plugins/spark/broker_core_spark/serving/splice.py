@@ -54,7 +54,10 @@ def edit_of(
 
 
 def spliced(base: Selection, touched: Touched, edit: Edit, pattern: TopicsPattern | None) -> Selection:
-    """The answer after an edit: all of a listing of its own. ``pattern`` is the one that was asked."""
+    """The answer after an edit: all of a listing of its own.
+
+    ``pattern`` is the one that was asked. What goes in is matched by the core too, so that the result needs no look.
+    """
     names = touched.names.rows(edit.fresh).names
     added = Listing.from_names(base.listing.namespace, base.listing.mode, names).all()
     return base.spliced(edit.gone, edit.put, added if pattern is None else added.matching(pattern))
