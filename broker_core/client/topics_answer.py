@@ -16,19 +16,18 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.client.errors import UnexpectedAnswer
+from broker_core.fields_codec import TAG, MalformedFields, read_fields, read_varint
 from broker_core.wire.pulsar_api_pb2 import BaseCommand
 
 __all__ = ["TopicsAnswer", "peek_request_id"]
 
-_Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+_Positions: TypeAlias = "np.ndarray[Any, Any]"
 
-_TOPIC: Final = 0x12  # field 2, a string of the length that follows
 _BODY: Final = BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
 _MAX_RUNS: Final = (
     64  # topics stand in one run; who scatters them would make us search the body again for each
 )
 _MAX_HASH: Final = 1024  # bytes; Pulsar's hash has 8
-_WALKED: Final = 64 * 1024  # bytes; a shorter run is read record by record
 _INLINE: Final = 12  # bytes; a name that is not longer stands within Arrow's view of it
 
 
@@ -52,6 +51,8 @@ class TopicsAnswer:
             self._read_command()
         except IndexError:
             raise UnexpectedAnswer("the answer to a listing is truncated") from None
+        except MalformedFields as error:
+            raise UnexpectedAnswer(f"the answer to a listing {error}") from None
         self._length = sum(len(starts) for starts, _ in self._runs)
         if not self.changed and self._length:
             raise UnexpectedAnswer("the answer to a listing says that nothing changed, and yet names topics")
@@ -108,7 +109,7 @@ class TopicsAnswer:
             number, wire_type, position = _key(data, position)
             start, position = _skip(data, position, end, wire_type)
             if number == 1 and wire_type == 0:
-                kinds.append(_varint(data, start)[0])
+                kinds.append(read_varint(data, start)[0])
             elif number == _BODY and wire_type == 2:
                 bodies.append((start, position))
         if kinds != [_BODY] or len(bodies) != 1:
@@ -119,12 +120,12 @@ class TopicsAnswer:
         data = self._data
         seen: set[int] = set()
         while position < end:
-            if data[position] == _TOPIC:
+            if data[position] == TAG:
                 if len(self._runs) == _MAX_RUNS:
                     raise UnexpectedAnswer(
                         "the answer to a listing has its topics scattered between other fields"
                     )
-                starts, lengths, position = _topics_run(data, position, end)
+                starts, lengths, position = read_fields(data, position, end)
                 self._runs.append((starts, lengths))
                 continue
             number, wire_type, position = _key(data, position)
@@ -135,7 +136,7 @@ class TopicsAnswer:
                 raise UnexpectedAnswer(f"the answer to a listing has a field {number} too many or malformed")
             seen.add(number)
             if number == 1:
-                self.request_id = _varint(data, start)[0]
+                self.request_id = read_varint(data, start)[0]
             elif number == 4:
                 self.topics_hash = _hash(data[start:position])
             elif number == 3:
@@ -151,29 +152,16 @@ def peek_request_id(beginning: bytes | memoryview) -> int | None:
     data = memoryview(beginning)[:32]
     try:
         if bytes(data[:4]) == b"\x08\x21\x8a\x02":
-            _, position = _varint(data, 4)
+            _, position = read_varint(data, 4)
             if data[position] == 0x08:
-                return _varint(data, position + 1)[0]
-    except (IndexError, UnexpectedAnswer):
+                return read_varint(data, position + 1)[0]
+    except (IndexError, MalformedFields, UnexpectedAnswer):
         pass
     return None
 
 
-def _varint(data: memoryview, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, position
-        shift += 7
-        if shift > 63:
-            raise UnexpectedAnswer("the answer to a listing has a number of more than 64 bits")
-
-
 def _key(data: memoryview, position: int) -> tuple[int, int, int]:
-    key, position = _varint(data, position)
+    key, position = read_varint(data, position)
     if not 8 <= key < 2**32:
         raise UnexpectedAnswer(f"the answer to a listing has a field of the impossible key {key}")
     return key >> 3, key & 7, position
@@ -183,9 +171,9 @@ def _skip(data: memoryview, position: int, end: int, wire_type: int) -> tuple[in
     """Where the value of a field begins and ends."""
     start = position
     if wire_type == 0:
-        _, position = _varint(data, position)
+        _, position = read_varint(data, position)
     elif wire_type == 2:
-        length, start = _varint(data, position)
+        length, start = read_varint(data, position)
         position = start + length
     elif wire_type in (1, 5):
         position += 8 if wire_type == 1 else 4
@@ -197,7 +185,7 @@ def _skip(data: memoryview, position: int, end: int, wire_type: int) -> tuple[in
 
 
 def _flag(data: memoryview, position: int) -> bool:
-    value, _ = _varint(data, position)
+    value, _ = read_varint(data, position)
     if value > 1:
         raise UnexpectedAnswer(f"the answer to a listing has a flag of the value {value}")
     return value == 1
@@ -210,60 +198,3 @@ def _hash(data: memoryview) -> str:
         return bytes(data).decode()
     except UnicodeDecodeError:
         raise UnexpectedAnswer("the answer to a listing has a topics hash that is no UTF-8") from None
-
-
-def _topics_run(data: memoryview, position: int, end: int) -> tuple[_Positions, _Positions, int]:
-    """Where the names of the topics from ``position`` on begin, their lengths, and where their run ends."""
-    if end - position > _WALKED:
-        found = _search_run(data, position, end)
-        if found is not None:
-            return found
-    starts: list[int] = []
-    lengths: list[int] = []
-    while position < end and data[position] == _TOPIC:
-        length = data[position + 1]
-        start = position + 2
-        if length >= 0x80:
-            length, start = _varint(data, position + 1)
-        position = start + length
-        starts.append(start)
-        lengths.append(length)
-    if position > end:
-        raise UnexpectedAnswer("the answer to a listing is truncated")
-    return np.array(starts, np.int64), np.array(lengths, np.int64), position
-
-
-def _search_run(data: memoryview, position: int, end: int) -> tuple[_Positions, _Positions, int] | None:
-    """The same at once, or ``None`` where the records cannot be told apart at sight."""
-    body = np.frombuffer(data, np.uint8)[position:end]
-    size = len(body)
-    chunk = 1 << 17  # the search stays in the processor's cache
-    heads: _Positions = np.concatenate(
-        [np.flatnonzero(body[start : start + chunk] == _TOPIC) + start for start in range(0, size, chunk)]
-    )
-    heads = heads[heads < size - 4]
-    # The length: seven bits a byte, the lowest first, of at most three bytes.
-    lengths: _Positions = body[heads + 1].astype(np.int64)
-    starts: _Positions = heads + 2
-    long = np.flatnonzero(lengths >= 0x80)
-    if len(long):
-        second = body[heads[long] + 2].astype(np.int64)
-        third = body[heads[long] + 3].astype(np.int64)
-        three = second >= 0x80
-        longest = np.where(third < 0x80, third << 14, size)  # more bytes: too long for a name, or none at all
-        lengths[long] = (lengths[long] & 0x7F) | (second & 0x7F) << 7 | np.where(three, longest, 0)
-        starts[long] += 1 + three
-    # Every full name begins with a domain. That tells most records from a 0x12 that is a length, or within a name.
-    first = body[np.minimum(starts, size - 1)]
-    real = (first == ord("p")) | (first == ord("n"))
-    if not real.all():
-        heads, starts, lengths = heads[real], starts[real], lengths[real]
-    if not len(heads) or heads[0] != 0:
-        return None
-    ends = starts + lengths
-    chained = ends[:-1] == heads[1:]
-    count = len(heads) if chained.all() else int(np.argmin(chained)) + 1
-    run_end = int(ends[count - 1])
-    if run_end > size or (run_end < size and body[run_end] == _TOPIC):
-        return None
-    return starts[:count] + position, lengths[:count], position + run_end

@@ -1,7 +1,8 @@
 """The answer to a listing, around topics that are encoded already.
 
-A listing holds each name as the bytes of its protobuf field (:func:`topic_field`); an answer is a head, a run of those
-bytes and a tail, so that nothing is copied and nothing is done per topic. Its exact size is known before it is sent.
+A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.fields_codec`); an answer is a head, a
+run of those bytes and a tail, so that nothing is copied and nothing is done per topic. Its exact size is known before
+it is sent.
 """
 
 from __future__ import annotations
@@ -10,38 +11,20 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
+from broker_core.fields_codec import topic_field, varint
 from broker_core.wire.frames import MAX_COMMAND_SIZE, FrameError
 
-__all__ = ["get_topics_response", "get_topics_response_head", "get_topics_response_size", "topic_field"]
+__all__ = ["get_topics_response", "get_topics_response_head", "get_topics_response_size"]
 
 _SIZES: Final = struct.Struct(">II")
 # Keys of protobuf fields: number << 3 | wire type.
 _TYPE: Final = b"\x08\x21"  # BaseCommand.type = GET_TOPICS_OF_NAMESPACE_RESPONSE
 _BODY: Final = b"\x8a\x02"  # BaseCommand.getTopicsOfNamespaceResponse, a message of the length that follows
 _REQUEST_ID: Final = b"\x08"
-_TOPICS: Final = b"\x12"
 # filtered (3) in front of the hash (4), changed (5) behind it.
 _FILTERED: Final = (b"\x18\x00", b"\x18\x01")
 _HASH: Final = b"\x22"
 _CHANGED: Final = (b"\x28\x00", b"\x28\x01")
-_SMALL: Final = tuple(bytes((value,)) for value in range(0x80))
-
-
-def _varint(value: int) -> bytes:
-    if value < 0x80:
-        return _SMALL[value]
-    encoded = bytearray()
-    while value >= 0x80:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
-def topic_field(name: str) -> bytes:
-    """One topic as the protobuf field of the response that it is sent in."""
-    encoded = name.encode()
-    return _TOPICS + _varint(len(encoded)) + encoded
 
 
 def get_topics_response_head(
@@ -60,10 +43,10 @@ def get_topics_response_head(
         tail = _FILTERED[filtered] + _CHANGED[changed]
     else:
         encoded = topics_hash.encode()
-        tail = _FILTERED[filtered] + _HASH + _varint(len(encoded)) + encoded + _CHANGED[changed]
-    request = _REQUEST_ID + _varint(request_id)
+        tail = _FILTERED[filtered] + _HASH + varint(len(encoded)) + encoded + _CHANGED[changed]
+    request = _REQUEST_ID + varint(request_id)
     body_size = len(request) + fields_size + len(tail)
-    start = _TYPE + _BODY + _varint(body_size) + request
+    start = _TYPE + _BODY + varint(body_size) + request
     command_size = len(start) + fields_size + len(tail)
     if command_size > MAX_COMMAND_SIZE:
         raise FrameError(

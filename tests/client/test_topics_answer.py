@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.client.errors import UnexpectedAnswer
-from broker_core.client.topics_answer import TopicsAnswer, _search_run, peek_request_id
+from broker_core.client.topics_answer import TopicsAnswer, peek_request_id
+from broker_core.fields_codec import _search_run, topic_field
 from broker_core.wire.commands import decode, get_topics_response
 from broker_core.wire.frames import HEADER_SIZE, FrameError
-from broker_core.wire.get_topics_response import topic_field
 
 names = st.lists(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=40).map(

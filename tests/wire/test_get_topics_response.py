@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker_core.fields_codec import topic_field
 from broker_core.wire.commands import decode
 from broker_core.wire.frames import FrameDecoder, FrameError
 from broker_core.wire.get_topics_response import (
     get_topics_response,
     get_topics_response_head,
     get_topics_response_size,
-    topic_field,
 )
 from broker_core.wire.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespaceResponse
 
