@@ -7,12 +7,11 @@ buffers belong to the listing: :meth:`Leases.hold` binds the two, and the end of
 from __future__ import annotations
 
 import asyncio
-import weakref
-from collections import deque
-from collections.abc import Callable
 from typing import Final, Protocol
 
 import pyarrow as pa
+
+from broker_core.owners import Owners
 
 __all__ = ["Held", "Leases"]
 
@@ -39,8 +38,7 @@ class Leases:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._permits: dict[int, tuple[weakref.ref[object], Held]] = {}
-        self._ended: deque[int] = deque()
+        self._permits: Owners[Held] = Owners(self._ended)
 
     def __len__(self) -> int:
         return len(self._permits)
@@ -50,8 +48,7 @@ class Leases:
 
     def held(self, owner: object) -> Held | None:
         """What is held for an object."""
-        reference, permit = self._permits.get(id(owner), (None, None))
-        return permit if reference is not None and reference() is owner else None
+        return self._permits.get(owner)
 
     def hold(self, owner: object, permit: Held) -> None:
         """Release ``permit`` when nobody has ``owner`` any more; a lease that it has already is released now."""
@@ -60,33 +57,20 @@ class Leases:
         except RuntimeError:
             pass  # nobody waits for permits without one: it is enough to release them when something is held next
         self.settle()
-        number = id(owner)
-        old = self._permits.pop(number, None)
-        self._permits[number] = (weakref.ref(owner, self._ending(number)), permit)
+        old = self._permits.put(owner, permit)
         if old is not None:
-            old[1].release()
+            old.release()
 
     def settle(self) -> None:
         """Release the permits of all objects that have ended."""
-        while self._ended:
-            number = self._ended.popleft()
-            reference, permit = self._permits.get(number, (None, None))
-            # Another object may have the number of the one that ended, and a lease of its own.
-            if reference is None or permit is None or reference() is not None:
-                continue
-            del self._permits[number]
+        for permit in self._permits.ended():
             if permit.count >= _WORTH_RELEASING and self._loop is not None:
                 self._loop.call_later(_RELEASE_DELAY, pa.default_memory_pool().release_unused)
             permit.release()
 
-    def _ending(self, number: int) -> Callable[[object], None]:
-        def ended(_: object) -> None:
-            # In any thread, and wherever a reference goes: so nothing but a note is made here.
-            self._ended.append(number)
-            try:
-                if self._loop is not None:
-                    self._loop.call_soon_threadsafe(self.settle)
-            except RuntimeError:  # the loop is closed: nobody waits for permits any more
-                pass
-
-        return ended
+    def _ended(self) -> None:
+        try:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self.settle)
+        except RuntimeError:  # the loop is closed: nobody waits for permits any more
+            pass

@@ -93,3 +93,43 @@ def test_threads_may_use_it_at_once() -> None:
         thread.join()
     assert not wrong
     assert len(cache) == cache.nbytes // (500 + ENTRY) <= cache.limit // (500 + ENTRY)
+
+
+class Pinned:
+    """A value that somebody may still have."""
+
+
+def test_what_has_an_owner_counts_until_nobody_has_it() -> None:
+    cache: BoundedCache[str, Pinned] = BoundedCache(4 * (1000 + ENTRY))
+    reader = Pinned()
+    cache.put("a", reader, 1000, owner=reader)
+    cache.put("b", reader, 1000, owner=reader)
+    assert cache.nbytes == 1000 + 2 * ENTRY
+    cache.clear()
+    assert (len(cache), cache.nbytes) == (0, 1000 + ENTRY)  # somebody still reads it
+    for key in "cdef":
+        value = Pinned()
+        assert cache.put(key, value, 1000, owner=value)
+        del value
+    assert cache.keys() == ["d", "e", "f"]
+    assert cache.nbytes == cache.limit
+    del reader
+    assert cache.nbytes == 3 * (1000 + ENTRY)
+
+
+def test_bytes_may_be_claimed_before_they_are_there() -> None:
+    cache: BoundedCache[str, Pinned] = BoundedCache(3000)
+    for key in "ab":
+        value = Pinned()
+        cache.put(key, value, 900, owner=value)
+        del value
+    assert not cache.claim(3001)
+    assert cache.keys() == ["a", "b"]
+    assert cache.claim(1500)
+    assert (cache.keys(), cache.nbytes) == (["b"], 1500 + 900 + ENTRY)
+    held = cache.get("b")
+    assert not cache.claim(1500)  # who has it is not asked
+    assert (cache.keys(), held is not None) == ([], True)
+    cache.give_back(1500)
+    assert cache.claim(1500)
+    assert cache.make_room(0)

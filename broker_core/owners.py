@@ -1,0 +1,64 @@
+"""What belongs to objects, by their identity and for as long as anybody has them: the one pin of the broker.
+
+An object may end in any thread and in the midst of anything. So its end is only noted, and whoever counts takes up what
+the ended ones had when it next looks.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+__all__ = ["Owners"]
+
+P = TypeVar("P")
+
+
+class Owners(Generic[P]):
+    """One thing for each object that somebody still has. Not for several threads at once, but for ends in any of them.
+
+    ``told`` is called when an object has ended, wherever that is: it must not do more than make a note of it.
+    """
+
+    __slots__ = ("_ended", "_held", "_told")
+
+    def __init__(self, told: Callable[[], None] | None = None) -> None:
+        self._held: dict[int, tuple[weakref.ref[object], P]] = {}
+        self._ended: deque[int] = deque()
+        self._told = told
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, owner: object) -> P | None:
+        """What belongs to an object."""
+        reference, thing = self._held.get(id(owner), (None, None))
+        return thing if reference is not None and reference() is owner else None
+
+    def put(self, owner: object, thing: P) -> P | None:
+        """Let a thing belong to an object; gives what belonged to it before, or to an ended one of the same number."""
+        number = id(owner)
+        old = self._held.pop(number, None)
+        self._held[number] = (weakref.ref(owner, self._ending(number)), thing)
+        return None if old is None else old[1]
+
+    def ended(self) -> Iterator[P]:
+        """What belonged to each object that has ended since; it does not any more."""
+        while self._ended:
+            number = self._ended.popleft()
+            reference, thing = self._held.get(number, (None, None))
+            # Another object may have the number of the one that ended, and a thing of its own.
+            if reference is None or thing is None or reference() is not None:
+                continue
+            del self._held[number]
+            yield thing
+
+    def _ending(self, number: int) -> Callable[[object], None]:
+        def ended(_: object) -> None:
+            self._ended.append(number)
+            if self._told is not None:
+                self._told()
+
+        return ended
