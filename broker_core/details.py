@@ -126,17 +126,17 @@ def check_values(details: Details, wants: Collection[str]) -> None:
     """
     for name in details.columns:
         if name not in wants:
-            raise ValueError(f"details have a column {name!r} that was not asked for (request.wants)")
+            raise ValueError(f"a column {name!r} was not asked for (request.wants)")
     # Bytes of any making may stand where a type says otherwise.
     details.batch.validate(full=True)
     topics = details.topics
     if topics.null_count:
-        raise ValueError("details have a topic that is null")
+        raise ValueError("a topic is null")
     distinct = topics.unique()
     if len(distinct) != len(topics):
         counts = pc.value_counts(topics)
         twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        raise ValueError(f"details have {_named(twice[0])} more than once")
+        raise ValueError(f"{_named(twice[0])} is there more than once")
     for name in details.columns:
         values = details.column(name)
         if name == "partitions":
@@ -198,13 +198,13 @@ def _column(values: Any, type_: pa.DataType) -> Any:
 
 def _check_partitions(topics: Any, values: Any) -> None:
     if values.null_count:
-        raise ValueError(f"details have no number of partitions for {_first(topics, pc.is_null(values))}")
+        raise ValueError(f"no number of partitions for {_first(topics, pc.is_null(values))}")
     for bad, what in (
         (pc.less(values, 0), "a negative number of partitions"),
         (pc.greater(values, MAX_PARTITIONS), f"more than {MAX_PARTITIONS} partitions"),
     ):
         if bad.true_count:
-            raise ValueError(f"details have {what} for {_first(topics, bad)}")
+            raise ValueError(f"{what} for {_first(topics, bad)}")
 
 
 def _check_ids(topics: Any, values: Any) -> None:
@@ -214,7 +214,7 @@ def _check_ids(topics: Any, values: Any) -> None:
     counts = pc.value_counts(known)
     twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))[0]
     both = topics.filter(pc.equal(values, twice))
-    raise ValueError(f"details have one topic_id for {_named(both[0])} and for {_named(both[1])}")
+    raise ValueError(f"one topic_id for {_named(both[0])} and for {_named(both[1])}")
 
 
 def _check_map(topics: Any, column: str, values: Any) -> None:
@@ -225,14 +225,12 @@ def _check_map(topics: Any, column: str, values: Any) -> None:
     keys, items = (each.slice(first, len(rows)) for each in (values.keys, values.items))
     if items.null_count:
         row = rows.filter(pc.is_null(items))[0].as_py()
-        raise ValueError(f"details have a null value in the column {column!r} for {_named(topics[row])}")
+        raise ValueError(f"a null value in the column {column!r} for {_named(topics[row])}")
     pairs = pa.table({"row": rows, "key": keys}).group_by(["row", "key"]).aggregate([([], "count_all")])
     if len(pairs) != len(keys):
         twice = pairs.filter(pc.greater(pairs["count_all"], 1))
         row, key = twice["row"][0].as_py(), twice["key"][0].as_py()
-        raise ValueError(
-            f"details have the key {key!r:.100} twice in the column {column!r} for {_named(topics[row])}"
-        )
+        raise ValueError(f"the key {key!r:.100} twice in the column {column!r} for {_named(topics[row])}")
 
 
 def _first(topics: Any, bad: Any) -> str:

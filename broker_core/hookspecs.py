@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from broker_core.access import Access, Refused
     from broker_core.change_log import ChangeLog
     from broker_core.checks import Check
+    from broker_core.describe_request import DescribeRequest
+    from broker_core.details import Details
     from broker_core.listing_request import ListingRequest
     from broker_core.listing_result import TopicListingResult
     from broker_core.names import Mode, NamespaceName
@@ -81,6 +83,17 @@ class HookSpecs(Protocol):
         catalogue or the brokers upstream; ``TopicListingResult.success(topics)`` answers it;
         ``TopicListingResult.unchanged(topics_hash)`` is legal where ``request.topics_hash`` has that hash.
         ``topics_pattern`` is the pattern as the client sent it; ``request.pattern`` the compiled one.
+        """
+
+    @hookspec
+    def broker_core_describe_topics(
+        self, request: DescribeRequest
+    ) -> Awaitable[Details | None] | Details | None:
+        """Say what is known of some topics besides their names: of those that there are, and of no others.
+
+        Asked in the order of the chain, of the namespaces that the plugin lists: ``None`` leaves the question to the
+        next plugin, and at last to the catalogue or the brokers upstream. A topic that the details lack does not exist.
+        A plugin that lists and has no such hook is asked to list instead. Sync or async.
         """
 
     @hookspec

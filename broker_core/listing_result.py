@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from broker_core.access import Refused
 from broker_core.causes import Cause
+from broker_core.describe_request import DescribeRequest
 from broker_core.details import Details
 from broker_core.letting_go import MANY, free_with
 from broker_core.listing import Listing
@@ -228,3 +229,6 @@ class DefaultLister(Protocol):
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""
+
+    async def describe(self, request: DescribeRequest) -> Details | None:
+        """What it knows of those of these topics that there are; ``None``: it knows names alone."""

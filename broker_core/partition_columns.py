@@ -17,7 +17,7 @@ from broker_core.names import (
     NamespaceName,
 )
 
-__all__ = ["matched_forms", "partitioned_local_names"]
+__all__ = ["matched_forms", "partitioned_local_names", "split_partitions"]
 
 _SUFFIX: Final = np.frombuffer(PARTITION_SUFFIX.encode(), np.uint8)
 _MOST_DIGITS: Final = len(str(MAX_PARTITION_INDEX))
@@ -30,8 +30,34 @@ def partitioned_local_names(column: pa.LargeStringArray) -> pa.LargeStringArray:
         return column
     data, offsets = column_data(column)
     rows, sizes = _suffixes(np.frombuffer(data, np.uint8), offsets)
+    return _without(column, rows, sizes)
+
+
+def split_partitions(column: pa.LargeStringArray) -> tuple[pa.LargeStringArray, _Array | None]:
+    """Full names without their partition suffix, and the number of each partition (int32, -1 for a name that is none).
+
+    ``None`` in place of the numbers where no name is a partition.
+    """
+    if not contains(column, PARTITION_SUFFIX):
+        return column, None
+    buffer, offsets = column_data(column)
+    data = np.frombuffer(buffer, np.uint8)
+    rows, sizes = _suffixes(data, offsets)
+    # A suffix that is all of the local name is none.
+    named = data[offsets[rows + 1] - sizes - 1] != ord("/")
+    rows, sizes = rows[named], sizes[named]
+    if not len(rows):
+        return column, None
+    numbers = np.full(len(column), -1, np.int32)
+    numbers[rows] = _numbers(data, offsets[rows + 1], sizes - len(_SUFFIX))
+    return _without(column, rows, sizes), numbers
+
+
+def _without(column: pa.LargeStringArray, rows: _Array, sizes: _Array) -> pa.LargeStringArray:
+    """The column with so many bytes less at the end of each of these rows."""
     if not len(rows):
         return column
+    data, offsets = column_data(column)
     # As twice as many values over the same memory, names and suffixes by turns, of which the names are taken.
     edges = np.repeat(offsets, 2)[:-1]
     edges[2 * rows + 1] = offsets[rows + 1] - sizes
@@ -74,7 +100,8 @@ def _suffixes(data: _Array, offsets: _Array) -> tuple[_Array, _Array]:
         rows, index_at = rows[has], index_at[has]
     canonical = (data[index_at] != ord("0")) | (digits[rows] == 1)
     longest = digits[rows] == _MOST_DIGITS
-    canonical[longest] &= _numbers(data, index_at[longest]) <= MAX_PARTITION_INDEX
+    ends_of = index_at[longest] + _MOST_DIGITS
+    canonical[longest] &= _numbers(data, ends_of, digits[rows][longest]) <= MAX_PARTITION_INDEX
     return rows[canonical], digits[rows[canonical]] + len(_SUFFIX)
 
 
@@ -83,9 +110,10 @@ def _is_digit(byte: _Array) -> _Array:
     return result
 
 
-def _numbers(data: _Array, at: _Array) -> _Array:
-    """The numbers of ten digits that begin at these places."""
-    value = np.zeros(len(at), np.int64)
-    for place in range(_MOST_DIGITS):
-        value = value * 10 + (data[at + place] - ord("0"))
+def _numbers(data: _Array, ends: _Array, digits: _Array) -> _Array:
+    """The numbers of so many digits that end in front of these places."""
+    value = np.zeros(len(ends), np.int64)
+    for place in range(1, _MOST_DIGITS + 1):
+        rows = np.flatnonzero(digits >= place)
+        value[rows] += (data[ends[rows] - place] - np.int64(ord("0"))) * 10 ** (place - 1)
     return value

@@ -107,8 +107,8 @@ def test_what_is_no_batch_of_details() -> None:
 @pytest.mark.parametrize(
     ("columns", "says"),
     [
-        ({"topic": pa.array([A, None])}, "a topic that is null"),
-        ({"topic": pa.array([A, A])}, f"have '{A}' more than once"),
+        ({"topic": pa.array([A, None])}, "a topic is null"),
+        ({"topic": pa.array([A, A])}, f"'{A}' is there more than once"),
         ({"partitions": pa.array([1, None], pa.int32())}, f"no number of partitions for '{B}'"),
         ({"partitions": pa.array([-1, 1], pa.int32())}, f"a negative number of partitions for '{A}'"),
         (
@@ -142,7 +142,7 @@ def test_a_part_of_a_larger_batch_is_checked_as_that_part() -> None:
 def test_only_what_was_asked_for() -> None:
     details = Details.of([A], partitions=[1], created=[0])
     check_values(details, {"partitions", "created"})
-    with pytest.raises(ValueError, match="a column 'created' that was not asked for"):
+    with pytest.raises(ValueError, match="a column 'created' was not asked for"):
         check_values(details, {"partitions"})
 
 

@@ -8,6 +8,7 @@ from broker_core.hookspecs import PROJECT, HookSpecs, ListingOutcome, hookimpl
 
 ARGUMENTS = {
     "broker_core_list_topics": ("request", "namespace", "mode", "topics_pattern", "properties"),
+    "broker_core_describe_topics": ("request",),
     "broker_core_visible": ("request", "topics"),
     "broker_core_authorize": ("access",),
     "broker_core_depends_on": (),

@@ -16,10 +16,11 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, partial
+from typing import Any, Final
 
 from broker_core.catalog.change_log import read_changes
+from broker_core.catalog.describing import describe, described_bytes
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.file_watch import FileWatch
 from broker_core.catalog.kept_snapshots import Kept, KeptSnapshots, SnapshotKey, result_of
@@ -27,6 +28,8 @@ from broker_core.catalog.properties import properties_text
 from broker_core.catalog.records import Changes, Gap
 from broker_core.catalog.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.describe_request import DescribeRequest
+from broker_core.details import Details
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
@@ -118,6 +121,23 @@ class CatalogLister:
         if selection is None:
             selection = await self._selected(request, snapshot, pairs)
         return result_of(selection, snapshot)
+
+    async def describe(self, request: DescribeRequest) -> Details:
+        """What the file says of these topics now; of those that it has."""
+        try:
+            size = await asyncio.to_thread(self._described, request, described_bytes)
+            async with request.lease(size):
+                return await asyncio.to_thread(
+                    self._described, request, partial(describe, wants=request.wants)
+                )
+        except CatalogError as error:
+            raise ListingFailed(
+                f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+            ) from error
+
+    def _described(self, request: DescribeRequest, read: Callable[..., Any]) -> Any:
+        with self._catalog.reading() as connection:
+            return read(connection, request.namespace, request.names, request.ids)
 
     async def _selected(
         self, request: ListingRequest, snapshot: Snapshot, pairs: Mapping[str, str]

@@ -19,6 +19,8 @@ from broker_core.pipeline.checked import (
     known_selection,
     own_hash,
 )
+from broker_core.pipeline.checked_pages import check_order, check_page, surely_whole
+from broker_core.pipeline.detailing import Detailing
 from broker_core.pipeline.kept_answers import KeptAnswers
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.run import QUICK_NAMES, Listed, Run
@@ -44,26 +46,28 @@ class Acceptance:
         workers: Workers,
         kept: KeptAnswers,
         options: PipelineOptions,
+        detailing: Detailing,
     ) -> None:
         self._lister = lister
         self._dispatcher = dispatcher
         self._workers = workers
         self._kept = kept
         self._options = options
+        self._details = detailing
 
     async def accept(self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult) -> Listed:
         """Check what a plugin, or the default lister, returned. Raises :exc:`ListingFailed`."""
         lister = self._lister.name if plugin is None else plugin.name
         request, pattern = run.request, run.pattern
         if result.kind is AnswerKind.UNCHANGED:
+            if request.page is not None:
+                raise _refused("answered unchanged to a question for a page, which no hash is of")
             if result.topics_hash is None or result.topics_hash != request.topics_hash:
-                raise ListingFailed(
-                    "answered unchanged to a request without that hash",
-                    cause=Cause.PLUGIN,
-                    reason="bad_topics",
-                )
+                raise _refused("answered unchanged to a request without that hash")
             applied = pattern if plugin is not None else request.pattern if self._options.evaluate else None
             return Listed(lister, None, applied is not None, result.topics_hash)
+        if result.next is not None and request.page is None:
+            raise _refused("says where the next page begins (next=), and was asked for all topics")
         selection = known_selection(result, request)
         owned = 0
         if selection is not None:
@@ -80,6 +84,9 @@ class Acceptance:
         listed = Listed(lister, selection, False, said if trusted else None, result.filtered, owned)
         if plugin is not None and not trusted:
             listed.said_hash = said
+        await self._accept_page(run, result, listed)
+        if result.details is not None:
+            listed.details = await self._details.accept(run, result.details, selection)
         if not result.filtered:
             return listed
         if plugin is None:
@@ -117,6 +124,20 @@ class Acceptance:
         except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
 
+    async def _accept_page(self, run: Run, result: TopicListingResult, listed: Listed) -> None:
+        """Note whether these are all topics, and check those that are a page."""
+        page, selection = run.request.page, listed.selection
+        if page is None or selection is None:
+            return
+        listed.next = result.next
+        if result.next is None:
+            listed.whole = surely_whole(selection, page)
+            return
+        listed.whole = False
+        work = partial(check_page, selection, page, result.next)
+        quick = len(selection) <= QUICK_NAMES
+        await self._workers.call(run.request.asker, work, quick=quick)
+
     async def _build(
         self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult
     ) -> tuple[Selection, int, int]:
@@ -124,21 +145,23 @@ class Acceptance:
         request = run.request
         key = None
         await run.held.reserve(given_bytes(result.topics))
-        if result.version is not None and plugin is not None and not self._options.is_long(request):
+        may_keep = plugin is not None and result.next is None and not self._options.is_long(request)
+        if result.version is not None and plugin is not None and may_keep:
             key = answer_key(plugin, request, filtered=result.filtered)
             kept = self._kept.get(key, result.version)
             if kept is not None:
                 return kept[0].all(), kept[1], 0
         try:
             names = await self._column(run, result.topics)
+            if result.next is not None:
+                quick = len(names) <= QUICK_NAMES
+                await self._workers.call(request.asker, partial(check_order, names), quick=quick)
             await run.held.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
             small = len(names) <= QUICK_NAMES
             listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
         except (InvalidListing, pa.ArrowException) as error:
-            raise ListingFailed(
-                f"returned a bad topic: {error}", cause=Cause.PLUGIN, reason="bad_topics"
-            ) from None
-        if key is not None and result.version is not None:
+            raise _refused(f"returned a bad topic: {error}") from None
+        if key is not None and result.version is not None and surely_whole(listing.all(), request.page):
             if self._kept.put(key, result.version, listing, len(names), text=key.text):
                 return listing.all(), len(names), 0  # charged where it is kept
         return listing.all(), len(names), listing.column_bytes
@@ -150,3 +173,7 @@ class Acceptance:
         given = given_bytes(topics)
         await run.held.reserve(2 * given)
         return await self._workers.call(run.request.asker, partial(as_column, topics))
+
+
+def _refused(what: str) -> ListingFailed:
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

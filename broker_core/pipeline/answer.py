@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
+from broker_core.details import Details
+from broker_core.page import Position
 from broker_core.permits import Permit
 from broker_core.plugins import ChainStep
 from broker_core.selection import Selection
@@ -27,6 +31,19 @@ class Answer:
     permit: Permit | None = None
     #: Seconds since this was known to be true, where it is a plugin's former answer in place of one that failed.
     stale: float | None = None
+    #: Where the next page begins: at a name that this asker may see; ``None`` after the last page, and without pages.
+    next: Position | None = None
+    #: What was asked for besides the names (``request.wants``): one row for each topic, in the order of pages.
+    details: Details | None = None
+    #: The full names in the order of pages, of an answer that is a page.
+    page_names: pa.LargeStringArray | None = None
+
+    @property
+    def names(self) -> pa.LargeStringArray:
+        """The full names: of a page in the order of pages, else in that of the hash."""
+        if self.page_names is not None:
+            return self.page_names
+        return pa.array([], pa.large_string()) if self.selection is None else self.selection.names
 
     @property
     def changed(self) -> bool:

@@ -6,6 +6,7 @@ from functools import partial
 
 from broker_core.loop_turn import loop_turn
 from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.detailing import Detailing
 from broker_core.pipeline.run import QUICK_BYTES, QUICK_NAMES, Listed, Run, plan_of
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import Dispatcher
@@ -17,9 +18,10 @@ __all__ = ["Finishing"]
 class Finishing:
     """The last steps of a listing; one for a pipeline."""
 
-    def __init__(self, dispatcher: Dispatcher, workers: Workers) -> None:
+    def __init__(self, dispatcher: Dispatcher, workers: Workers, detailing: Detailing) -> None:
         self._dispatcher = dispatcher
         self._workers = workers
+        self._detailing = detailing
 
     async def finish(self, run: Run, listed: Listed) -> Answer:
         """Filter, mask and hash what was listed, and take permits for what is sent."""
@@ -51,6 +53,7 @@ class Finishing:
                         f"plugin {listed.lister!r} gave the topics hash {listed.said_hash!r}, but that of its topics "
                         f"is {topics_hash!r}: the server sends that"
                     )
+        details = await self._detailing.of_selection(run, listed, selection) if request.wants else None
         if topics_hash == request.topics_hash:
             held.settle(0)
             return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
@@ -63,10 +66,15 @@ class Finishing:
             quick = own <= QUICK_BYTES
             selection = await self._workers.call(request.asker, selection.on_its_own, quick=quick)
             needed = selection.listing.column_bytes
+        if details is not None:
+            needed += details.batch.nbytes
         held.settle(needed)
         if run.trace is not None:
             run.trace.permits["held"] = needed
-        return Answer(selection, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
+        permit = held.hand_over()
+        return Answer(
+            selection, topics_hash, filtered, listed.lister, plan, permit, listed.stale, details=details
+        )
 
     async def _masked(self, run: Run, selection: Selection, owned: int) -> Selection:
         trace = run.trace

@@ -70,7 +70,9 @@ class LastAnswersTo:
         self._pattern = pattern
 
     def answered(self, plugin: LoadedPlugin, accepted: Listed | None, asked_at: float) -> None:
-        """Remember what a plugin answered; ``None`` is a pass through."""
+        """Remember what a plugin answered; ``None`` is a pass through. A page is not remembered."""
+        if accepted is not None and not accepted.whole:
+            return
         key = answer_key(plugin, self._request)
         if accepted is not None and accepted.selection is None:
             assert accepted.topics_hash is not None

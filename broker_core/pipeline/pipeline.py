@@ -23,17 +23,21 @@ from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import DefaultLister
 from broker_core.loop_turn import loop_turn
 from broker_core.metrics import Metrics
+from broker_core.names import TopicName
 from broker_core.patterns import TopicsPattern, compile_now, compile_pattern
 from broker_core.permits import Permits
 from broker_core.pipeline.acceptance import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.checked import known_selection
+from broker_core.pipeline.detailing import Detailing
 from broker_core.pipeline.finishing import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.kept_answers import KeptAnswers
 from broker_core.pipeline.last_answers import LastAnswers
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.page_orders import PageOrders
+from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.run import QUICK_BYTES, Listed, Run, plan_of
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import ChainStep, Dispatcher
@@ -72,8 +76,11 @@ class Pipeline:
         self._last = LastAnswers(self.answers)
         self.questions = QuestionCounter()
         self.workers = Workers()
-        self._acceptance = Acceptance(lister, dispatcher, self.workers, self.kept, self.options)
-        self._finishing = Finishing(dispatcher, self.workers)
+        orders = PageOrders(permits, self.workers)
+        detailing = Detailing(lister, dispatcher, self.workers, orders)
+        self._acceptance = Acceptance(lister, dispatcher, self.workers, self.kept, self.options, detailing)
+        self._finishing = Finishing(dispatcher, self.workers, detailing)
+        self._paging = Paging(dispatcher, self.workers, orders, detailing)
         metrics.watch_threads(self.workers.kinds)
 
     def close(self) -> None:
@@ -124,6 +131,8 @@ class Pipeline:
         Raises :exc:`ListingFailed` for what cannot be answered.
         """
         if self.dispatcher.concerned(request.namespace):
+            return None
+        if request.page is not None or request.wants:
             return None
         started = time.perf_counter()
         try:
@@ -253,6 +262,10 @@ class Pipeline:
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
         await loop_turn().time()
         pattern = self._applied(request)
+        if request.page is not None or request.wants:
+            # A hash is of all names, and of nothing but names.
+            request = replace(request, topics_hash=None)
+            _check_start(request)
         question = (request.mode, request.topics_pattern, frozenset(request.properties.items()))
         # What a plugin returns is there before it can be counted, so that few are asked about what nobody knows.
         unknown = (
@@ -265,7 +278,10 @@ class Pipeline:
             await held.acquire_estimate()
             if trace is not None:
                 trace.permits["estimate"] = held.count
-            return await self._finishing.finish(run, await self._list(run))
+            listed = await self._list(run)
+            if request.page is not None:
+                return await self._paging.page(run, listed, self._list)
+            return await self._finishing.finish(run, listed)
         except BaseException:
             held.give_up()
             raise
@@ -352,6 +368,17 @@ class Pipeline:
         if request.pattern is not None and self.options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self.options.max_length))
         self.dispatcher.listing_served(request, outcome)
+
+
+def _check_start(request: ListingRequest) -> None:
+    """A page begins in the namespace that is listed."""
+    start = None if request.page is None else request.page.start
+    if start is not None and TopicName.parse(start.base).namespace != request.namespace:
+        raise ListingFailed(
+            f"A page of {request.namespace} cannot begin at {start.name!r:.250}",
+            cause=Cause.BAD_REQUEST,
+            reason="bad_request",
+        )
 
 
 def _bad_pattern(error: InvalidPattern) -> ListingFailed:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from broker_core.details import Details
 from broker_core.listing_request import ListingRequest
+from broker_core.page import Position
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit
@@ -38,6 +40,11 @@ class Listed:
     said_hash: str | None = None
     #: Seconds since this was known to be true, where it is a former answer in place of one that failed.
     stale: float | None = None
+    #: Whether these are all topics, and not the page that was asked for: a part must not be kept as the whole.
+    whole: bool = True
+    #: Where the next page begins, of a lister that gave a page.
+    next: Position | None = None
+    details: Details | None = None
 
 
 @dataclass(frozen=True, slots=True)

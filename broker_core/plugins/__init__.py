@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from broker_core.plugins.dispatcher import ChainResult, Dispatcher, Recalled, Remembers
+from broker_core.plugins.dispatcher import ChainResult, Dispatcher
 from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError, Refusal
 from broker_core.plugins.installed import InstalledPlugin, installed_plugins
 from broker_core.plugins.options import PluginOptions
 from broker_core.plugins.problems import as_problems
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry, chain_order
+from broker_core.plugins.remembers import Recalled, Remembers
 
 __all__ = [
     "ChainResult",

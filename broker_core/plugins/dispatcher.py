@@ -14,18 +14,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import structlog
 
 from broker_core.access import Access
 from broker_core.change_log import ChangeLog
+from broker_core.copies import copied
 from broker_core.credentials import without_credentials
+from broker_core.describe_request import DescribeRequest
+from broker_core.details import Details
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import AnswerKind, TopicListingResult
 from broker_core.names import NamespaceName
 from broker_core.plugins.caller import CallObserver, HookCaller
+from broker_core.plugins.described import checked_details
 from broker_core.plugins.failures import ChainStep, PluginFailed
 from broker_core.plugins.gates import pass_gates
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
@@ -34,15 +38,18 @@ from broker_core.plugins.loop_time import LoopTime
 from broker_core.plugins.masks import and_masks, checked_mask
 from broker_core.plugins.observers import Observer
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
+from broker_core.plugins.remembers import Remembers
 from broker_core.plugins.runner import PluginRunner
 from broker_core.plugins.tasks import PluginTasks
+from broker_core.plugins.watched_properties import WatchedProperties
 
-__all__ = ["Accept", "ChainResult", "Dispatcher", "Recalled", "Remembers"]
+__all__ = ["Accept", "ChainResult", "Dispatcher"]
 
 log = structlog.get_logger(__name__)
 
 _AUTHORIZE: Final = "broker_core_authorize"
 _LIST: Final = "broker_core_list_topics"
+_DESCRIBE: Final = "broker_core_describe_topics"
 _VISIBLE: Final = "broker_core_visible"
 _SERVED: Final = "broker_core_listing_served"
 
@@ -68,28 +75,6 @@ class ChainResult:
 Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """A former answer: its word, what ``accept`` had made of it, and its age in seconds."""
-
-    word: str
-    accepted: Any
-    age: float
-
-
-class Remembers(Protocol):
-    """Keeps the last answers to one question, for plugins whose ``on_failure`` is ``stale``."""
-
-    def answered(self, plugin: LoadedPlugin, accepted: Any, asked_at: float) -> None:
-        """The plugin was asked at that time, and this is what came of it; ``None`` is a pass through."""
-
-    def refused(self, plugin: LoadedPlugin) -> None:
-        """The plugin refused the question: what it answered before is true for nobody any more."""
-
-    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> Recalled | None:
-        """The last answer, not older than the plugin's ``max_stale``; ``None`` where there is none."""
-
-
 _NOBODY: Final = ChainResult(None, None, ())
 
 
@@ -98,6 +83,8 @@ class _Chain:
     """The plugins that have a say about one namespace."""
 
     listers: tuple[tuple[str, HookCaller | None], ...]  # None: it lists, but not this namespace
+    #: Those that list or describe this namespace; ``None``: it lists only.
+    describers: tuple[tuple[LoadedPlugin, HookCaller | None], ...]
     masks: tuple[HookCaller, ...]
     gates: tuple[HookCaller, ...]
     depends_on: frozenset[str]
@@ -115,7 +102,7 @@ class Dispatcher:
         self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
         self._callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
         for plugin in registry:
-            for hook in (_AUTHORIZE, _LIST, _VISIBLE, _SERVED):
+            for hook in (_AUTHORIZE, _LIST, _DESCRIBE, _VISIBLE, _SERVED):
                 if hook in plugin.implementations:
                     self._callers[plugin.name][hook] = HookCaller(
                         plugin, hook, self._runners[plugin.name], on_call=on_call
@@ -127,6 +114,9 @@ class Dispatcher:
         ]
         self.has_gates = any(_AUTHORIZE in plugin.implementations for plugin in registry)
         self.has_listers = any(_LIST in plugin.implementations for plugin in registry)
+        self.has_describers = self.has_listers or any(
+            _DESCRIBE in plugin.implementations for plugin in registry
+        )
         self.has_masks = any(_VISIBLE in plugin.implementations for plugin in registry)
         self.has_observers = bool(self._observers)
         self._concerned = self.has_gates or self.has_listers or self.has_masks
@@ -166,6 +156,23 @@ class Dispatcher:
         """Whether some plugin is asked to list this namespace."""
         return self.has_listers and any(caller for _, caller in self._chain(namespace).listers)
 
+    def describers(self, namespace: NamespaceName) -> tuple[tuple[LoadedPlugin, bool], ...]:
+        """The plugins that know topics of a namespace, in the order of the chain; false for one that only lists."""
+        if not self.has_describers:
+            return ()
+        return tuple((plugin, caller is not None) for plugin, caller in self._chain(namespace).describers)
+
+    async def details(
+        self, plugin: str, request: DescribeRequest, accept: Callable[[Details], Awaitable[Any]]
+    ) -> Any | None:
+        """What ``accept`` makes of the details that a plugin gives; ``None`` where it passes.
+
+        Raises :exc:`PluginFailed`, whatever its ``on_failure`` says.
+        """
+        caller = self._callers[plugin][_DESCRIBE]
+        _, _, accepted = await caller.call(request, checked_details, accept)
+        return accepted
+
     def depends_on(self, namespace: NamespaceName) -> frozenset[str]:
         """What the answers of the plugins for this namespace depend on, all together: what a cache must key on."""
         return self._chain(namespace).depends_on
@@ -180,9 +187,16 @@ class Dispatcher:
             await pass_gates(self._chain(access.namespace).gates, access, steps)
 
     async def ask(
-        self, request: ListingRequest, accept: Accept | None = None, memory: Remembers | None = None
+        self,
+        request: ListingRequest,
+        accept: Accept | None = None,
+        memory: Remembers | None = None,
+        *,
+        only: Collection[str] | None = None,
     ) -> ChainResult:
-        """Walk the chain. An answer that ``accept`` refuses is a failure of its plugin.
+        """Walk the chain, or of it ``only`` the plugins of these names.
+
+        An answer that ``accept`` refuses is a failure of its plugin.
 
         Raises :exc:`~broker_core.plugins.failures.Refusal` where a plugin refuses; :exc:`PluginFailed` where one fails
         whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no answer of it; and lets a
@@ -197,7 +211,7 @@ class Dispatcher:
         clock = asyncio.get_running_loop().time
         steps: list[ChainStep] = []
         for position, (name, caller) in enumerate(chain.listers):
-            if caller is None:
+            if caller is None or (only is not None and name not in only):
                 steps.append(ChainStep(name, "not_asked"))
                 continue
             started = clock()
@@ -239,12 +253,18 @@ class Dispatcher:
         return ChainResult(None, None, tuple(steps))
 
     async def visible(
-        self, request: ListingRequest, topics: Any, *, steps: list[ChainStep] | None = None
+        self,
+        request: ListingRequest,
+        topics: Any,
+        *,
+        steps: list[ChainStep] | None = None,
+        by_name: bool = False,
     ) -> Any | None:
         """The masks of all plugins for this namespace, ANDed; ``None`` where everything is visible.
 
         ``topics`` is an Arrow column of full names, the mask an Arrow boolean array of the same length. ``steps``
-        gets one entry for each plugin that was asked. Raises :exc:`PluginFailed` for any failure.
+        gets one entry for each plugin that was asked. ``by_name`` is for a question that has no properties (a lookup):
+        only masks that do not depend on them say anything then. Raises :exc:`PluginFailed` for any failure.
         """
         if not self.has_masks or not len(topics):
             return None
@@ -252,6 +272,11 @@ class Dispatcher:
         clock = asyncio.get_running_loop().time
         mask: Any | None = None
         for caller in self._chain(request.namespace).masks:
+            watch = WatchedProperties(caller.plugin) if by_name else None
+            if watch is not None:
+                if watch.depends:
+                    continue
+                request = copied(request, properties=watch.properties)
             started = clock()
             try:
                 own, _, _ = await caller.call(request, partial(_check_mask, length), topics=topics)
@@ -260,6 +285,8 @@ class Dispatcher:
                 if steps is not None:
                     steps += failure.steps
                 raise
+            if watch is not None and watch.depends:
+                continue
             mask = and_masks(mask, own)
             if steps is not None:
                 steps.append(ChainStep(caller.name, "mask", clock() - started))
@@ -421,6 +448,7 @@ class Dispatcher:
 
     def _chain_for(self, namespace: NamespaceName) -> _Chain:
         listers: list[tuple[str, HookCaller | None]] = []
+        describers: list[tuple[LoadedPlugin, HookCaller | None]] = []
         masks = []
         gates = []
         depends_on: set[str] = set()
@@ -429,13 +457,15 @@ class Dispatcher:
             covers = plugin.options.covers(namespace)
             if _LIST in callers:
                 listers.append((plugin.name, callers[_LIST] if covers else None))
+            if covers and (_LIST in callers or _DESCRIBE in callers):
+                describers.append((plugin, callers.get(_DESCRIBE)))
             if _VISIBLE in callers and covers:
                 masks.append(callers[_VISIBLE])
             if _AUTHORIZE in callers and covers:
                 gates.append(callers[_AUTHORIZE])
             if covers and (_LIST in callers or _VISIBLE in callers):
                 depends_on |= plugin.depends_on
-        return _Chain(tuple(listers), tuple(masks), tuple(gates), frozenset(depends_on))
+        return _Chain(tuple(listers), tuple(describers), tuple(masks), tuple(gates), frozenset(depends_on))
 
 
 async def _accept(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Any:

@@ -7,6 +7,7 @@ from typing import Final
 
 from broker_core.client import ClientError, LookupClient, ServerRefused, TopicsAnswer
 from broker_core.client.errors import HandshakeRefused
+from broker_core.describe_request import DescribeRequest
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
@@ -81,6 +82,10 @@ class UpstreamLister:
                 reason="upstream",
             ) from None
         return TopicListingResult.success(names, filtered=answer.filtered, topics_hash=answer.topics_hash)
+
+    async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's
+        """Brokers say nothing of topics over this protocol but their names."""
+        return
 
     async def _ask(self, request: ListingRequest, topics_hash: str | None) -> TopicsAnswer:
         async def admit(size: int) -> None:

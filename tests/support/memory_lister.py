@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from broker_core.describe_request import DescribeRequest
 from broker_core.listing import Listing
 from broker_core.listing_request import ListingRequest
 from broker_core.listing_result import TopicListingResult
@@ -31,6 +32,11 @@ class MemoryLister:
         self.asked: list[ListingRequest] = []
         self._listings: dict[tuple[NamespaceName, Mode], Listing] = {}
 
+    def change(self, names: Iterable[str]) -> None:
+        """Other names from now on."""
+        self.names = list(names)
+        self._listings.clear()
+
     def listing(self, namespace: NamespaceName, mode: Mode) -> Listing:
         """The listing, the same object each time."""
         key = (namespace, mode)
@@ -49,6 +55,9 @@ class MemoryLister:
         if self.error is not None:
             raise self.error
         return self._result(request)
+
+    async def describe(self, request: DescribeRequest) -> None:
+        """It knows names alone."""
 
     def _result(self, request: ListingRequest) -> TopicListingResult:
         return TopicListingResult.success(self.listing(request.namespace, request.mode), version="1")

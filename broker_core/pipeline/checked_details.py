@@ -1,0 +1,48 @@
+"""Details as plugins give them: each value checked, and none about a topic that nobody asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.causes import Cause
+from broker_core.details import Details, check_values
+from broker_core.errors import ListingFailed
+from broker_core.partition_columns import split_partitions
+from broker_core.selection import Selection
+
+__all__ = ["CHECK_FACTOR", "check_details", "check_listed_details"]
+
+#: Bytes that checking takes, by bytes of the details and of the names that they are about.
+CHECK_FACTOR: Final = 3
+
+
+def check_details(details: Details, wants: Collection[str], names: pa.LargeStringArray | None) -> None:
+    """Raise :exc:`ListingFailed` for a wrong value, and for a topic that is not among ``names``, where given."""
+    try:
+        check_values(details, wants)
+    except (ValueError, pa.ArrowException) as error:
+        raise _refused(f"gave wrong details: {error}") from None
+    if names is not None:
+        _refuse_others(details, names, "was not asked about")
+
+
+def check_listed_details(details: Details, wants: Collection[str], selection: Selection) -> None:
+    """The same for details that came with topics."""
+    check_details(details, wants, None)
+    if len(details):
+        _refuse_others(details, split_partitions(selection.names)[0], "it did not list")
+
+
+def _refuse_others(details: Details, names: pa.LargeStringArray, what: str) -> None:
+    known = pc.is_in(details.topics, value_set=names)
+    if known.false_count:
+        other: Any = details.topics.filter(pc.invert(known))[0]
+        raise _refused(f"gave details of {other.as_py()[:200]!r}, which {what}")
+
+
+def _refused(what: str) -> ListingFailed:
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_details")

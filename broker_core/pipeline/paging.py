@@ -1,0 +1,187 @@
+"""A page of a listing: a slice of it in the order of pages, filled up with what the masks leave.
+
+The pages of a listing that is kept are cut from it: nothing is done for a topic that is on no page. A plugin that gives
+pages itself is asked for the next one where the pattern or the masks take away from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.listing import Listing
+from broker_core.page import Page, Position
+from broker_core.page_order import PageOrder
+from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.detailing import Detailing
+from broker_core.pipeline.page_orders import PageOrders
+from broker_core.pipeline.run import QUICK_NAMES, Listed, Run, plan_of
+from broker_core.pipeline.workers import Workers
+from broker_core.plugins import Dispatcher
+from broker_core.request_lease import Lease
+from broker_core.selection import Selection
+
+__all__ = ["Paging"]
+
+#: Bytes that are held for each name that is looked at, beside its own: offsets, places, a mask.
+_EACH: Final = 64
+#: The largest page that a plugin is asked for where the one asked for was not full.
+_MOST_ASKED: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Names in the order of pages, of one listing. ``places`` are where its order has them."""
+
+    order: PageOrder
+    places: np.ndarray[Any, Any]
+    names: pa.LargeStringArray
+
+    def first(self, count: int) -> _Piece:
+        """The first names of it."""
+        if len(self.names) <= count:
+            return self
+        return _Piece(self.order, self.places[:count], self.names[:count])
+
+
+class Paging:
+    """Cuts pages; one for a pipeline."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, workers: Workers, orders: PageOrders, detailing: Detailing
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._workers = workers
+        self._orders = orders
+        self._detailing = detailing
+
+    async def page(self, run: Run, listed: Listed, ask: Callable[[Run], Awaitable[Listed]]) -> Answer:
+        """The page that was asked for, of what was listed; ``ask`` asks again, for a further page of a plugin's."""
+        page = run.request.page
+        assert page is not None
+        pieces: list[_Piece] = []
+        details = [] if listed.details is None else [listed.details]
+        following: Position | None = None
+        filtered, missing, limit = listed.filtered, page.limit, page.limit
+        while True:
+            async with aclosing(self._visible(run, listed, page.start, missing + 1)) as visible:
+                async for piece in visible:
+                    fits = piece.first(missing)
+                    pieces.append(fits)
+                    if len(fits.names) < len(piece.names):
+                        following = Position.of(piece.names[missing].as_py())
+                        break
+                    missing -= len(fits.names)
+            if following is not None or listed.next is None:
+                break
+            if not missing and not self._takes_away(run, listed):
+                following = listed.next  # of a plugin whose pages nobody takes anything from
+                break
+            # The page is not full; or to know where the next one begins, one more name has to be seen: it must be one
+            # that this asker may see.
+            limit = max(missing, min(2 * limit, _MOST_ASKED))
+            page = Page(listed.next, limit)
+            run = replace(run, request=replace(run.request, page=page))
+            listed = await ask(run)
+            filtered = filtered and listed.filtered
+            if listed.details is not None:
+                details.append(listed.details)
+        filtered = filtered or run.pattern is not None
+        return await self._answer(run, listed, pieces, following, filtered, details)
+
+    def _takes_away(self, run: Run, listed: Listed) -> bool:
+        """Whether something that was listed may not be on the page."""
+        return self._dispatcher.masks(run.request.namespace) or (
+            run.pattern is not None and not listed.filtered
+        )
+
+    async def _visible(
+        self, run: Run, listed: Listed, start: Position | None, wanted: int
+    ) -> AsyncGenerator[_Piece]:
+        """What is listed from ``start`` on, matches and may be seen, piece by piece."""
+        selection = listed.selection
+        assert selection is not None
+        asker = run.request.asker
+        if run.pattern is not None and not listed.filtered:
+            selection = await self._workers.matching(asker, selection, run.pattern)
+        if run.trace is not None:
+            run.trace.listed = len(selection)
+        listing = selection.listing
+        order = await self._orders.of(run, listing)
+        small = len(listing) <= QUICK_NAMES
+        at = await self._workers.call(asker, partial(order.find, listing, start), quick=small)
+        walk = order.walk(selection, at, min(wanted, len(selection)))
+        while (places := await self._workers.call(asker, partial(next, walk, None), quick=small)) is not None:
+            if not len(places):
+                continue
+            size = len(places) * (_EACH + listing.all().fields_size // max(len(listing), 1))
+            async with Lease(run.held, 2 * size):
+                names = await self._workers.call(
+                    asker, partial(order.names_at, listing, places), quick=len(places) <= QUICK_NAMES
+                )
+                steps = None if run.trace is None else run.trace.masks
+                mask = await self._dispatcher.visible(run.request, names, steps=steps)
+                if mask is not None:
+                    keep = mask.to_numpy(zero_copy_only=False)
+                    places, names = places[keep], names.filter(mask)
+                yield _Piece(order, places, names)
+
+    async def _answer(
+        self,
+        run: Run,
+        listed: Listed,
+        pieces: list[_Piece],
+        following: Position | None,
+        filtered: bool,
+        details: list[Any],
+    ) -> Answer:
+        asker, held = run.request.asker, run.held
+        names = (
+            pa.concat_arrays([piece.names for piece in pieces]) if pieces else pa.array([], pa.large_string())
+        )
+        await held.grow(3 * names.nbytes)
+        quick = len(names) <= QUICK_NAMES
+        selection = await self._workers.call(asker, partial(_selected, run, names), quick=quick)
+        found = None
+        if run.request.wants:
+            partitions = np.concatenate(
+                [np.zeros(0, np.int64), *(piece.order.partitions_at(piece.places) for piece in pieces)]
+            )
+            cut = following is not None and not listed.whole
+            found = await self._detailing.of(
+                run, listed, names, partitions, details, following if cut else None
+            )
+        topics_hash = await self._workers.call(asker, partial(_hash, selection), quick=quick)
+        plan = "lister" if listed.filtered else plan_of(run.request, run.pattern)
+        needed = selection.listing.column_bytes + names.nbytes + (0 if found is None else found.batch.nbytes)
+        held.settle(needed)
+        if run.trace is not None:
+            run.trace.visible = len(names)
+            run.trace.permits["held"] = needed
+        return Answer(
+            selection,
+            topics_hash,
+            filtered,
+            listed.lister,
+            plan,
+            held.hand_over(),
+            listed.stale,
+            next=following,
+            details=found,
+            page_names=names,
+        )
+
+
+def _selected(run: Run, names: pa.LargeStringArray) -> Selection:
+    """The names of a page as a listing of their own, so that it holds nothing of what it was cut from."""
+    return Listing.from_names(run.request.namespace, run.request.mode, names).all()
+
+
+def _hash(selection: Selection) -> str:
+    return selection.topics_hash
