@@ -24,9 +24,7 @@ from broker_core.names import TopicName
 from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.pulsar import PulsarOptions, PulsarServer
-from broker_core.pulsar.listing_command import RequestBounds
-from broker_core.pulsar.lookups import Lookups, StandaloneLookups
+from broker_core.pulsar import Lookups, PulsarOptions, PulsarServer, RequestBounds, StandaloneLookups
 from broker_core.quantities import ListenAddress
 from broker_core.reloads import Reloads
 from broker_core.settings import Settings

@@ -31,6 +31,7 @@ from broker_core.catalog.set_properties import (
     set_properties_of_matching,
 )
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.catalog.summary import summarize as summarize  # for other parts of the core
 from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
 
 __all__ = [

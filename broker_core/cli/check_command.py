@@ -77,8 +77,7 @@ def all_checks(call: Call) -> list[Check]:
         plugin_checks,
         upstream_checks,
     )
-    from broker_core.settings import find_problems
-    from broker_core.settings.problems import dotted
+    from broker_core.settings import dotted, find_problems
 
     loaded, problems = find_problems(call.config)
     found = bounded("settings", lambda: [*_settings_found(loaded, problems)])

@@ -320,8 +320,7 @@ def _property_keys(connection: sqlite3.Connection, keys: Iterable[str]) -> Itera
 
 def upstream_checks(upstream: UpstreamSettings) -> list[Check]:
     """Every broker of the service URL is asked for a connection."""
-    from broker_core.client import ClientError, LookupClient
-    from broker_core.client.service_url import ServiceUrl
+    from broker_core.client import ClientError, LookupClient, ServiceUrl
     from broker_core.quantities import ListenAddress
 
     async def tried(address: ListenAddress) -> str | None:
@@ -349,8 +348,7 @@ def upstream_checks(upstream: UpstreamSettings) -> list[Check]:
 
 def plugin_checks(plugins: PluginsSettings) -> Iterator[Check]:
     """Each enabled plugin: that it is there and takes its settings, and what it says itself."""
-    from broker_core.plugins import PluginLoadError, PluginRegistry, installed_plugins
-    from broker_core.plugins.installed import did_you_mean
+    from broker_core.plugins import PluginLoadError, PluginRegistry, did_you_mean, installed_plugins
 
     for name in plugins.enabled:
         label = f"plugins.{name}"

@@ -45,8 +45,7 @@ def package_of(name: str) -> str:
 
 def check_name(name: str) -> None:
     """Raises :exc:`UnusableQuestion` for what cannot name a plugin, and :exc:`NameTaken` for what something has."""
-    from broker_core.plugins import installed_plugins
-    from broker_core.plugins.registry import RESERVED
+    from broker_core.plugins import RESERVED, installed_plugins
 
     if not _NAME.fullmatch(name):
         raise UnusableQuestion(

@@ -87,7 +87,7 @@ def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
     import pluggy
 
     from broker_core.hookspecs import PROJECT, HookSpecs
-    from broker_core.plugins.raised import in_words
+    from broker_core.plugins import in_words
 
     try:
         plugin = load()

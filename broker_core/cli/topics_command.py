@@ -88,8 +88,7 @@ def export(
     catalog: CatalogOption = None,
 ) -> None:
     """Write the topics of a namespace as a file that `topics import` takes."""
-    from broker_core.catalog import CatalogError, export_topics
-    from broker_core.catalog.summary import summarize
+    from broker_core.catalog import CatalogError, export_topics, summarize
     from broker_core.cli.failures import say
 
     of = parse_namespace(namespace)
@@ -191,7 +190,7 @@ def _target(file: str) -> Iterator[BinaryIO]:
 
 
 def _namespaces(catalog: SqliteCatalog, only: NamespaceName | None) -> list[dict[str, Any]]:
-    from broker_core.catalog.summary import summarize
+    from broker_core.catalog import summarize
 
     summaries = (summarize(catalog, name) for name in ([only] if only is not None else catalog.namespaces()))
     return [

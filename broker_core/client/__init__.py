@@ -12,6 +12,7 @@ from broker_core.client.errors import (
     ServerRefused,
     UnexpectedAnswer,
 )
+from broker_core.client.errors import server_error as server_error  # for other parts of the core
 from broker_core.client.lookup_client import BrokerAddress, LookupClient, TopicSchema, default_client_version
 from broker_core.client.service_url import ServiceUrl
 from broker_core.client.topics_answer import TopicsAnswer

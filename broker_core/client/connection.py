@@ -21,10 +21,15 @@ from broker_core.client.errors import (
 )
 from broker_core.client.topics_answer import TopicsAnswer, peek_request_id
 from broker_core.errors import ServerError
-from broker_core.wire import commands
-from broker_core.wire.frame_buffer import FrameBuffer
-from broker_core.wire.frames import MAX_COMMAND_SIZE, FrameError
-from broker_core.wire.pulsar_api_pb2 import BaseCommand, CommandConnected, FeatureFlags
+from broker_core.wire import (
+    MAX_COMMAND_SIZE,
+    BaseCommand,
+    CommandConnected,
+    FeatureFlags,
+    FrameBuffer,
+    FrameError,
+    commands,
+)
 
 __all__ = ["Admit", "Answer", "Connection", "Credentials"]
 

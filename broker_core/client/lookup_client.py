@@ -21,12 +21,12 @@ from broker_core.client.service_url import ServiceUrl
 from broker_core.client.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError
 from broker_core.names import Mode
-from broker_core.wire import commands
-from broker_core.wire.pulsar_api_pb2 import (
+from broker_core.wire import (
     BaseCommand,
     CommandConnected,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
+    commands,
 )
 
 __all__ = ["BrokerAddress", "LookupClient", "TopicSchema", "default_client_version"]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.fields_codec import TAG, MalformedFields, read_fields, read_varint
-from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from broker_core.wire import BaseCommand
 
 __all__ = ["TopicsAnswer", "peek_request_id"]
 

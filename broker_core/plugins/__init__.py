@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from broker_core.plugins.dispatcher import ChainResult, Dispatcher
 from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError, Refusal
-from broker_core.plugins.installed import InstalledPlugin, installed_plugins
+from broker_core.plugins.installed import InstalledPlugin, did_you_mean, installed_plugins
 from broker_core.plugins.options import PluginOptions
 from broker_core.plugins.problems import as_problems
-from broker_core.plugins.registry import LoadedPlugin, PluginRegistry, chain_order
+from broker_core.plugins.raised import in_words
+from broker_core.plugins.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
 from broker_core.plugins.remembers import Recalled, Remembers
 
 __all__ = [
+    "RESERVED",
     "ChainResult",
     "ChainStep",
     "Dispatcher",
@@ -25,5 +27,7 @@ __all__ = [
     "Remembers",
     "as_problems",
     "chain_order",
+    "did_you_mean",
+    "in_words",
     "installed_plugins",
 ]

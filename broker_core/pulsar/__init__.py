@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from broker_core.pulsar.server import PulsarOptions, PulsarServer
+from broker_core.pulsar.listing_command import RequestBounds
+from broker_core.pulsar.lookups import Lookups, StandaloneLookups
+from broker_core.pulsar.options import PulsarOptions
+from broker_core.pulsar.server import PulsarServer
 
-__all__ = ["PulsarOptions", "PulsarServer"]
+__all__ = ["Lookups", "PulsarOptions", "PulsarServer", "RequestBounds", "StandaloneLookups"]

@@ -13,31 +13,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
 from broker_core.ended_frames import let_go_of_cancelled
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.listing_request import Asker, ListingRequest
-from broker_core.permits import Permit, PermitBudget
-from broker_core.pipeline import Answer
+from broker_core.metrics import Metrics
+from broker_core.permits import Permit, PermitBudget, Permits
+from broker_core.pipeline import Answer, Pipeline
 from broker_core.pulsar.inbox import Inbox
 from broker_core.pulsar.listing_command import read_listing_request
 from broker_core.pulsar.lookup_access import lookup_access
-from broker_core.pulsar.lookups import LOOKUP_COMMANDS
+from broker_core.pulsar.lookups import LOOKUP_COMMANDS, Lookups
+from broker_core.pulsar.options import LookupSlots, PulsarOptions
 from broker_core.pulsar.outbox import Outbox
 from broker_core.pulsar_codes import lookup_code
 from broker_core.quantities import ListenAddress
-from broker_core.wire import commands
-from broker_core.wire.frames import FrameError
-from broker_core.wire.large_commands import TooManyElements
-from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from broker_core.wire import BaseCommand, FrameError, TooManyElements, commands
 
-if TYPE_CHECKING:
-    from broker_core.pulsar.server import PulsarServer
-
-__all__ = ["Connection"]
+__all__ = ["Connection", "Host"]
 
 _log = structlog.get_logger(__name__)
 
@@ -54,10 +50,40 @@ _TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
 _WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
 
 
+class Host(Protocol):
+    """What a connection knows of its server: what all connections of it share."""
+
+    pipeline: Pipeline
+    lookups: Lookups
+    permits: Permits
+    metrics: Metrics
+    options: PulsarOptions
+    identify: Callable[[Asker], Asker]
+    frame_limit: int
+    slots: LookupSlots
+    tasks: set[asyncio.Task[None]]
+    loop: asyncio.AbstractEventLoop
+
+    def opened(self, connection: Connection) -> None:
+        """One more."""
+
+    def closed(self, connection: Connection) -> None:
+        """One less."""
+
+    def buffered(self, change: int) -> None:
+        """A connection holds so many bytes more (or less) of frames that are incomplete, wait or are long."""
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether a command of ``size`` bytes may be held while it is under way."""
+
+    def buffered_too_much(self, size: int) -> bool:
+        """Whether a connection that holds ``size`` bytes has to go: all hold too much, and it is a large part."""
+
+
 class Connection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop. ``gone`` is called when it is over."""
 
-    def __init__(self, server: PulsarServer, gone: Callable[[], None]) -> None:
+    def __init__(self, server: Host, gone: Callable[[], None]) -> None:
         self._server = server
         self._gone = gone
         self._options = server.options

@@ -13,10 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker_core.loop_turn import loop_turn
-from broker_core.wire import commands
-from broker_core.wire.frames import FrameDecoder
-from broker_core.wire.large_commands import LARGE, TooManyElements, decode_large
-from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from broker_core.wire import LARGE, BaseCommand, FrameDecoder, TooManyElements, commands, decode_large
 
 __all__ = ["Inbox"]
 

@@ -10,7 +10,7 @@ from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.wire.pulsar_api_pb2 import CommandGetTopicsOfNamespace, KeyValue
+from broker_core.wire import CommandGetTopicsOfNamespace, KeyValue
 
 __all__ = ["RequestBounds", "read_listing_request"]
 

@@ -8,7 +8,7 @@ from broker_core.access import Access
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.listing_request import Asker
 from broker_core.names import TopicName
-from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from broker_core.wire import BaseCommand
 
 __all__ = ["lookup_access", "topic_of"]
 

@@ -8,8 +8,7 @@ from broker_core.errors import BrokerCoreError, InvalidName, ServerError
 from broker_core.listing_request import Asker
 from broker_core.names import TopicName
 from broker_core.pulsar.lookup_access import topic_of
-from broker_core.wire import commands
-from broker_core.wire.pulsar_api_pb2 import BaseCommand, FeatureFlags
+from broker_core.wire import BaseCommand, FeatureFlags, commands
 
 __all__ = ["LOOKUP_COMMANDS", "Lookups", "Partitions", "StandaloneLookups"]
 

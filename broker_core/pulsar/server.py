@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final
@@ -18,12 +17,12 @@ from broker_core.metrics import Metrics
 from broker_core.permits import PermitBudget, Permits
 from broker_core.pipeline import Pipeline
 from broker_core.pulsar.connection import Connection
-from broker_core.pulsar.listing_command import RequestBounds
 from broker_core.pulsar.lookups import Lookups
+from broker_core.pulsar.options import LookupSlots, PulsarOptions
 from broker_core.pulsar.refusal import Refusal, refuse_at_once
-from broker_core.wire.frames import frame_limit
+from broker_core.wire import frame_limit
 
-__all__ = ["LookupSlots", "PulsarOptions", "PulsarServer"]
+__all__ = ["PulsarServer"]
 
 _log = structlog.get_logger(__name__)
 
@@ -33,54 +32,6 @@ _MAX_BUFFERED: Final = 64 * 1024 * 1024
 _AT_ONCE: Final = 16
 #: Seconds for requests to end that were cancelled.
 _LAST_TASKS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class PulsarOptions:
-    """Times are in seconds, sizes in bytes. ``max_message_size`` is told to clients and bounds frames both ways.
-
-    A peer has ``write_timeout`` for each piece of an answer, and for a large answer as a whole the time besides that it
-    takes at ``min_write_rate`` (bytes a second, 0: any).
-
-    ``connections`` and ``connections_per_address`` bound how many clients are connected (``None`` and 0: neither does),
-    ``refusals`` how many are being told that there is no place for them. A client whose file descriptor is
-    ``file_ceiling`` or above gets none.
-    """
-
-    max_message_size: int = 5 * 1024 * 1024
-    keep_alive: float = 30.0
-    write_timeout: float = 15.0
-    min_write_rate: int = 256 * 1024
-    concurrent_lookups: int = 50_000
-    bounds: RequestBounds = field(default_factory=RequestBounds)
-    server_version: str = "broker-core"
-    connections: int | None = None
-    connections_per_address: int = 0
-    refusals: int = 16
-    file_ceiling: int | None = None
-
-
-class LookupSlots:
-    """Places for requests under way (``maxConcurrentLookupRequest``); 0 or less is no limit."""
-
-    __slots__ = ("_limit", "taken")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.taken = 0
-
-    @property
-    def are_taken(self) -> bool:
-        return 0 < self._limit <= self.taken
-
-    def take(self) -> bool:
-        if self.are_taken:
-            return False
-        self.taken += 1
-        return True
-
-    def give_back(self) -> None:
-        self.taken -= 1
 
 
 class PulsarServer:

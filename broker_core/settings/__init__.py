@@ -23,6 +23,7 @@ from broker_core.settings.models import (
     UpstreamSettings,
 )
 from broker_core.settings.problems import SettingsError
+from broker_core.settings.problems import dotted as dotted  # for other parts of the core
 from broker_core.settings.secrets import MASK, masked
 
 __all__ = [

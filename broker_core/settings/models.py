@@ -116,7 +116,7 @@ class UpstreamSettings(_Table):
     @field_validator("service_url")
     @classmethod
     def _is_a_service_url(cls, url: str) -> str:
-        from broker_core.client.service_url import ServiceUrl  # with Arrow behind it, which others do without
+        from broker_core.client import ServiceUrl  # with Arrow behind it, which others do without
 
         ServiceUrl.parse(url)
         return url

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker_core.client import ClientError, LookupClient, ServerRefused, TopicsAnswer
-from broker_core.client.errors import HandshakeRefused
+from broker_core.client import ClientError, HandshakeRefused, LookupClient, ServerRefused, TopicsAnswer
 from broker_core.describe_request import DescribeRequest
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing_request import ListingRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_core.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
+from broker_core.wire import DEFAULT_MAX_MESSAGE_SIZE
 
 __all__ = ["UpstreamOptions"]
 

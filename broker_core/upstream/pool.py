@@ -11,7 +11,7 @@ import structlog
 
 from broker_core.client import ClientError, ConnectionLost, LookupClient
 from broker_core.upstream.options import UpstreamOptions
-from broker_core.wire.pulsar_api_pb2 import CommandConnected
+from broker_core.wire import CommandConnected
 
 __all__ = ["ConnectionPool"]
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker_core.client import ClientError, LookupClient, ServerRefused
-from broker_core.client.errors import HandshakeRefused, server_error
+from broker_core.client import ClientError, HandshakeRefused, LookupClient, ServerRefused, server_error
 from broker_core.errors import ServerError
 from broker_core.listing_request import Asker
 from broker_core.upstream.options import UpstreamOptions
 from broker_core.upstream.pool import ConnectionPool
-from broker_core.wire import commands
-from broker_core.wire.pulsar_api_pb2 import (
+from broker_core.wire import (
     BaseCommand,
     CommandConnected,
     CommandGetSchemaResponse,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
     FeatureFlags,
+    commands,
 )
 
 __all__ = ["RELAYED", "LookupRelay"]

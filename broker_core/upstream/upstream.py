@@ -12,8 +12,7 @@ from broker_core.upstream.lister import UpstreamLister
 from broker_core.upstream.options import UpstreamOptions
 from broker_core.upstream.pool import ConnectionPool
 from broker_core.upstream.relay import LookupRelay
-from broker_core.wire.frames import DEFAULT_MAX_MESSAGE_SIZE
-from broker_core.wire.pulsar_api_pb2 import CommandConnected
+from broker_core.wire import DEFAULT_MAX_MESSAGE_SIZE, CommandConnected
 
 __all__ = ["Upstream"]
 

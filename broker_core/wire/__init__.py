@@ -7,7 +7,43 @@ encodes them. The messages (``pulsar_api_pb2``) are generated from ``pulsar_api.
 from __future__ import annotations
 
 from broker_core.wire.frame_buffer import FrameBuffer
-from broker_core.wire.frames import FrameDecoder, FrameError, frame
-from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.frames import (
+    DEFAULT_MAX_MESSAGE_SIZE,
+    MAX_COMMAND_SIZE,
+    FrameDecoder,
+    FrameError,
+    frame,
+    frame_limit,
+)
+from broker_core.wire.large_commands import LARGE, TooManyElements, decode_large
+from broker_core.wire.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandConnected,
+    CommandGetSchemaResponse,
+    CommandGetTopicsOfNamespace,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadataResponse,
+    FeatureFlags,
+    KeyValue,
+)
 
-__all__ = ["BaseCommand", "FrameBuffer", "FrameDecoder", "FrameError", "frame"]
+__all__ = [
+    "DEFAULT_MAX_MESSAGE_SIZE",
+    "LARGE",
+    "MAX_COMMAND_SIZE",
+    "BaseCommand",
+    "CommandConnected",
+    "CommandGetSchemaResponse",
+    "CommandGetTopicsOfNamespace",
+    "CommandLookupTopicResponse",
+    "CommandPartitionedTopicMetadataResponse",
+    "FeatureFlags",
+    "FrameBuffer",
+    "FrameDecoder",
+    "FrameError",
+    "KeyValue",
+    "TooManyElements",
+    "decode_large",
+    "frame",
+    "frame_limit",
+]

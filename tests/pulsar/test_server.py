@@ -12,7 +12,6 @@ from broker_core import TopicListingResult
 from broker_core.permits import PermitLimits
 from broker_core.pulsar import PulsarOptions
 from broker_core.pulsar.pace import LEAST_PIECE
-from broker_core.pulsar.server import LookupSlots
 from broker_core.wire import commands
 from broker_core.wire.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually
@@ -24,24 +23,6 @@ from tests.support.raw_client import Closed, RawClient
 NAMES = [f"persistent://t/n/{'x' * 60}-{number:05d}" for number in range(60_000)]
 SMALL = 16 * 1024
 ALL = "broker-core-test"  # a client version without a frame limit
-
-
-def test_slots_are_counted() -> None:
-    slots = LookupSlots(2)
-    assert slots.take()
-    assert slots.take()
-    assert slots.are_taken
-    assert not slots.take()
-    slots.give_back()
-    assert slots.take()
-    assert slots.taken == 2
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_slots_without_a_limit(limit: int) -> None:
-    slots = LookupSlots(limit)
-    assert all(slots.take() for _ in range(100_000))
-    assert not slots.are_taken
 
 
 async def test_an_address_that_is_taken() -> None:

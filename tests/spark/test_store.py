@@ -13,7 +13,8 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store import Store, Stored, checked_path, open_store
+from broker_core_spark.store import Store, open_store
+from broker_core_spark.stored import Stored
 from tests.support.generations import memory
 
 
@@ -97,8 +98,6 @@ def test_of_many_writers_one_creates_the_name(store: Store) -> None:
 def test_no_path_leads_out_of_a_store(store: Store, path: str) -> None:
     with pytest.raises(StoreFailed, match="no path of a store"):
         store.put_new(path, b"")
-    with pytest.raises(StoreFailed, match="no path of a store"):
-        checked_path(path)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ from broker_core_spark.generations import (
     marks,
     pointers,
 )
-from broker_core_spark.store import Store, Stored
+from broker_core_spark.store import Store
+from broker_core_spark.stored import Stored
 
 __all__ = ["KEEP", "Collected", "collect"]
 

@@ -26,7 +26,8 @@ from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGener
 from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.format.question import canonical_json
-from broker_core_spark.store import Store, Stored
+from broker_core_spark.store import Store
+from broker_core_spark.stored import Stored
 
 __all__ = [
     "GC_GRACE",

@@ -7,30 +7,15 @@ that has neither is refused with the reason when it is first written to. All cal
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from broker_core_spark.errors import StoreFailed
+from broker_core_spark.stored import Stored
 
-__all__ = ["CHUNK", "Store", "Stored", "checked_path", "open_store"]
-
-#: Bytes that are read at once.
-CHUNK = 4 * 1024 * 1024
-_PATH = re.compile(r"[a-z]+/[A-Za-z0-9_.-]{1,128}")
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A file as a listing of the store shows it; ``modified`` is the store's own time (UTC)."""
-
-    path: str
-    size: int
-    modified: datetime
+__all__ = ["Store", "open_store"]
 
 
 class Store(Protocol):
@@ -66,13 +51,6 @@ class Store(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete a file; one that is not there is fine."""
-
-
-def checked_path(path: str) -> str:
-    """A path of two parts with nothing in it that a file system or a bucket could take for more."""
-    if not _PATH.fullmatch(path) or path.endswith("."):
-        raise StoreFailed(f"{path!r:.200} is no path of a store")
-    return path
 
 
 def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:

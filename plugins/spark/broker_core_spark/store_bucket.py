@@ -13,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Not
 from obstore.store import MemoryStore, from_url
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store import CHUNK, Stored, checked_path
+from broker_core_spark.stored import CHUNK, Stored, checked_path
 
 __all__ = ["BucketStore", "bucket_store", "memory_store"]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store import CHUNK, Stored, checked_path
+from broker_core_spark.stored import CHUNK, Stored, checked_path
 
 __all__ = ["TEMPORARY", "FolderStore"]
 

@@ -16,7 +16,7 @@ from broker_core_spark.batch.tasks import is_spark_error, spark_said
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from broker_core_spark.batch.job import BuildResult
+    from broker_core_spark.batch.build_result import BuildResult
 
 __all__ = ["export_totals", "totals_table"]
 

@@ -16,26 +16,26 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from broker_core.patterns import MAX_LENGTH
+from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.incremental import Reuse, read_previous, reusable
 from broker_core_spark.batch.kept import read_kept
-from broker_core_spark.batch.pattern_source import AskedQuestions, RefusedPattern, load_questions
+from broker_core_spark.batch.open_source import open_source
+from broker_core_spark.batch.pattern_source import AskedQuestions, load_questions
 from broker_core_spark.batch.plan import EVERYTHING, plan_tasks
 from broker_core_spark.batch.runs import Run
 from broker_core_spark.batch.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.shown_source import shown_source
-from broker_core_spark.batch.source import Snapshot, Staging, open_source
+from broker_core_spark.batch.source import Snapshot, Staging
 from broker_core_spark.batch.tasks import numbered, run_tasks
-from broker_core_spark.batch.totals import QuestionTotal, total_of_questions
+from broker_core_spark.batch.totals import total_of_questions
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.cuts import SEGMENT_BYTES
-from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question, required_selectors
 from broker_core_spark.format.sealing import seal
 from broker_core_spark.generations import begin_build, history
@@ -49,63 +49,6 @@ __all__ = ["BuildResult", "build"]
 #: Names a task should make segments of, where the number of tasks is not given.
 _TASK_ROWS: Final = 400_000
 _LEAST_TASKS: Final = 4
-#: Reasons that a result line shows; the report has all of them.
-_SHOWN: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class BuildResult:
-    """What was published. ``totals`` are in the order of the questions, ``seconds`` by what was done."""
-
-    generation: str
-    number: int
-    store: str
-    catalogue: str
-    manifest: Manifest
-    totals: tuple[QuestionTotal, ...]
-    asked: AskedQuestions
-    left_out: tuple[Question, ...]
-    staged: int
-    duplicates: int
-    system_topics: int
-    segments_written: int
-    segments_kept: int
-    tasks: int
-    seconds: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def refused(self) -> tuple[RefusedPattern, ...]:
-        """The questions that are not precomputed, each with its reason."""
-        return self.asked.refused
-
-    def record(self) -> dict[str, Any]:
-        """The line of JSON that the command prints."""
-        return {
-            "generation": self.generation,
-            "number": self.number,
-            "store": self.store,
-            "catalogue": self.catalogue,
-            "catalogue_id": self.manifest.catalogue_id,
-            "static": self.manifest.static,
-            "topics": self.manifest.topics,
-            "namespaces": len(self.manifest.namespaces),
-            "questions": len(self.totals),
-            "matches": sum(total.count for total in self.totals),
-            "duplicate_questions": self.asked.duplicates,
-            "duplicate_topics": self.duplicates,
-            "system_topics": self.system_topics,
-            "refused": len(self.refused),
-            "refused_patterns": [
-                {"namespace": one.namespace, "pattern": one.pattern[:200], "reason": one.reason[:300]}
-                for one in self.refused[:_SHOWN]
-            ],
-            "unknown_namespaces": sorted({question.namespace for question in self.left_out})[:_SHOWN],
-            "segments": len(self.manifest.segments),
-            "segments_written": self.segments_written,
-            "segments_kept": self.segments_kept,
-            "partitions": self.tasks,
-            "seconds": {what: round(seconds, 3) for what, seconds in self.seconds.items()},
-        }
 
 
 class _Clock:

@@ -14,7 +14,7 @@ from broker_core.names import DOMAINS
 from broker_core_spark.batch.errors import BatchError
 
 if TYPE_CHECKING:
-    from broker_core_spark.batch.job import BuildResult
+    from broker_core_spark.batch.build_result import BuildResult
     from broker_core_spark.batch.totals import QuestionTotal
 
 __all__ = ["report_page", "write_report"]

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run, RunWriter, Window
-from broker_core_spark.batch.shown_source import shown_source
 from broker_core_spark.store import Store, open_store
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["STATIC_ID", "CatalogueSource", "Snapshot", "Staging", "open_source"]
+__all__ = ["STATIC_ID", "CatalogueSource", "Snapshot", "Staging"]
 
 #: The catalogue id of sources that have none, since nothing says when they change.
 STATIC_ID: Final = "static"
@@ -83,30 +78,3 @@ class CatalogueSource(Protocol):
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """A state of it, held until the end."""
-
-
-def open_source(source: str, *, spark: SparkSession, namespace: str | None = None) -> CatalogueSource:
-    """The catalogue of ``--catalogue``.
-
-    ``postgresql://...`` is a database of the Postgres plugin, ``table:NAME`` a table of the session, what ends in
-    ``.parquet`` is read by Spark, what ends in ``.sqlite`` or ``.db`` (or is an SQLite file) is the embedded catalogue,
-    and any other file is one of names, which ``namespace`` is for. Raises :exc:`InvalidCatalogue`.
-    """
-    from broker_core_spark.batch.source_table import TableSource, is_table
-
-    if source.startswith(("postgresql://", "postgres://")):
-        from broker_core_spark.batch.source_postgres import PostgresSource
-
-        return PostgresSource(source, spark)
-    if is_table(source):
-        return TableSource(source, spark, namespace)
-    from broker_core_spark.batch.source_file import EmbeddedSource, NamesSource, is_embedded, path_of
-
-    path = path_of(source)
-    if not path.exists():
-        raise InvalidCatalogue(f"There is no catalogue {shown_source(source)}")
-    if is_embedded(path):
-        return EmbeddedSource(path)
-    if namespace is None:
-        raise InvalidCatalogue(f"{source} is a file of names: say of which namespace by --namespace")
-    return NamesSource(path, namespace)

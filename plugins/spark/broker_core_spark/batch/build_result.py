@@ -1,0 +1,72 @@
+"""What a build published, and what became of the questions that it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from broker_core_spark.batch.pattern_source import AskedQuestions, RefusedPattern
+from broker_core_spark.batch.totals import QuestionTotal
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format.question import Question
+
+__all__ = ["BuildResult"]
+
+#: Reasons that a result line shows; the report has all of them.
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What was published. ``totals`` are in the order of the questions, ``seconds`` by what was done."""
+
+    generation: str
+    number: int
+    store: str
+    catalogue: str
+    manifest: Manifest
+    totals: tuple[QuestionTotal, ...]
+    asked: AskedQuestions
+    left_out: tuple[Question, ...]
+    staged: int
+    duplicates: int
+    system_topics: int
+    segments_written: int
+    segments_kept: int
+    tasks: int
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> tuple[RefusedPattern, ...]:
+        """The questions that are not precomputed, each with its reason."""
+        return self.asked.refused
+
+    def record(self) -> dict[str, Any]:
+        """The line of JSON that the command prints."""
+        return {
+            "generation": self.generation,
+            "number": self.number,
+            "store": self.store,
+            "catalogue": self.catalogue,
+            "catalogue_id": self.manifest.catalogue_id,
+            "static": self.manifest.static,
+            "topics": self.manifest.topics,
+            "namespaces": len(self.manifest.namespaces),
+            "questions": len(self.totals),
+            "matches": sum(total.count for total in self.totals),
+            "duplicate_questions": self.asked.duplicates,
+            "duplicate_topics": self.duplicates,
+            "system_topics": self.system_topics,
+            "refused": len(self.refused),
+            "refused_patterns": [
+                {"namespace": one.namespace, "pattern": one.pattern[:200], "reason": one.reason[:300]}
+                for one in self.refused[:_SHOWN]
+            ],
+            "unknown_namespaces": sorted({question.namespace for question in self.left_out})[:_SHOWN],
+            "segments": len(self.manifest.segments),
+            "segments_written": self.segments_written,
+            "segments_kept": self.segments_kept,
+            "partitions": self.tasks,
+            "seconds": {what: round(seconds, 3) for what, seconds in self.seconds.items()},
+        }

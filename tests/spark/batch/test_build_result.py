@@ -1,0 +1,23 @@
+"""The line of JSON about a build."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.spark_catalogues import result_of
+
+
+def _row(namespace: str, pattern: str) -> dict[str, object]:
+    return {"namespace": namespace, "mode": "PERSISTENT", "pattern": pattern, "properties": {}}
+
+
+def test_the_line_has_what_a_program_asks_for(tmp_path: Path) -> None:
+    rows = [_row("a/b", "a/b/x.*"), _row("a/b", "a/b/(?=y)"), _row("a/none", "a/none/.*")]
+    result = result_of(tmp_path, rows, {"a/b": ["x1", "x2", "y"]})
+    record = json.loads(json.dumps(result.record()))
+    assert (record["generation"], record["number"], record["topics"]) == (result.generation, 1, 3)
+    assert (record["questions"], record["matches"]) == (1, 2)
+    assert record["refused"] == len(result.refused) == 1
+    assert record["refused_patterns"][0]["pattern"] == "a/b/(?=y)"
+    assert record["unknown_namespaces"] == ["a/none"]
