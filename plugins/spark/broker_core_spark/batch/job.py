@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from broker_core.patterns import MAX_LENGTH
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.incremental import Reuse, read_previous, reusable
@@ -76,7 +75,7 @@ def build(
     incremental: bool = False,
     report: Path | str | None = None,
     export_parquet: str | None = None,
-    max_pattern_length: int = MAX_LENGTH,
+    max_pattern_length: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     store_options: Mapping[str, str] | None = None,
 ) -> BuildResult:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from broker_core.errors import InvalidName, InvalidPattern
+from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.batch.errors import InvalidPatterns
@@ -67,15 +67,20 @@ def understood(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[
     try:
         kind = Mode.PERSISTENT if mode is None else Mode.parse(mode[:100])
         return str(NamespaceName.parse(namespace)), kind, pattern, properties
-    except InvalidName as error:
+    except ValueError as error:  # of a name
         raise InvalidPatterns(f"{place}: {error}") from None
 
 
-def refusal(pattern: str | None, max_length: int) -> str | None:
-    """Why no broker evaluates a pattern; ``None`` for one that brokers do."""
+def refusal(pattern: str | None, max_length: int | None) -> str | None:
+    """Why no broker evaluates a pattern; ``None`` for one that brokers do.
+
+    ``max_length`` is that of the brokers in UTF-16 code units, ``None`` for the default.
+    """
     if pattern is None:
         return None
     try:
+        if max_length is None:
+            return compile_pattern(pattern).reason
         return compile_pattern(pattern, max_length=max_length).reason
     except InvalidPattern as error:
         return str(error)

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_core.patterns import MAX_LENGTH
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.pattern_row import KEYS, MAX_LINE, json_row, refusal, understood
 from broker_core_spark.batch.shown_source import said_of, shown_source
@@ -72,7 +71,7 @@ def load_questions(
     *,
     spark: SparkSession | None = None,
     property_keys: Sequence[str] = (),
-    max_length: int = MAX_LENGTH,
+    max_length: int | None = None,
 ) -> AskedQuestions:
     """The questions of ``source``: a file of JSON lines or ``.toml`` (its path or ``file://``), Parquet, ``table:``.
 
@@ -100,7 +99,7 @@ def _path_of(source: str) -> Path:
 
 
 def from_rows(
-    rows: Iterable[tuple[str, object]], *, property_keys: Sequence[str] = (), max_length: int = MAX_LENGTH
+    rows: Iterable[tuple[str, object]], *, property_keys: Sequence[str] = (), max_length: int | None = None
 ) -> AskedQuestions:
     """The questions of rows, each with the place that a message names (``patterns.jsonl, line 3``)."""
     questions: set[Question] = set()

@@ -10,8 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from broker_core.names import DOMAINS
 from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.format.question import DOMAIN_ORDER
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
@@ -22,6 +22,7 @@ __all__ = ["report_page", "write_report"]
 #: Rows of a table; what is more is counted.
 _MOST_ROWS: Final = 200
 _LARGEST: Final = 50
+_DOMAINS: Final = DOMAIN_ORDER[::-1]  # what people have most of, first
 _LONGEST: Final = 300  # characters of a text in a cell
 
 _STYLE: Final = """
@@ -84,7 +85,7 @@ def _heading(what: str, name: str) -> str:
 def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
     manifest, asked = result.manifest, result.asked
     covered = {total.question.namespace for total in result.totals}
-    topics = sum(_topics(counts, namespace, DOMAINS) for namespace in covered)
+    topics = sum(_topics(counts, namespace, _DOMAINS) for namespace in covered)
     lost = asked.asked_refused
     version = "static: it has no versions" if manifest.static else "one version of each namespace, see below"
     rows: list[tuple[str, str]] = [
@@ -151,12 +152,12 @@ def _namespaces(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
     for total in result.totals:
         asked[total.question.namespace] = asked.get(total.question.namespace, 0) + 1
     versions = result.manifest.namespaces
-    names = sorted(versions, key=lambda name: (-_topics(counts, name, DOMAINS), name))
+    names = sorted(versions, key=lambda name: (-_topics(counts, name, _DOMAINS), name))
     rows = [
         (
             name,
             "-" if versions[name] is None else str(versions[name]),
-            *(f"{counts.get((name, domain), 0):,}" for domain in DOMAINS),
+            *(f"{counts.get((name, domain), 0):,}" for domain in _DOMAINS),
             f"{asked.get(name, 0):,}",
         )
         for name in names[:_MOST_ROWS]

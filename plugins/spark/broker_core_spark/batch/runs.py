@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core.errors import InvalidListing
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.columns import data_of
 from broker_core_spark.format.cuts import begins_segment, order_key, segment_ids
@@ -156,7 +155,7 @@ class RunWriter:
         if check:
             try:
                 EncodedNames.check(names)
-            except InvalidListing as error:
+            except ValueError as error:  # of a name
                 raise InvalidCatalogue(f"{error} (in {domain}://{namespace})") from None
         self._names[namespace, domain] += len(names)
         hidden = EncodedNames.hidden(namespace, domain, names)

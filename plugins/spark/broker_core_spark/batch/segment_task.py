@@ -29,7 +29,7 @@ from broker_core_spark.batch.source import Staging
 from broker_core_spark.contents import put_content
 from broker_core_spark.format.layout import ENTRY
 from broker_core_spark.format.manifest import SegmentEntry
-from broker_core_spark.format.question import Question, Selector, required_selectors
+from broker_core_spark.format.question import ANY_LENGTH, Question, Selector, required_selectors
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
 
@@ -39,8 +39,6 @@ __all__ = ["SegmentResult", "SegmentTask", "match_selectors"]
 _GROUP_ROWS: Final = 262_144
 #: A plan, or the file of questions, in bytes.
 _MOST_BYTES: Final = 2 * 1024**3
-#: Longer patterns than any: whether they are too long was looked at when they were read.
-_ANY_LENGTH: Final = 2**31
 _Array = np.ndarray[Any, Any]
 
 
@@ -237,7 +235,7 @@ class _Patterns:
         """The pattern of a text without scheme."""
         pattern = self._known.get(text)
         if pattern is None:
-            pattern = self._known[text] = compile_pattern(text, max_length=_ANY_LENGTH)
+            pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
         return pattern
 
 

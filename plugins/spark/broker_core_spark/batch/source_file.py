@@ -11,17 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from broker_core.catalog import CatalogError, CatalogState, SqliteCatalog, import_topics
+from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
 from broker_core.change_log import CatalogVersion, Gap
-from broker_core.names import DOMAINS, NamespaceName
+from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run
 from broker_core_spark.batch.source import STATIC_ID, Snapshot, Staging
+from broker_core_spark.format.question import DOMAIN_ORDER
 
 __all__ = ["EmbeddedSource", "NamesSource", "is_embedded", "path_of"]
 
@@ -76,9 +77,11 @@ class EmbeddedSource:
 
 
 class _Embedded:
+    """``state`` is what :meth:`~broker_core.catalog.SqliteCatalog.state` gives."""
+
     def __init__(
         self,
-        state: CatalogState,
+        state: Any,
         catalogue_id: str,
         versions: Mapping[str, int] | None,
         stamps: Mapping[str, str],
@@ -110,7 +113,7 @@ class _Embedded:
             for namespace in self._state.versions:
                 if wanted is not None and str(namespace) not in wanted:
                     continue
-                for domain in DOMAINS:
+                for domain in DOMAIN_ORDER:
                     loaded = self._state.names(namespace, domain, staging.property_keys)
                     values = [loaded.properties[key] for key in staging.property_keys]
                     # One piece of work for each writer at a time, so that no more is read than can be written.

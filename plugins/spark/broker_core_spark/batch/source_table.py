@@ -27,7 +27,6 @@ import pyarrow.compute as pc
 
 from broker_core.catalog import CatalogError, check_properties
 from broker_core.change_log import CatalogVersion
-from broker_core.errors import InvalidName
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.runs import Run, RunWriter
@@ -284,7 +283,7 @@ def _stage_by_prefix(
         names = locals_.take(pa.array(rows))
         try:
             topic = TopicName.parse(f"{head}{names[0].as_py()}")
-        except InvalidName as error:
+        except ValueError as error:
             raise InvalidCatalogue(str(error)) from None
         parts = [column.take(pa.array(rows)) for column in values]
         yield from writer.add(str(topic.namespace), topic.domain, names, parts)
@@ -293,7 +292,7 @@ def _stage_by_prefix(
 def _why_no_topic(name: str) -> str:
     try:
         TopicName.parse(name)
-    except InvalidName as error:
+    except ValueError as error:
         return str(error)
     return f"Invalid topic name {name[:200]!r}"
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core import EncodedNames
-from broker_core.patterns import MAX_LENGTH, compile_pattern
+from broker_core.patterns import compile_pattern
 from broker_core_spark.contents import put_content
 from broker_core_spark.format.cuts import SEGMENT_BYTES, begins_segment
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.question import DOMAIN_ORDER, Question, Selector, required_selectors
+from broker_core_spark.format.question import ANY_LENGTH, DOMAIN_ORDER, Question, Selector, required_selectors
 from broker_core_spark.format.sealing import seal
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
@@ -109,9 +109,7 @@ def matches_of(
     for selector in selectors:
         picked: Matches = (0, len(names))
         if selector.pattern is not None:
-            picked = names.matching(
-                compile_pattern(selector.pattern, max_length=max(MAX_LENGTH, 2 * len(selector.pattern)))
-            )
+            picked = names.matching(compile_pattern(selector.pattern, max_length=ANY_LENGTH))
         if selector.properties:
             rows = np.arange(*picked) if isinstance(picked, tuple) else picked
             picked = rows[_with_properties(names, rows, selector, properties)]

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core import BoundedCache, EncodedNames, Listing, Selection
-from broker_core.errors import InvalidListing
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import TopicsPattern
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
@@ -61,7 +60,7 @@ class Answer:
                 self.fault = f"the hash of its {self.count} topics is another one"
             else:
                 self.selection = found
-        except InvalidListing as error:
+        except ValueError as error:  # what is mapped are no names
             self.fault = str(error)
         self.is_seen = True
 

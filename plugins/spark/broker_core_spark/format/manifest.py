@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from broker_core.change_log import CatalogVersion
-from broker_core.errors import InvalidName
+from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.layout import FORMAT_VERSION
@@ -161,7 +161,7 @@ class Manifest:
         try:
             manifest = _manifest(record)
             manifest.check()
-        except InvalidName as error:
+        except BrokerCoreError as error:
             raise InvalidGeneration(file, str(error)) from None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InvalidGeneration(file, f"a part is not what it must be: {error!s:.200}") from None

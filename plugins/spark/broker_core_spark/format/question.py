@@ -18,6 +18,7 @@ from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import TopicsPattern
 
 __all__ = [
+    "ANY_LENGTH",
     "DOMAIN_ORDER",
     "KEY_BYTES",
     "MATCH_ALL",
@@ -33,6 +34,8 @@ __all__ = [
 DOMAIN_ORDER: Final = (NON_PERSISTENT, PERSISTENT)
 KEY_BYTES: Final = 16
 MATCH_ALL: Final = ".*"
+#: Longer patterns than any, in UTF-16 code units: whether one is too long is looked at when the questions are read.
+ANY_LENGTH: Final = 2**31
 
 
 _quoted: Final = json.encoder.encode_basestring

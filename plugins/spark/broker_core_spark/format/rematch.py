@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidPattern
-from broker_core.patterns import MAX_LENGTH, compile_pattern
+from broker_core.patterns import compile_pattern
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.question import Selector
+from broker_core_spark.format.question import ANY_LENGTH, Selector
 from broker_core_spark.format.segment_reader import Run
 
 __all__ = ["rematch"]
@@ -55,7 +55,7 @@ def rematch(run: Run, selectors: Sequence[Selector], random: Random, sample: int
 def _matches(run: Run, text: str, rows: _Array) -> _Array:
     try:
         # Not remembered: what clients ask is, and a survivor here and there would keep all of the memory of opening.
-        pattern = compile_pattern(text, max_length=max(MAX_LENGTH, 2 * len(text)), remember=False)
+        pattern = compile_pattern(text, max_length=ANY_LENGTH, remember=False)
         found = pattern.match_column(run.names.matched.take(pa.array(rows)))
     except InvalidPattern as error:
         raise InvalidGeneration(
