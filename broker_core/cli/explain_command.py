@@ -20,14 +20,17 @@ from broker_core.cli.question import (
     PatternOption,
     PropertyOption,
     RoleOption,
+    UnusableQuestion,
     parse_address,
     parse_mode,
     parse_namespace,
     parse_properties,
+    usable,
 )
 
 if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
+    from broker_core.page import Page
     from broker_core.settings import Settings
 
 __all__ = ["EXAMPLES", "run"]
@@ -49,6 +52,28 @@ def run(
     role: RoleOption = None,
     address: AddressOption = "127.0.0.1:0",
     client_version: ClientVersionOption = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", metavar="N", min=1, help="Ask for a page of so many names.", show_default=False
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--start", metavar="TOPIC", help="The full name at which the page begins.", show_default=False
+        ),
+    ] = None,
+    wants: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--want",
+            metavar="DETAIL",
+            help="Ask for a detail of the topics too: partitions, topic_id, properties, configs or created; "
+            "may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     form: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How to print the explanation.")
     ] = "table",
@@ -73,6 +98,8 @@ def run(
     question = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
     peer = parse_address(address)
+    part = _page(start, limit)
+    wanted = _wants(wants)
     settings = call.load({"--catalog": (("catalog", "path"), catalog)}).settings
     with _as_before_the_first_start(settings, named=catalog is not None) as found:
         report = asyncio.run(
@@ -85,6 +112,8 @@ def run(
                 role=role,
                 address=peer,
                 client_version=client_version,
+                page=part,
+                wants=wanted,
             )
         )
     if form == "json":
@@ -116,6 +145,25 @@ def _as_before_the_first_start(settings: Settings, *, named: bool) -> Iterator[S
         yield settings.model_copy(update={"catalog": empty})
 
 
+def _page(start: str | None, limit: int | None) -> Page | None:
+    from broker_core.page import Page, Position
+
+    if start is None:
+        return None if limit is None else Page(None, limit)
+    with usable():
+        position = Position.of(start)
+    return Page(position) if limit is None else Page(position, limit)
+
+
+def _wants(columns: list[str] | None) -> frozenset[str]:
+    from broker_core.details import checked_wants
+
+    try:
+        return checked_wants(frozenset(columns or ()))
+    except ValueError as error:
+        raise UnusableQuestion(f"--want: {error}") from None
+
+
 async def _explained(
     settings: Settings,
     namespace: NamespaceName,
@@ -127,6 +175,8 @@ async def _explained(
     role: str | None,
     address: str,
     client_version: str | None,
+    page: Page | None,
+    wants: frozenset[str],
 ) -> dict[str, Any]:
     import asyncio
 
@@ -166,6 +216,8 @@ async def _explained(
                 transport="explain",
             ),
             deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
+            page=page,
+            wants=wants,
         )
         return await explain(pipeline, request)
 
@@ -187,7 +239,7 @@ def _print_tables(report: dict[str, Any]) -> None:
     shown = {
         key: value
         for key, value in report.items()
-        if key not in {"gates", "chain", "masks", "warnings"} and value not in (None, {})
+        if key not in {"gates", "chain", "masks", "warnings"} and value not in (None, {}, [])
     }
     print_table(["", ""], [[key.replace("_", " "), _text(value)] for key, value in shown.items()])
     if report["warnings"]:

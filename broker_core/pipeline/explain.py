@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from broker_core.details import Details
 from broker_core.errors import ListingFailed
 from broker_core.listing_request import ListingRequest
+from broker_core.page import Page
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.plugins import ChainStep, PluginFailed, Refusal
@@ -23,9 +25,10 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     ``unchanged``, ``refused``, ``error``, ``not_asked`` and its ``ms`` (and ``stale_s``, where a former answer of that
     age stands in for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is ``none`` (no
     pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
-    ``topics`` counts the names of the answer, ``bytes`` its encoded names. A request that fails has ``error``,
-    ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an operator should know besides: a
-    plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
+    ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name at which
+    the next one begins; ``details`` says of how many topics something is known, and what. A request that fails has
+    ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an operator should know
+    besides: a plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
     """
     trace = Trace()
     started = time.perf_counter()
@@ -40,6 +43,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "client_version": request.asker.client_version,
         },
         "pattern": _pattern(request),
+        "page": _page(request.page),
+        "wants": sorted(request.wants),
     }
     try:
         answer = await pipeline.answer(request, trace)
@@ -80,6 +85,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "stale_s": None if answer.stale is None else round(answer.stale, 3),
             "topics_hash": answer.topics_hash,
             "bytes": answer.fields_size,
+            "next": None if answer.next is None else answer.next.name,
+            "details": _details(answer.details),
             "permits": trace.permits,
             "warnings": [*trace.false_claims, *_former_answers(pipeline, trace.chain)],
             "ms": _ms(time.perf_counter() - started),
@@ -103,6 +110,18 @@ def _former_answers(pipeline: Pipeline, chain: Iterable[ChainStep]) -> Iterator[
                     f"plugin {step.plugin!r} failed, and there is no former answer of it here: a server that has one "
                     f"to this question, at most {options.max_stale:g} s old, answers with that (on_failure is stale)"
                 )
+
+
+def _page(page: Page | None) -> dict[str, Any] | None:
+    if page is None:
+        return None
+    return {"start": None if page.start is None else page.start.name, "limit": page.limit}
+
+
+def _details(details: Details | None) -> dict[str, Any] | None:
+    if details is None:
+        return None
+    return {"topics": len(details), "columns": list(details.columns)}
 
 
 def _pattern(request: ListingRequest) -> dict[str, Any] | None:

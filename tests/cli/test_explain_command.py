@@ -169,3 +169,22 @@ def test_who_asks_can_be_said(cli: Cli, config: Path, install_plugin: InstallPlu
     table = cli("explain", "public/default", "--config", config, *pattern).out
     assert "warning: plugin 'who-asks' says that it filtered" in table
     assert "--address 'x:y'" in cli(*asked, "--address", "x:y").only_error
+
+
+def test_a_page_and_details(cli: Cli, config: Path) -> None:
+    config.write_text("")
+    asked = ["explain", "public/default", "--config", config, "--format", "json"]
+    report = json.loads(cli(*asked, "--limit", "1", "--want", "partitions", "--want", "created").out)
+    assert (report["page"], report["wants"]) == ({"start": None, "limit": 1}, ["created", "partitions"])
+    assert (report["topics"], report["next"]) == (1, NAMES[1])
+    assert report["details"]["topics"] == 1
+    assert set(report["details"]["columns"]) == {"created", "partitions"}
+    report = json.loads(cli(*asked, "--start", NAMES[1]).out)
+    assert report["page"] == {"start": NAMES[1], "limit": 1000}
+    assert (report["topics"], report["next"], report["details"]) == (2, None, None)
+    table = cli("explain", "public/default", "--config", config, "--limit", "1").out
+    assert "next" in table
+    assert NAMES[1] in table
+    assert "colour" in cli(*asked, "--want", "colour").only_error
+    assert "orders" in cli(*asked, "--start", "orders").only_error
+    assert cli(*asked, "--limit", "0").code == 2
