@@ -102,7 +102,8 @@ class HookSpecs(Protocol):
     ) -> Any | Awaitable[Any | None] | None:
         """Say which of ``topics`` (full names) the asker may see: a boolean Arrow or numpy array, or ``None``: all.
 
-        For filters that do not list themselves. The masks of all plugins are ANDed, before the topics hash is
+        For filters that do not list themselves. What it says of a name depends on no other name of ``topics``: of a
+        large namespace they are shown in slices. The masks of all plugins are ANDed, before the topics hash is
         computed. A mask that fails fails the listing, whatever ``on_failure`` says. Sync or async.
         """
 

@@ -7,7 +7,8 @@ from functools import partial
 from broker_core.loop_turn import loop_turn
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.detailing import Detailing
-from broker_core.pipeline.run import QUICK_BYTES, QUICK_NAMES, Listed, Run, plan_of
+from broker_core.pipeline.masking import Masking
+from broker_core.pipeline.run import QUICK_BYTES, Listed, Run, plan_of
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import Dispatcher
 from broker_core.selection import Selection
@@ -22,6 +23,7 @@ class Finishing:
         self._dispatcher = dispatcher
         self._workers = workers
         self._detailing = detailing
+        self._masking = Masking(dispatcher, workers)
 
     async def finish(self, run: Run, listed: Listed) -> Answer:
         """Filter, mask and hash what was listed, and take permits for what is sent."""
@@ -40,7 +42,7 @@ class Finishing:
             selection = await self._workers.matching(request.asker, selection, pattern)
             filtered = True
         if self._dispatcher.masks(request.namespace):
-            selection = await self._masked(run, selection, listed.owned)
+            selection = await self._masking.visible(run, selection, listed.owned)
         if topics_hash is None or len(selection) != returned:
             quick = selection.hash_known or selection.fields_size <= QUICK_BYTES
             if not quick:
@@ -75,25 +77,6 @@ class Finishing:
         return Answer(
             selection, topics_hash, filtered, listed.lister, plan, permit, listed.stale, details=details
         )
-
-    async def _masked(self, run: Run, selection: Selection, owned: int) -> Selection:
-        trace = run.trace
-        small = len(selection) <= QUICK_NAMES
-        # The column of names is made for the masks: their bytes, and their offsets twice.
-        names_bytes = selection.fields_size + 16 * len(selection)
-        await run.held.reserve(owned + selection.heap_bytes + names_bytes)
-        asker = run.request.asker
-        names = await self._workers.call(asker, lambda: selection.names, quick=small)
-        mask = await self._dispatcher.visible(
-            run.request, names, steps=None if trace is None else trace.masks
-        )
-        visible = selection
-        if mask is not None:
-            keep = mask.to_numpy(zero_copy_only=False)
-            visible = await self._workers.call(asker, partial(selection.mask, keep), quick=small)
-        if trace is not None:
-            trace.visible = len(visible)
-        return visible
 
 
 def _hash(selection: Selection) -> str:

@@ -94,15 +94,7 @@ class HookCaller:
             )
         deadline = Deadline(loop, self._deadline)
         try:
-            answer = await self._answer(deadline, question, values)
-            try:
-                answer, word = check(answer, question)
-            except BaseException as error:
-                # Of an object that is no honest answer, any part may raise anything.
-                wrong = text(error) if is_a(error, (TypeError, ValueError)) else in_words(error)
-                raise PluginFailed(
-                    self.name, f"gave a wrong answer: {wrong}", reason="plugin_answer"
-                ) from error
+            answer, word = self._checked(check, await self._answer(deadline, question, values), question)
             seconds = loop.time() - started
             accepted = None if accept is None or answer is None else await self._accepted(accept, answer)
         except PluginFailed as failure:
@@ -118,6 +110,11 @@ class HookCaller:
         if self._on_call is not None:
             self._on_call(self.name, self.hook, word, seconds)
         return answer, word, accepted
+
+    async def uncounted(self, question: Any, check: Check, **values: object) -> Any:
+        """The checked answer of a call that neither the breaker nor the statistics know of; raises as :meth:`call`."""
+        deadline = Deadline(asyncio.get_running_loop(), self._deadline)
+        return self._checked(check, await self._answer(deadline, question, values), question)[0]
 
     def describe(self) -> dict[str, Any]:
         """Plain values of the state of this hook."""
@@ -170,6 +167,14 @@ class HookCaller:
             raise self._raised(error) from error
         finally:
             del error  # in its own traceback, it would keep all that the call had
+
+    def _checked(self, check: Check, answer: Any, question: Any) -> tuple[Any, str]:
+        try:
+            return check(answer, question)
+        except BaseException as error:
+            # Of an object that is no honest answer, any part may raise anything.
+            wrong = text(error) if is_a(error, (TypeError, ValueError)) else in_words(error)
+            raise PluginFailed(self.name, f"gave a wrong answer: {wrong}", reason="plugin_answer") from error
 
     async def _accepted(self, accept: Accept, answer: Any) -> Any:
         try:

@@ -75,6 +75,11 @@ class ChainResult:
 Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
 
 
+#: Asks a mask about a column of names, past its statistics and its breaker; the mask of all is ``None``.
+AsksMask: TypeAlias = Callable[[Any], Awaitable[Any | None]]
+#: Gets the plugin that was asked, the names, what it answered, and how to ask it once more.
+MaskCheck: TypeAlias = Callable[[str, Any, Any | None, AsksMask], Awaitable[None]]
+
 _NOBODY: Final = ChainResult(None, None, ())
 
 
@@ -127,6 +132,8 @@ class Dispatcher:
         self._started: list[LoadedPlugin] = []
         #: Those that plugins have offered up to now, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
+        #: Told what each mask answered; what it raises is the answer. For tests of plugins.
+        self.check_mask: MaskCheck | None = None
         self._problems: dict[str, tuple[str, ...]] = {}
         self._tasks = {
             plugin.name: PluginTasks(plugin.name, self._runners[plugin.name].abandoned) for plugin in registry
@@ -287,6 +294,8 @@ class Dispatcher:
                 raise
             if watch is not None and watch.depends:
                 continue
+            if self.check_mask is not None:
+                await self.check_mask(caller.name, topics, own, partial(_mask_again, caller, request))
             mask = and_masks(mask, own)
             if steps is not None:
                 steps.append(ChainStep(caller.name, "mask", clock() - started))
@@ -475,6 +484,10 @@ async def _accept(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResu
 def _check_mask(length: int, answer: object, _request: ListingRequest) -> tuple[Any | None, str]:
     mask = checked_mask(answer, length)
     return mask, "pass_through" if mask is None else "mask"
+
+
+async def _mask_again(caller: HookCaller, request: ListingRequest, topics: Any) -> Any | None:
+    return await caller.uncounted(request, partial(_check_mask, len(topics)), topics=topics)
 
 
 def _not_asked(listers: Sequence[tuple[str, HookCaller | None]]) -> list[ChainStep]:

@@ -32,8 +32,9 @@ class BlockingServer:
         *,
         topics: Iterable[str] | Mapping[str, Mapping[str, str]] = (),
         settings: Mapping[str, Mapping[str, Any]] | None = None,
+        check_masks: bool = True,
     ) -> None:
-        self._serving = serve(plugins, topics=topics, settings=settings)
+        self._serving = serve(plugins, topics=topics, settings=settings, check_masks=check_masks)
         self._stack = AsyncExitStack()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(

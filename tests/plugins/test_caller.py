@@ -446,3 +446,19 @@ async def test_any_hook_gets_the_values_that_it_names() -> None:
     with pytest.raises(AttributeError, match="namespace"):  # of this question, it is the broker's mistake
         await ask.call(question, anything)
     assert ask.breaker.failures == 0
+
+
+async def test_an_uncounted_call_leaves_no_trace() -> None:
+    answers: list[Any] = ["answer", ValueError()]
+
+    def function() -> Any:
+        said = answers.pop(0)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    ask = caller(function)
+    assert await ask.uncounted(asked(), anything) == "answer"
+    with pytest.raises(PluginFailed, match="failed: ValueError"):
+        await ask.uncounted(asked(), anything)
+    assert (ask.breaker.failures, ask.statistics.answers.total()) == (0, 0)

@@ -1,0 +1,89 @@
+"""The masks of a listing, asked slice by slice, so that the names of a large one are never all there at once.
+
+A mask is about each name by itself (``broker_core_visible``): what it says of a name does not depend on the column that
+the name came in. So slices in any cut give the same answer as the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from broker_core.pipeline.run import QUICK_NAMES, Run
+from broker_core.pipeline.workers import Workers
+from broker_core.plugins import ChainStep, Dispatcher
+from broker_core.selection import Selection
+
+__all__ = ["SLICE_BYTES", "SLICE_NAMES", "Masking"]
+
+#: So many names at most are shown to the masks at a time, and so many bytes of them on average. A mask costs a call
+#: for each slice, which is nothing beside what it does with 65,536 names.
+SLICE_NAMES: Final = 65_536
+SLICE_BYTES: Final = 16 * 1024 * 1024
+
+
+class Masking:
+    """Hides what the masks of the plugins hide; one for a pipeline."""
+
+    def __init__(self, dispatcher: Dispatcher, workers: Workers) -> None:
+        self._dispatcher = dispatcher
+        self._workers = workers
+
+    async def visible(self, run: Run, selection: Selection, held: int) -> Selection:
+        """What may be seen of a selection.
+
+        ``held`` are the bytes that the request holds already. Raises
+        :exc:`~broker_core.plugins.failures.PluginFailed` where a mask fails.
+        """
+        trace, asker = run.trace, run.request.asker
+        small = len(selection) <= QUICK_NAMES
+        keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+        for low, high in _slices(selection):
+            piece = selection if high - low == len(selection) else selection.range(low, high)
+            # The column of names is made for the masks: their bytes, and their offsets twice.
+            names_bytes = piece.fields_size + 16 * len(piece)
+            await run.held.reserve(held + selection.heap_bytes + len(selection) + names_bytes)
+            names = await self._workers.call(asker, partial(_names, piece), quick=small)
+            steps: list[ChainStep] = []
+            try:
+                mask = await self._dispatcher.visible(run.request, names, steps=steps)
+            finally:
+                if trace is not None:
+                    trace.masks = _together(trace.masks, steps)
+            if mask is not None:
+                if keep is None:
+                    keep = np.ones(len(selection), dtype=np.bool_)
+                keep[low:high] = mask.to_numpy(zero_copy_only=False)
+            del names, mask  # before the next ones are made
+        visible = selection
+        if keep is not None:
+            visible = await self._workers.call(asker, partial(selection.mask, keep), quick=small)
+        if trace is not None:
+            trace.visible = len(visible)
+        return visible
+
+
+def _slices(selection: Selection) -> Iterator[tuple[int, int]]:
+    size = len(selection)
+    average = selection.fields_size // max(size, 1) + 1
+    step = max(1, min(SLICE_NAMES, SLICE_BYTES // average))
+    for low in range(0, size, step):
+        yield low, min(low + step, size)
+
+
+def _names(selection: Selection) -> Any:
+    return selection.names
+
+
+def _together(before: list[ChainStep], steps: list[ChainStep]) -> list[ChainStep]:
+    """One step for each plugin: the time of all slices, and the last of what it answered."""
+    of_plugin = {step.plugin: step for step in before}
+    for step in steps:
+        former = of_plugin.get(step.plugin)
+        seconds = step.seconds + (0.0 if former is None else former.seconds)
+        of_plugin[step.plugin] = replace(step, seconds=seconds)
+    return list(of_plugin.values())
