@@ -229,3 +229,20 @@ def test_names_are_values() -> None:
     assert one < TopicName.parse("persistent://t/n/b")
     with pytest.raises(AttributeError):
         one.local = "b"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("name", "base", "index"),
+    [
+        ("a", "a", -1),
+        ("a-partition-0", "a", 0),
+        ("a-partition-1-partition-2", "a-partition-1", 2),
+        ("orders-partition-007", "orders-partition-007", -1),
+        ("orders-partition-", "orders-partition-", -1),
+        ("-partition-0", "-partition-0", -1),
+        ("a-partition-2147483647", "a", 2147483647),
+        ("a-partition-2147483648", "a-partition-2147483648", -1),
+    ],
+)
+def test_a_name_is_a_partition_only_with_a_canonical_index(name: str, base: str, index: int) -> None:
+    assert TopicName.split_local(name) == (base, index)

@@ -18,12 +18,11 @@ from broker_core.catalog.export_file import ExportFormat, export_topics
 from broker_core.catalog.file_state import CatalogState
 from broker_core.catalog.import_file import ImportReport, import_topics
 from broker_core.catalog.lines import TopicLines, TopicRows, topic_in_namespace
-from broker_core.catalog.listed import Listed
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.log_reader import CatalogLogReader
 from broker_core.catalog.migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.properties import check_properties
-from broker_core.catalog.records import Catalog, CatalogVersion, Change, Changes, Gap, Operation, TopicRecord
+from broker_core.catalog.records import Catalog, TopicRecord
 from broker_core.catalog.set_properties import (
     PropertiesChange,
     PropertiesReport,
@@ -42,20 +41,14 @@ __all__ = [
     "CatalogLogReader",
     "CatalogState",
     "CatalogUnusable",
-    "CatalogVersion",
-    "Change",
-    "Changes",
     "DeletionReport",
     "ExportFormat",
     "ExportRefused",
-    "Gap",
     "ImportRefused",
     "ImportReport",
-    "Listed",
     "LogBounds",
     "Migration",
     "MigrationAhead",
-    "Operation",
     "PairRefused",
     "PropertiesChange",
     "PropertiesReport",

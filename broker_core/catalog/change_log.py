@@ -13,9 +13,10 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from broker_core.catalog.listed import Listed
 from broker_core.catalog.properties import properties_of, properties_text
-from broker_core.catalog.records import CatalogVersion, Change, Changes, Gap, Operation, TopicRecord
+from broker_core.catalog.records import TopicRecord
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
+from broker_core.listed import Listed
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 
 __all__ = [

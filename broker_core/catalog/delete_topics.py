@@ -10,8 +10,8 @@ from broker_core.catalog.bulk import NextState, change_topics, topics_matching
 from broker_core.catalog.change_log import NamespaceChange
 from broker_core.catalog.errors import TopicMissing
 from broker_core.catalog.lines import TopicLines
-from broker_core.catalog.listed import NOTHING, Listed, merge_listed
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.listed import NOTHING, Listed, merge_listed
 from broker_core.mass_deletion import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from broker_core.catalog.listed import Listed
 from broker_core.errors import BrokerCoreError
+from broker_core.listed import Listed
 from broker_core.names import PARTITION_SUFFIX
 
 __all__ = [

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import ExportRefused
-from broker_core.catalog.listed import Listed
 from broker_core.catalog.store import MAX_PARTITIONS, SqliteCatalog
+from broker_core.listed import Listed
 from broker_core.names import DOMAINS, PARTITION_SUFFIX, NamespaceName
 
 __all__ = ["ExportFormat", "export_topics"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from broker_core.catalog.change_log import read_catalog_id, read_changes
 from broker_core.catalog.errors import CatalogError, sqlite_errors
 from broker_core.catalog.loading import LoadedNames, load_names
-from broker_core.catalog.records import CatalogVersion, Changes, Gap
+from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import DOMAINS, NamespaceName
 
 __all__ = ["CatalogState"]

@@ -11,9 +11,9 @@ import sqlite3
 
 from broker_core.catalog.change_log import read_catalog_id, read_version
 from broker_core.catalog.errors import sqlite_errors
-from broker_core.catalog.records import CatalogVersion
 from broker_core.catalog.schema import file_identity
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 
 __all__ = ["FileWatch"]

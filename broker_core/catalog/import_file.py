@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.change_log import NamespaceChange
-from broker_core.catalog.errors import sqlite_errors
-from broker_core.catalog.listed import Listed, merge_listed
-from broker_core.catalog.pairs import is_pair, pair_refused
-from broker_core.catalog.records import CatalogVersion
+from broker_core.catalog.errors import PairRefused, sqlite_errors
+from broker_core.catalog.pairs import is_pair
 from broker_core.catalog.staging import stage_file
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import CatalogVersion
+from broker_core.listed import Listed, merge_listed
 from broker_core.mass_deletion import Deletions, Loss, Refusal
 from broker_core.names import NamespaceName
 
@@ -227,7 +227,7 @@ def _merge(
             connection.execute(_TELL, values)
         pair = connection.execute(_PAIRS, values).fetchone()
         if pair is not None:
-            raise pair_refused(pair[0], Listed.parse(pair[1]))
+            raise PairRefused.of(pair[0], Listed.parse(pair[1]))
     else:
         lost, refusal = _loss(connection, namespace, values, exact)
         if refusal is not None and not dry_run:

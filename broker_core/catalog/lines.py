@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 from broker_core.catalog.errors import CatalogError, ImportRefused
-from broker_core.catalog.listed import Listed, merge_listed, split_local_name
 from broker_core.catalog.properties import checked_text
 from broker_core.catalog.store import MAX_PARTITIONS
 from broker_core.errors import InvalidName
+from broker_core.listed import Listed, merge_listed
 from broker_core.names import (
     DOMAINS,
     MAX_NAME_BYTES,
@@ -42,7 +42,6 @@ __all__ = [
     "MAX_LINE_BYTES",
     "UNTOLD",
     "Row",
-    "Rows",
     "TopicLines",
     "TopicRows",
     "topic_in_namespace",
@@ -125,9 +124,6 @@ class TopicRows:
         for base, indices in self._indices.items():
             _add(self.partitions, base, str(Listed.of_indices(indices)), None)
         self._indices.clear()
-
-
-Rows = TopicRows
 
 
 def _add(rows: dict[str, Row], base: str, listed: str, properties: str | None) -> None:
@@ -372,7 +368,7 @@ class TopicLines:
             rows[domain].declare(name, partitions, properties)
             self._further += partitions - 1
             return
-        base, index = split_local_name(name)
+        base, index = TopicName.split_local(name)
         if index < 0:
             told = partitions is not None or properties is None
             rows[domain].add(base, "*" if told else self._untold, properties)

@@ -25,9 +25,9 @@ from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.file_watch import FileWatch
 from broker_core.catalog.kept_snapshots import Kept, KeptSnapshots, SnapshotKey, result_of
 from broker_core.catalog.properties import properties_text
-from broker_core.catalog.records import Changes, Gap
 from broker_core.catalog.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import Changes, Gap
 from broker_core.describe_request import DescribeRequest
 from broker_core.details import Details
 from broker_core.errors import Cause, ListingFailed, TooManyRequests

@@ -11,8 +11,8 @@ from typing import Final
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.file_watch import FileWatch
-from broker_core.catalog.records import CatalogVersion, Changes, Gap
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 

@@ -7,14 +7,9 @@ clusters that list one (made by old releases), and it is listed and selected rig
 
 from __future__ import annotations
 
-from broker_core.catalog.errors import PairRefused
-
-__all__ = ["is_pair", "pair_refused"]
+__all__ = ["is_pair"]
 
 
 def is_pair(listed: str) -> bool:
     """Whether the compact form lists the plain name and partitions; a function of the SQL of imports."""
     return listed.startswith("*,")
-
-
-pair_refused = PairRefused.of

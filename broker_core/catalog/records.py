@@ -1,51 +1,19 @@
-"""What a catalogue says: topics, versions, changes and gaps; and the protocol of one."""
+"""A topic as a catalogue has it, and the protocol of a catalogue."""
 
 from __future__ import annotations
 
-import enum
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from broker_core.catalog.errors import CatalogError
-from broker_core.catalog.listed import Listed
+from broker_core.change_log import CatalogVersion, Changes, Gap
+from broker_core.listed import Listed
 from broker_core.names import NamespaceName, TopicName
 
-__all__ = ["Catalog", "CatalogVersion", "Change", "Changes", "Gap", "Operation", "TopicRecord"]
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogVersion:
-    """The state of one namespace in one catalogue; ``str()`` is ``<catalogue id>:<number>``.
-
-    ``number`` grows by one with every transaction that changes the namespace; 0 is a namespace that never had a topic.
-    Numbers of different catalogues (each file has a random id of its own) say nothing about each other.
-
-    After a copy of a catalogue was restored, its numbers come again with other topics. ``stamp`` is random and was made
-    with the version, so that it tells the one from the other; it is empty where it is not known.
-    """
-
-    catalog_id: str
-    number: int
-    stamp: str = field(default="", compare=False)
-
-    def same_state(self, other: CatalogVersion) -> bool:
-        """Whether both are one state, and not two of the same number; a stamp that is not known may be any."""
-        return self == other and (not self.stamp or not other.stamp or self.stamp == other.stamp)
-
-    def __str__(self) -> str:
-        return f"{self.catalog_id}:{self.number}"
-
-    @classmethod
-    def parse(cls, text: str) -> CatalogVersion:
-        """The reverse of ``str()``; raises :exc:`CatalogError` for anything else."""
-        catalog_id, separator, number = text.rpartition(":")
-        if not (separator and catalog_id and number.isascii() and number.isdigit()):
-            raise CatalogError(f"Invalid version {text[:100]!r} of a catalogue: expected ID:NUMBER")
-        return cls(catalog_id, int(number))
+__all__ = ["Catalog", "TopicRecord"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,67 +38,6 @@ class TopicRecord:
     def names(self) -> Iterator[str]:
         """The full names that the topic is listed by: the plain one first, then the partitions by index."""
         return self.listed.names(str(self.name))
-
-
-class Operation(enum.Enum):
-    """What a change did to a topic."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One topic before and after a transaction.
-
-    Of a created topic ``listed_before`` is nothing and ``properties_before`` is empty, of a deleted one the same holds
-    after it; the change is then the tombstone of ``topic_id``.
-    """
-
-    version: int
-    operation: Operation
-    name: TopicName
-    topic_id: uuid.UUID
-    listed_before: Listed
-    listed_after: Listed
-    properties_before: Mapping[str, str]
-    properties_after: Mapping[str, str]
-    time: datetime
-
-    @property
-    def removed(self) -> Iterator[str]:
-        """The full names that are no longer listed."""
-        return self.listed_before.without(self.listed_after).names(str(self.name))
-
-    @property
-    def added(self) -> Iterator[str]:
-        """The full names that are listed since."""
-        return self.listed_after.without(self.listed_before).names(str(self.name))
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """All changes of a namespace after ``since`` up to and with ``version``, oldest first; possibly none."""
-
-    since: CatalogVersion
-    version: CatalogVersion
-    changes: tuple[Change, ...] = ()
-
-    def __iter__(self) -> Iterator[Change]:
-        return iter(self.changes)
-
-    def __len__(self) -> int:
-        return len(self.changes)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """The log cannot lead from ``since`` to ``version``: read the whole namespace. ``reason`` says why."""
-
-    since: CatalogVersion
-    version: CatalogVersion
-    reason: str
 
 
 class Catalog(Protocol):

@@ -9,9 +9,9 @@ from typing import Final
 
 from broker_core.catalog.bulk import NextState, change_topics, topics_matching
 from broker_core.catalog.errors import CatalogError, TopicMissing
-from broker_core.catalog.listed import Listed, split_local_name
 from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.listed import Listed
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 
 __all__ = ["PropertiesChange", "PropertiesReport", "set_properties", "set_properties_of_matching"]
@@ -93,7 +93,7 @@ def set_properties_of_matching(
 def _named(connection: sqlite3.Connection, number: int, name: TopicName) -> NextState | None:
     """The topic that is listed by this name or, as in :meth:`SqliteCatalog.topic`, whose own name it is."""
     domain = DOMAINS.index(name.domain)
-    base, index = split_local_name(name.local)
+    base, index = TopicName.split_local(name.local)
     rows = connection.execute(_TOPICS, (number, domain, base, name.local)).fetchall()
     found = {row[0]: NextState(domain, *row) for row in rows}
     topic = found.get(base)

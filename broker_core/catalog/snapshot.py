@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from broker_core.bounded_cache import BoundedCache
 from broker_core.catalog.change_log import read_version
-from broker_core.catalog.listed import Listed
 from broker_core.catalog.loading import load_names
 from broker_core.catalog.properties import properties_text
-from broker_core.catalog.records import CatalogVersion, Change, Changes
+from broker_core.change_log import CatalogVersion, Change, Changes
+from broker_core.listed import Listed
 from broker_core.listing import Listing, listing_of_locals
 from broker_core.name_columns import with_ends
 from broker_core.names import DOMAINS, PARTITION_SUFFIX, Mode, NamespaceName

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
+from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.lines import UNTOLD, Row, TopicLines
-from broker_core.catalog.listed import Listed, merge_listed
-from broker_core.catalog.pairs import pair_refused
 from broker_core.catalog.topic_id import new_topic_ids
+from broker_core.listed import Listed, merge_listed
 from broker_core.names import NamespaceName
 
 __all__ = ["Staged", "stage_file"]
@@ -172,6 +172,6 @@ def _join_sides(connection: sqlite3.Connection, has_partitions: Callable[[int, s
         elif (given or "{}") == (of_partitions or "{}"):
             joined, properties = merge_listed("*", partitions), given if given is not None else of_partitions
         else:
-            raise pair_refused(base, Listed.parse(partitions))
+            raise PairRefused.of(base, Listed.parse(partitions))
         connection.execute(_JOINED, (joined, properties, domain, base))
         connection.execute(_DROP, (domain, base))

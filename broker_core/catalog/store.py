@@ -21,12 +21,13 @@ from broker_core.catalog.change_log import (
 )
 from broker_core.catalog.errors import CatalogError, PairRefused, TopicExists, TopicMissing, sqlite_errors
 from broker_core.catalog.file_state import CatalogState
-from broker_core.catalog.listed import Listed, split_local_name
 from broker_core.catalog.migration import Migration, migrate_file, show_as_current, shows_as_current
 from broker_core.catalog.properties import check_properties, properties_of, properties_text
-from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation, TopicRecord
+from broker_core.catalog.records import TopicRecord
 from broker_core.catalog.schema import connect, file_identity, open_catalog_file
 from broker_core.catalog.topic_id import new_topic_id
+from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
+from broker_core.listed import Listed
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 
 __all__ = ["MAX_PARTITIONS", "SqliteCatalog"]
@@ -278,7 +279,7 @@ class SqliteCatalog:
         """
         if not 0 <= partitions <= MAX_PARTITIONS:
             raise CatalogError(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
-        base, index = (name.local, -1) if partitions else split_local_name(name.local)
+        base, index = (name.local, -1) if partitions else TopicName.split_local(name.local)
         own = TopicName(name.domain, name.namespace, base)
         listed = Listed.partitioned(partitions) if partitions else Listed.of(index)
         with self.changing(name.namespace) as (connection, change):
@@ -371,7 +372,7 @@ def _record(
 
 def _listed_as(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
     """The topic that is listed by exactly this name."""
-    base, index = split_local_name(name.local)
+    base, index = TopicName.split_local(name.local)
     record = _read(connection, TopicName(name.domain, name.namespace, base))
     return record if record is not None and index in record.listed else None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_core.catalog.listed import Listed
-from broker_core.catalog.records import CatalogVersion
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import CatalogVersion
+from broker_core.listed import Listed
 from broker_core.names import NamespaceName
 
 __all__ = ["NamespaceSummary", "summarize"]

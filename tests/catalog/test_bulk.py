@@ -10,7 +10,7 @@ import pytest
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.catalog.bulk import NextState, change_topics, topics_matching
 from broker_core.catalog.change_log import LogBounds
-from broker_core.catalog.records import Changes, Gap, Operation
+from broker_core.change_log import Changes, Gap, Operation
 from broker_core.errors import InvalidPattern
 from broker_core.names import NamespaceName
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.change_log import LogBounds, when
-from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from broker_core.catalog.change_log import LogBounds
 from broker_core.catalog.errors import CatalogBusy, CatalogUnusable, ImportRefused, PairRefused
 from broker_core.catalog.import_file import ImportReport, import_topics
-from broker_core.catalog.records import CatalogVersion, Changes, Gap, Operation, TopicRecord
+from broker_core.catalog.records import TopicRecord
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.mass_deletion import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names

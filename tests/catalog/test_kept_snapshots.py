@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.catalog.kept_snapshots import KeptSnapshots, SnapshotKey
-from broker_core.catalog.records import CatalogVersion
 from broker_core.catalog.snapshot import Snapshot
+from broker_core.change_log import CatalogVersion
 from broker_core.listing import Listing, data_of
 from broker_core.names import Mode, NamespaceName
 from broker_core.permits import PermitLimits, Permits

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.lines import CHUNK_BYTES, MAX_LINE_BYTES, TopicLines, topic_in_namespace
-from broker_core.catalog.listed import Listed
 from broker_core.catalog.store import MAX_PARTITIONS
 from broker_core.errors import InvalidName
+from broker_core.listed import Listed
 from broker_core.names import MAX_NAME_BYTES, NamespaceName
 
 NAMESPACE = NamespaceName("a", "b")

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.import_file import import_topics
-from broker_core.catalog.listed import Listed
 from broker_core.catalog.loading import expand_listed, load_names
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.listed import Listed
 from broker_core.names import NamespaceName
 
 NAMESPACE = NamespaceName("a", "b")

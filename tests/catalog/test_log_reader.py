@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import CatalogLogReader, CatalogVersion, Changes, Gap, SqliteCatalog
+from broker_core.catalog import CatalogLogReader, SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName, TopicName
 

@@ -7,8 +7,8 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.errors import PairRefused
-from broker_core.catalog.listed import Listed
-from broker_core.catalog.pairs import is_pair, pair_refused
+from broker_core.catalog.pairs import is_pair
+from broker_core.listed import Listed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.testing import serve
 
@@ -25,7 +25,7 @@ def test_a_pair_has_both(listed: str, pair: bool) -> None:
 
 
 def test_the_error_names_both() -> None:
-    assert "Topic 'x' and partition 'x-partition-3' cannot both" in str(pair_refused("x", Listed.of(3)))
+    assert "Topic 'x' and partition 'x-partition-3' cannot both" in str(PairRefused.of("x", Listed.of(3)))
 
 
 def test_creating_one_is_refused_in_either_order(tmp_path: Path) -> None:

@@ -3,42 +3,12 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-import pytest
-
-from broker_core.catalog.errors import CatalogError
-from broker_core.catalog.listed import NOTHING, Listed
-from broker_core.catalog.records import CatalogVersion, Change, Changes, Operation, TopicRecord
+from broker_core.catalog.records import TopicRecord
+from broker_core.listed import Listed
 from broker_core.names import TopicName
 
 NAME = TopicName.parse("persistent://a/b/orders")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-
-
-def change(before: str, after: str) -> Change:
-    return Change(
-        3, Operation.UPDATE, NAME, uuid.uuid4(), Listed.parse(before), Listed.parse(after), {}, {}, NOW
-    )
-
-
-def test_a_version_is_text_and_back() -> None:
-    version = CatalogVersion("9GrtWCwoSuakf9O0VKaEUg", 17)
-    assert str(version) == "9GrtWCwoSuakf9O0VKaEUg:17"
-    assert CatalogVersion.parse(str(version)) == version
-
-
-def test_a_stamp_tells_states_of_one_number_apart_where_both_are_known() -> None:
-    one, other, unknown = (CatalogVersion("c", 1, stamp) for stamp in ("x", "y", ""))
-    assert one == other
-    assert not one.same_state(other)
-    assert one.same_state(unknown)
-    assert unknown.same_state(one)
-    assert not one.same_state(CatalogVersion("c", 2, "x"))
-
-
-@pytest.mark.parametrize("text", ["", "17", ":17", "a:", "a:-1", "a:١", "a:1.0"])
-def test_other_text_is_no_version(text: str) -> None:
-    with pytest.raises(CatalogError):
-        CatalogVersion.parse(text)
 
 
 def test_a_record_names_all_that_is_listed() -> None:
@@ -50,18 +20,3 @@ def test_a_record_names_all_that_is_listed() -> None:
         "persistent://a/b/orders-partition-5",
     ]
     assert record.partitions == 6
-
-
-def test_a_change_is_the_names_that_went_and_came() -> None:
-    changed = change("*,0-2", "1-3")
-    assert list(changed.removed) == ["persistent://a/b/orders", "persistent://a/b/orders-partition-0"]
-    assert list(changed.added) == ["persistent://a/b/orders-partition-3"]
-    assert change("", "*").listed_before == NOTHING
-
-
-def test_changes_are_a_list_that_may_be_empty() -> None:
-    version = CatalogVersion("x", 1)
-    assert not Changes(version, version)
-    one = Changes(version, CatalogVersion("x", 2), (change("", "*"),))
-    assert [entry.operation for entry in one] == [Operation.UPDATE]
-    assert len(one) == 1

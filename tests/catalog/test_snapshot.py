@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from broker_core.catalog.change_log import read_changes
 from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.import_file import import_topics
-from broker_core.catalog.records import Changes
 from broker_core.catalog.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store import SqliteCatalog
+from broker_core.change_log import Changes
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.selection import Selection
 from broker_core.topics_hash import topics_hash

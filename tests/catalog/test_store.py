@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog.errors import CatalogBusy, CatalogError, CatalogUnusable, TopicExists, TopicMissing
-from broker_core.catalog.records import Catalog, CatalogVersion, Changes, Operation
+from broker_core.catalog.records import Catalog
 from broker_core.catalog.store import MAX_PARTITIONS, SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("public", "default")

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import CatalogVersion, Changes, Gap, Operation
-from broker_core.change_log import ChangeLog
+from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap, Operation
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.change_log import PostgresChangeLog

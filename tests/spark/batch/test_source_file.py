@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import CatalogVersion, SqliteCatalog
+from broker_core.catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.order import name_of

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker_core.catalog import CatalogVersion
+from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.order import name_of
 from broker_core_spark.batch.runs import joined_rows, read_rows

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import CatalogLogReader, CatalogVersion, Changes, Gap, LogBounds, SqliteCatalog
+from broker_core.catalog import CatalogLogReader, LogBounds, SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from broker_core.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from broker_core.names import PARTITION_SUFFIX, partition_index, partitioned_local_name
+from broker_core.names import PARTITION_SUFFIX
 
-__all__ = ["NOTHING", "PLAIN", "Listed", "merge_listed", "split_local_name"]
+__all__ = ["NOTHING", "PLAIN", "Listed", "merge_listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,6 @@ class Listed:
 
 PLAIN = Listed(plain=True)
 NOTHING = Listed(plain=False)
-
-
-def split_local_name(local: str) -> tuple[str, int]:
-    """The topic's local name and the partition's index (-1: the plain name) of a local name as it is listed."""
-    index = partition_index(local)
-    return (local, -1) if index < 0 else (partitioned_local_name(local), index)
 
 
 def merge_listed(one: str, other: str) -> str:
