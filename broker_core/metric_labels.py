@@ -53,6 +53,7 @@ CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "slow", "i
 #: What a call of a plugin's hook may come to.
 CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {
     "list_topics": ("success", "pass_through", "unchanged", "refused", "error"),
+    "describe_topics": ("success", "pass_through", "error"),
     "visible": ("mask", "pass_through", "error"),
     "authorize": ("allowed", "refused", "error"),
     "listing_served": ("observed", "error"),

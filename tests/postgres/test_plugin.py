@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import typer
 
+from broker_core import ListingRequest
 from broker_core.client import LookupClient
-from broker_core.names import Mode
+from broker_core.names import Mode, NamespaceName
 from broker_core.permits import PermitLimits
 from broker_core.plugins import PluginRegistry
 from broker_core.testing import serve
@@ -55,6 +56,35 @@ async def test_a_listing_by_property_from_the_settings_alone(database: Database,
             assert list(answer.topics) == ["persistent://acme/orders/a"]
             # Never loaded: the catalogue answers.
             assert list((await client.get_topics("acme/other", Mode.PERSISTENT)).topics) == []
+
+
+async def test_topics_are_described_from_the_database(database: Database) -> None:
+    await fill(
+        database,
+        "acme/orders",
+        [
+            ("persistent", "a", {"region": "eu"}),
+            *(("persistent", f"b-partition-{number}", {}) for number in (0, 1, 6)),
+        ],
+    )
+    table = {"postgres": {"dsn": database.dsn}}
+    async with serve(plugins={"postgres": PostgresPlugin()}, settings={"plugins": table}) as server:
+        request = ListingRequest(
+            NamespaceName.parse("acme/orders"),
+            Mode.PERSISTENT,
+            wants=frozenset({"partitions", "topic_id", "properties"}),
+        )
+        answer = await server.broker.pipeline.answer(request)
+        try:
+            assert answer.details is not None
+            rows = answer.details.to_pylist()
+        finally:
+            answer.release()
+        assert [(row["topic"].rpartition("/")[2], row["partitions"], row["properties"]) for row in rows] == [
+            ("a", 0, {"region": "eu"}),
+            ("b", 7, {}),
+        ]
+        assert len({row["topic_id"] for row in rows}) == 2
 
 
 async def test_the_metrics_of_the_plugin_are_the_broker_s(database: Database) -> None:

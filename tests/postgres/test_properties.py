@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog.errors import TopicMissing
 from broker_core.errors import InvalidPattern
 from broker_core.names import NamespaceName, TopicName
 from broker_core_postgres.filling_failed import FillingFailed
@@ -93,7 +92,7 @@ async def test_all_topics_of_a_pattern_are_changed_at_once(filled: Any) -> None:
 
 
 async def test_what_cannot_be_is_refused(filled: Any) -> None:
-    with pytest.raises(TopicMissing, match="no topic persistent://a/b/none"):
+    with pytest.raises(FillingFailed, match="no topic persistent://a/b/none"):
         await set_properties(filled, TopicName.parse("persistent://a/b/none"), PropertiesChange({"k": "v"}))
     with pytest.raises(InvalidPattern):
         await set_properties_of_matching(filled, NAMESPACE, "(", PropertiesChange({"k": "v"}))

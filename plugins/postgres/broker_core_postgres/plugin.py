@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import typer
 
-from broker_core import Check, ListingRequest, TopicListingResult, hookimpl
+from broker_core import Check, DescribeRequest, Details, ListingRequest, TopicListingResult, hookimpl
 from broker_core_postgres.change_log import PostgresChangeLog
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
@@ -75,6 +75,12 @@ class PostgresPlugin:
         return await self.service.lister.list_topics(request)
 
     @hookimpl
+    async def broker_core_describe_topics(self, request: DescribeRequest) -> Details | None:
+        """Describe topics of a namespace that was loaded into the database."""
+        assert self.service is not None, "the plugin was not started"
+        return await self.service.describer.describe(request)
+
+    @hookimpl
     async def broker_core_check(self, settings: PostgresSettings) -> list[Check]:
         """Whether the database can be reached and served from, and what it needs is there."""
         from broker_core_postgres.checks import check_database
@@ -96,5 +102,6 @@ broker_core_startup = _plugin.broker_core_startup
 broker_core_change_log = _plugin.broker_core_change_log
 broker_core_shutdown = _plugin.broker_core_shutdown
 broker_core_list_topics = _plugin.broker_core_list_topics
+broker_core_describe_topics = _plugin.broker_core_describe_topics
 broker_core_check = _plugin.broker_core_check
 broker_core_commands = _plugin.broker_core_commands

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core import EncodedNames
-from broker_core.catalog import CatalogError, TopicMissing
+from broker_core.catalog import CatalogError
 from broker_core.errors import InvalidPattern
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
@@ -65,13 +65,13 @@ async def set_properties(
 ) -> PropertiesReport:
     """Change a topic, named by its own name or by one of its partitions: all of its names.
 
-    What it has already changes nothing, the version included. Raises
-    :exc:`~broker_core.catalog.TopicMissing`, and :exc:`FillingFailed` for properties that cannot be.
+    What it has already changes nothing, the version included. Raises :exc:`FillingFailed` where there is no such topic,
+    and for properties that cannot be.
     """
     own = {topic.domain: [topic.partitioned_name.local]}
     report = await _change(connection, topic.namespace, own, change, dry_run=dry_run)
     if not report.names:
-        raise TopicMissing(f"There is no topic {topic} in the database")
+        raise FillingFailed(f"There is no topic {topic} in the database")
     return report
 
 

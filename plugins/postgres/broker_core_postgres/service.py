@@ -18,6 +18,7 @@ import structlog
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.change_log import PostgresChangeLog
+from broker_core_postgres.describe import PostgresDescriber
 from broker_core_postgres.dsn import target_of
 from broker_core_postgres.forward import Forward
 from broker_core_postgres.history import History
@@ -87,6 +88,12 @@ class PostgresService:
                 None if self.relation is None else Source(self.relation.sql, versions=False, own_index=False)
             ),
             hash_cache=settings.hash_cache,
+        )
+        self.describer = PostgresDescriber(
+            self.connections,
+            self.lister.source,
+            self.metrics,
+            only_with_properties=settings.only_with_properties,
         )
         #: For whoever follows changes; a relation of the operator's own has no log of them.
         self.change_log = PostgresChangeLog(self.connections) if self.relation is None else None

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from broker_core.quantities import Count, Duration, PositiveDuration, Size
+from broker_core.quantities import Duration, PositiveDuration, Size
 
 __all__ = ["PostgresSettings"]
 
@@ -103,10 +103,10 @@ class PostgresSettings(BaseModel):
     pool_min: Annotated[int, Field(ge=0)] = Field(
         default=1, description="Connections that are kept open although nobody needs them."
     )
-    pool_max: Count = Field(
+    pool_max: Annotated[int, Field(ge=1)] = Field(
         default=8, description="Connections at most to each server; further listings wait for one."
     )
-    pool_waiting: Count = Field(
+    pool_waiting: Annotated[int, Field(ge=1)] = Field(
         default=1000, description="How many listings may wait for a connection; more are refused at once."
     )
     pool_idle: Duration = Field(
