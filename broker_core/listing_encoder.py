@@ -27,7 +27,7 @@ from broker_core.name_columns import (
     with_ends,
     without_ends,
 )
-from broker_core.names import MAX_NAME_BYTES, PARTITION_SUFFIX, SYSTEM_NAME_PREFIXES, Mode, NamespaceName
+from broker_core.names import MAX_NAME_BYTES, PARTITION_SUFFIX, Mode, NamespaceName, system_topics_rule
 from broker_core.partition_columns import partitioned_local_names
 from broker_core.patterns import TopicsPattern
 from broker_core.topics_hash import crc_text, extend_crc
@@ -118,8 +118,8 @@ class ListingEncoder:
 
     def _visible(self, domain: str, page: bytes, starts: _Array) -> tuple[bytes, _Array]:
         """The page without the topics that brokers keep for themselves."""
-        own = f"{domain}://{self.namespace}/"
-        if b"__" not in page and not any(prefix.startswith(own) for prefix in SYSTEM_NAME_PREFIXES):
+        rule = system_topics_rule()
+        if rule.mark.encode() not in page and not rule.local_prefixes(self.namespace, domain):
             return page, starts
         column = _column(page, starts)
         hidden = system_topics(partitioned_local_names(without_ends(column, 1, 0)), self.namespace, domain)

@@ -20,13 +20,11 @@ from broker_core.names import (
     MAX_NAME_BYTES,
     NON_PERSISTENT,
     PERSISTENT,
-    SYSTEM_LOCAL_NAMES,
-    SYSTEM_LOCAL_SUFFIX,
-    SYSTEM_NAME_PREFIXES,
     Mode,
     NamespaceName,
     TopicName,
     check_local_name,
+    system_topics_rule,
 )
 
 __all__ = [
@@ -210,14 +208,12 @@ def system_topics(
     bases: pa.LargeStringArray, namespace: NamespaceName, domain: str
 ) -> pa.BooleanArray | None:
     """Which topics (local names without partition suffix) brokers keep for themselves; ``None`` where there is none."""
+    rule = system_topics_rule()
     marks: list[pa.BooleanArray] = []
-    if contains(bases, "__"):
-        names = pa.array(sorted(SYSTEM_LOCAL_NAMES), pa.large_string())
-        marks += [pc.is_in(bases, names), pc.ends_with(bases, SYSTEM_LOCAL_SUFFIX)]
-    own = f"{domain}://{namespace}/"
-    marks += [
-        pc.starts_with(bases, prefix[len(own) :]) for prefix in SYSTEM_NAME_PREFIXES if prefix.startswith(own)
-    ]
+    if not rule.mark or contains(bases, rule.mark):
+        names = pa.array(sorted(rule.local_names), pa.large_string())
+        marks += [pc.is_in(bases, names), pc.ends_with(bases, rule.local_suffix)]
+    marks += [pc.starts_with(bases, prefix) for prefix in rule.local_prefixes(namespace, domain)]
     mask: pa.BooleanArray | None = None
     for mark in marks:
         mask = mark if mask is None else pc.or_(mask, mark)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import broker_core.names
+from broker_core.encoded_names import EncodedNames
 from broker_core.errors import InvalidListing, InvalidName
+from broker_core.listing import Listing
+from broker_core.listing_builder import ListingBuilder
+from broker_core.listing_request import ListingRequest
 from broker_core.name_columns import (
     as_column,
     check_local_names,
@@ -33,6 +39,7 @@ from broker_core.names import (
     PERSISTENT,
     Mode,
     NamespaceName,
+    TopicName,
     check_local_name,
     is_system_topic,
     partitioned_local_name,
@@ -287,3 +294,28 @@ def test_others_have_the_interpreter_between_the_slices() -> None:
         time.sleep(0.0005)
         turns += 1
     assert turns > 20  # of 80 slices
+
+
+@pytest.mark.parametrize(
+    ("list_of", "change", "system"),
+    [
+        ("SYSTEM_LOCAL_NAMES", lambda known: known | {"ledger"}, ["ledger", "ledger-partition-3"]),
+        ("SYSTEM_LOCAL_NAMES", lambda known: known | {"__ledger"}, ["__ledger"]),
+        ("SYSTEM_LOCAL_SUFFIX", lambda _: ".internal", ["x.internal", ".internal-partition-0"]),
+        ("SYSTEM_NAME_PREFIXES", lambda known: (*known, f"persistent://{NAMESPACE}/own-"), ["own-", "own-x"]),
+        ("SYSTEM_NAME_PREFIXES", lambda known: (*known, "persistent://"), ["anything"]),
+    ],
+)
+def test_a_name_that_becomes_a_system_topic_is_one_everywhere(
+    list_of: str, change: Callable[[Any], Any], system: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = [f"persistent://{NAMESPACE}/{local}" for local in system]
+    assert Listing.from_names(NAMESPACE, Mode.PERSISTENT, full).names.to_pylist() == sorted(full)
+    monkeypatch.setattr(broker_core.names, list_of, change(getattr(broker_core.names, list_of)))
+    assert all(TopicName.parse(name).is_system for name in full)
+    assert len(Listing.from_names(NAMESPACE, Mode.PERSISTENT, full)) == 0
+    builder = ListingBuilder(ListingRequest(NAMESPACE))
+    builder.add(full)
+    assert len(builder.finish()) == 0
+    locals_ = pa.array(system, pa.large_string())
+    assert len(EncodedNames.of(NAMESPACE, PERSISTENT, locals_)) == 0
