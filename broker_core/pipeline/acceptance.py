@@ -93,6 +93,10 @@ class Acceptance:
             # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
             listed.filtered = request.pattern is not None and self._options.evaluate
             return listed
+        if plugin.options.verify_filtered == "never":
+            # Also of a pattern that is not evaluated here: the operator says that this plugin is believed.
+            listed.filtered = request.pattern is not None
+            return listed
         if pattern is None:
             return listed  # nothing here can tell whether it is true, so the client filters
         if selection.pattern == pattern.text:

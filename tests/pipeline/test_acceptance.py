@@ -179,3 +179,35 @@ async def test_unchanged_of_the_default_lister(pattern: str | None) -> None:
         assert answer.filtered is (pattern is not None)
         with pytest.raises(ListingFailed, match="upstream answered unchanged to a request without that hash"):
             await m.ask(pattern=pattern)
+
+
+UNSUPPORTED = "t/n/(?!x).*"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "evaluate"),
+    [(UNSUPPORTED, True), (UNSUPPORTED, False), ("t/n/0.*", False), ("t/n/0.*", True)],
+)
+@pytest.mark.parametrize("verify", ["never", "sample", "always"])
+async def test_a_claim_about_a_pattern_that_is_not_evaluated_is_believed_where_none_is_verified(
+    pattern: str, evaluate: bool, verify: str
+) -> None:
+    plugin = PluginOf(list_topics=lambda: success(FEW, filtered=True))
+    options, tables = PipelineOptions(evaluate=evaluate), {"p": {"verify_filtered": verify}}
+    async with made(plugins={"p": plugin}, options=options, tables=tables) as m:
+        answer = await m.ask(pattern=pattern)
+        evaluated = evaluate and pattern != UNSUPPORTED
+        assert answer.filtered is (verify == "never" or evaluated)
+        expected = [name for name in FEW if "n/0" in name] if evaluated and verify != "never" else FEW
+        assert sorted(names(answer)) == sorted(expected)
+        answer = await m.ask()
+        assert not answer.filtered  # there is no pattern
+        answer.release()
+
+
+async def test_a_lister_that_claims_nothing_is_not_believed_more() -> None:
+    plugin = PluginOf(list_topics=lambda: success(FEW))
+    async with made(plugins={"p": plugin}, tables={"p": {"verify_filtered": "never"}}) as m:
+        answer = await m.ask(pattern=UNSUPPORTED)
+        assert not answer.filtered
+        answer.release()
