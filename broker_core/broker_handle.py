@@ -42,12 +42,13 @@ class BrokerHandle:
         self._loop = asyncio.get_running_loop()
 
     def topics_changed(self, namespace: NamespaceName | str | None) -> None:
-        """Say that this plugin's answers about a namespace changed, or with ``None`` about all: kept ones are dropped.
+        """Say that this plugin's answers, or its masks, about a namespace changed, or with ``None`` about all.
 
-        In any thread. On the event loop they are dropped at once; elsewhere in its next turn, before any answer that
-        the same thread gives afterwards. Once the broker has stopped it does nothing.
+        What is kept by a version is dropped, and whoever waits for changes is told. In any thread: on the event loop at
+        once; elsewhere in its next turn, before any answer that the same thread gives afterwards. Once the broker has
+        stopped it does nothing.
         """
-        self._on_loop(self._pipeline.kept.forget, None if namespace is None else _parsed(namespace))
+        self._on_loop(self._pipeline.changes.announce, None if namespace is None else _parsed(namespace))
 
     def version(self, namespace: NamespaceName | str) -> Any:
         """The version (:class:`~broker_core.catalog.CatalogVersion`) of a namespace; it grows with every change."""

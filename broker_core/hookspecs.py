@@ -116,6 +116,16 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    def broker_core_version(self, request: ListingRequest) -> str | Awaitable[str | None] | None:
+        """Name the state that this plugin's answer to a request is of, before the work. Sync or async.
+
+        Asked before ``broker_core_list_topics`` and ``broker_core_visible``; what it returns is the version of what
+        they return. Where it is the one of an answer that is kept, they are not asked. Same version, same question (of
+        what ``broker_core_depends_on`` names), same answer. ``None`` is no version: the plugin is asked, and nothing is
+        kept. It must be cheap, and is asked for each listing; a failure is one of the hook that would be asked.
+        """
+
+    @hookspec
     def broker_core_depends_on(self) -> Collection[str]:
         """Say what this plugin's answers and masks depend on, in words.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 from broker_core.copies import copied
 from broker_core.depends_on import EVERYTHING, key_of
@@ -16,7 +16,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.request_lease import UNCOUNTED, Lease, Memory
 from broker_core.rest_answer import SAME, RestAnswer, Same
 
-__all__ = ["Asker", "ListingRequest", "RequestServices"]
+__all__ = ["Asker", "ListingRequest", "Pausing", "RequestServices"]
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
@@ -46,6 +46,10 @@ class Asker:
         return host.removeprefix("[").removesuffix("]")
 
 
+#: Makes a function that a plugin waits for one whose time is not the plugin's.
+Pausing: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]
+
+
 class RequestServices(Protocol):
     """What a broker does for one call of a plugin; what a plugin has of it are the methods of its request."""
 
@@ -53,12 +57,12 @@ class RequestServices(Protocol):
     def memory(self) -> Memory: ...
 
     def rest(
-        self, request: ListingRequest, pattern: str | Same | None, properties: Mapping[str, str] | Same
-    ) -> Awaitable[RestAnswer]: ...
+        self, pattern: str | Same | None, properties: Mapping[str, str] | Same
+    ) -> Coroutine[Any, Any, RestAnswer]: ...
 
-    def key(
-        self, request: ListingRequest, pattern: str | Same | None, properties: Mapping[str, str] | Same
-    ) -> Hashable: ...
+    def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable: ...
+
+    def pausing(self, pausing: Pausing) -> RequestServices: ...
 
 
 async def _unlimited(_bytes: int) -> None:
@@ -102,11 +106,10 @@ class ListingRequest:
         """The pattern exactly as the client sent it, scheme included, or ``None``."""
         return None if self.pattern is None else self.pattern.raw
 
-    def pausing(
-        self, pausing: Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]
-    ) -> Self:
+    def pausing(self, pausing: Pausing) -> Self:
         """The request as a plugin gets it: what it waits for in here is not its time, which ``pausing`` sees to."""
-        return copied(self, reserve_bytes=pausing(self.reserve_bytes))
+        services = None if self.services is None else self.services.pausing(pausing)
+        return copied(self, reserve_bytes=pausing(self.reserve_bytes), services=services)
 
     async def reserve(self, size: int) -> None:
         """Wait for heap permits of ``size`` bytes in all for this request, where the estimate was too small.
@@ -125,7 +128,7 @@ class ListingRequest:
 
     def rest(
         self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
-    ) -> Awaitable[RestAnswer]:
+    ) -> Coroutine[Any, Any, RestAnswer]:
         """Ask everything behind this plugin (the plugins after it, then the default lister), and await its answer.
 
         For ``async`` hooks ``broker_core_list_topics``: elsewhere it is a :exc:`RuntimeError` that says so. The
@@ -138,7 +141,7 @@ class ListingRequest:
         """
         if self.services is None:
             raise RuntimeError("there is nothing behind this request: no broker has asked it")
-        return self.services.rest(self, pattern, properties)
+        return self.services.rest(pattern, properties)
 
     def key(
         self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
@@ -151,4 +154,4 @@ class ListingRequest:
         """
         if self.services is None:
             return key_of(self, EVERYTHING)
-        return self.services.key(self, pattern, properties)
+        return self.services.key(pattern, properties)

@@ -224,6 +224,10 @@ class DefaultLister(Protocol):
     def name(self) -> str:
         """What ``explain`` and the metrics call it: ``catalog`` or ``upstream``."""
 
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """What its answers depend on, in the words of :mod:`~broker_core.depends_on`."""
+
     def list_now(self, request: ListingRequest) -> TopicListingResult | None:
         """The answer if it takes no waiting at all (a snapshot in memory that is current), else ``None``."""
 

@@ -310,7 +310,7 @@ class Metrics:
         )
         seconds = HistogramMetricFamily(
             f"{PREFIX}listing_plugin_seconds",
-            "Seconds that calls of plugins took, waiting for permits included.",
+            "Seconds that calls of plugins took, without those in which they waited for the broker.",
             labels=["plugin", "hook"],
         )
         for key, buckets in self._call_seconds.items():

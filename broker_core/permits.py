@@ -7,15 +7,14 @@ releases them when the memory is free again. Who cannot have them at once waits 
   hundred demands of one client are not in front of another's first.
 - A small demand passes a larger one that does not fit, since it would wait for nothing; but only until that one has
   waited half of its time, or it would starve.
-- A demand above the maximum is clamped to the maximum: it runs alone, it is never refused.
-- The queue has a limit (``PermitQueueFull``) and a time (``PermitTimeout``), below the 30 s that clients wait.
+- A demand above the maximum is clamped to it: it runs alone, it is never refused.
+- The queue has a limit (``PermitQueueFull``) and a time (``PermitTimeout``), below the 30 s of clients.
 - Who gives up, because its client went or its task is cancelled, leaves its place at once, and the followers move up.
-- An update upwards waits for the difference only, and keeps what it has. Holders that all wait for more would wait for
-  each other until their time is over. So when everything acquired is held by requests that wait in this very queue,
-  nobody can release anything, and the first of them goes on with what there is: it is treated like a demand above the
-  maximum, since more than this cannot be had. ``acquired`` never exceeds the maximum.
+- An update upwards waits for the difference only, and keeps what it has. So when all that is acquired is held by
+  requests that wait in this very queue, the first of them goes on with what there is, like a demand above the maximum:
+  more than this cannot be had. ``acquired`` never exceeds the maximum.
 
-Everything happens on the event loop's thread; nothing here is thread-safe, and nothing polls.
+Everything happens on the event loop's thread, and nothing polls.
 """
 
 from __future__ import annotations
@@ -122,10 +121,9 @@ class _Waiter:
 class PermitBudget:
     """A bounded number of permits, given out first in, first out.
 
-    ``maximum`` of 0 or less is unlimited: then nothing is counted and nobody waits. ``queue_limit`` of 0 or less is a
-    queue without a limit. ``timeout`` is in seconds. ``on_wait`` gets the seconds that a granted demand waited in the
-    queue, ``on_timeout`` the seconds after which one gave up; grants without waiting are only counted
-    (:attr:`granted_at_once`), since they are the usual case.
+    ``maximum`` of 0 or less is unlimited: nothing is counted, nobody waits. ``queue_limit`` of 0 or less: no limit.
+    ``timeout`` is in seconds. ``on_wait`` gets the seconds that a granted demand waited, ``on_timeout`` those after
+    which one gave up; grants without waiting, the usual case, are only counted (:attr:`granted_at_once`).
     """
 
     def __init__(
@@ -138,14 +136,11 @@ class PermitBudget:
         on_wait: Callable[[float], None] | None = None,
         on_timeout: Callable[[float], None] | None = None,
     ) -> None:
-        self.name = name
-        self.maximum = max(maximum, 0)
-        self.queue_limit = max(queue_limit, 0)
-        self.timeout = timeout
-        self.on_wait = on_wait
-        self.on_timeout = on_timeout
-        #: Called with this budget when somebody has waited for :data:`PRESSURE` of its time, and again as long as he
-        #: does: whoever holds permits and can be done without may be made to give them back.
+        self.name, self.timeout = name, timeout
+        self.maximum, self.queue_limit = max(maximum, 0), max(queue_limit, 0)
+        self.on_wait, self.on_timeout = on_wait, on_timeout
+        #: Called with this budget when somebody has waited for :data:`PRESSURE` of its time, and again and again:
+        #: whoever holds permits and can be done without may be made to give them back.
         self.on_pressure: Callable[[PermitBudget], None] | None = None
         self.granted_at_once = 0
         self._acquired = 0
@@ -249,6 +244,13 @@ class PermitBudget:
         if count and self.maximum:
             self._acquired -= count
             self._drain()
+
+    def split(self, permit: Permit, n: int) -> Permit:
+        """At most ``n`` of these permits, as a permit of their own."""
+        part = Permit(self, min(n, permit.count))
+        permit.count -= part.count
+        self._held_by_waiting -= part.count * bool(permit.updates)
+        return part
 
     def close(self) -> None:
         """Fail everybody who waits, and all who come later, with :exc:`PermitsClosed`. What is held can be released."""

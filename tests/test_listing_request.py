@@ -145,7 +145,7 @@ async def test_without_a_broker_nobody_counts_and_nothing_is_behind() -> None:
     async with request.lease(10**12) as lease:
         assert lease.size == 10**12
     with pytest.raises(RuntimeError, match="nothing behind this request"):
-        request.rest()
+        _ = request.rest()
     assert request.key() == ListingRequest(NAMESPACE, topics_hash="00000000").key()
     assert request.key() != ListingRequest(NAMESPACE, properties={"a": "b"}).key()
 

@@ -28,6 +28,7 @@ from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.change_log import Changes, Gap
+from broker_core.depends_on import PROPERTY
 from broker_core.describe_request import DescribeRequest
 from broker_core.details import Details
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
@@ -67,6 +68,7 @@ class CatalogLister:
         self._catalog = catalog
         self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
         self._property_keys = tuple(dict.fromkeys(property_keys))
+        self.depends_on = frozenset(f"{PROPERTY}{key}" for key in self._property_keys)
         self._on_ignored = on_ignored
         self._watch = FileWatch(catalog)
         self._reads: dict[SnapshotKey, tuple[int, asyncio.Task[Snapshot]]] = {}

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from broker_core.depends_on import key_of
 from broker_core.errors import Cause, InvalidListing, ListingFailed
 from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
 from broker_core.name_columns import as_column
-from broker_core.pipeline.answer_key import answer_key
 from broker_core.pipeline.checked import (
     VerifyFiltered,
     built,
@@ -81,7 +81,10 @@ class Acceptance:
         if said is None and plugin is not None:
             said = selection.said_hash
         trusted = plugin is not None and plugin.options.verify_filtered == "never"
-        listed = Listed(lister, selection, False, said if trusted else None, result.filtered, owned)
+        version = result.version if plugin is None else run.versions.get(plugin.name, result.version)
+        listed = Listed(
+            lister, selection, False, said if trusted else None, result.filtered, owned, version=version
+        )
         if plugin is not None and not trusted:
             listed.said_hash = said
         await self._accept_page(run, result, listed)
@@ -148,10 +151,14 @@ class Acceptance:
         """The selection of the names returned, how many there were, and the bytes built for this request alone."""
         request = run.request
         key = None
-        await run.held.reserve(given_bytes(result.topics))
-        may_keep = plugin is not None and result.next is None and not self._options.is_long(request)
+        await run.request.reserve(given_bytes(result.topics))
+        # One that told its version before needs none here: it is the version of what it returned.
+        told = plugin is None or plugin.name in run.versions
+        may_keep = not told and result.next is None and not self._options.is_long(request)
         if result.version is not None and plugin is not None and may_keep:
-            key = answer_key(plugin, request, filtered=result.filtered)
+            words = self._dispatcher.words.of(plugin.name)
+            # What is filtered depends on the pattern, whatever the plugin says.
+            key = key_of(request, words | {"pattern"} if result.filtered else words, plugin.name)
             kept = self._kept.get(key, result.version)
             if kept is not None:
                 return kept[0].all(), kept[1], 0
@@ -160,7 +167,7 @@ class Acceptance:
             if result.next is not None:
                 quick = len(names) <= QUICK_NAMES
                 await self._workers.call(request.asker, partial(check_order, names), quick=quick)
-            await run.held.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
+            await run.request.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
             small = len(names) <= QUICK_NAMES
             listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
         except (InvalidListing, pa.ArrowException) as error:
@@ -175,7 +182,7 @@ class Acceptance:
         if len(topics) <= QUICK_NAMES:
             return as_column(topics)
         given = given_bytes(topics)
-        await run.held.reserve(2 * given)
+        await run.request.reserve(2 * given)
         return await self._workers.call(run.request.asker, partial(as_column, topics))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from broker_core.details import Details
+from broker_core.listing_request import ListingRequest
 from broker_core.page import Position
 from broker_core.permits import Permit
 from broker_core.plugins import ChainStep
@@ -78,3 +79,22 @@ class Trace:
     permits: dict[str, int] = field(default_factory=dict)
     #: What a plugin said that is not so.
     false_claims: list[str] = field(default_factory=list)
+    #: Who asked for the rest of the chain, what, and what came of it.
+    rest: list[RestTrace] = field(default_factory=list)
+
+    def rest_of(self, plugin: str, request: ListingRequest) -> RestTrace:
+        """The record of one question of ``plugin`` to all that is behind it."""
+        properties = dict(request.properties)
+        self.rest.append(
+            RestTrace(plugin=plugin, topics_pattern=request.topics_pattern, properties=properties)
+        )
+        return self.rest[-1]
+
+
+@dataclass(slots=True)
+class RestTrace(Trace):
+    """What happened to one question of a plugin to all that is behind it."""
+
+    plugin: str = ""
+    topics_pattern: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)

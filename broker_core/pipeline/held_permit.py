@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Hashable
+from typing import Any
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimate
@@ -25,6 +27,7 @@ class HeldPermit:
         "_estimated",
         "_growing",
         "_is_over",
+        "_kept",
         "_key",
         "_leased",
         "_peak",
@@ -44,6 +47,8 @@ class HeldPermit:
         self._reserved = 0  # in all, and granted
         self._leased = 0  # on top of it, and granted
         self._peak = 0  # the most that was asked for, whatever was granted
+        #: Objects that outlive whoever leased for them, and the leased bytes that each has as long as it lives.
+        self._kept: list[tuple[weakref.ref[Any], int]] = []
         self._is_over = False
         self._growing = asyncio.Lock()  # one update at a time: each replaces the permit
         self._waiting: asyncio.Future[None] | None = None  # done when nobody wants more any longer
@@ -82,6 +87,7 @@ class HeldPermit:
     def try_grow(self, size: int) -> bool:
         """The same where it takes no waiting."""
         more = whole_count(size)
+        self._let_go()
         permit = self._permit
         if permit is None or self._is_over:
             raise _over()
@@ -101,6 +107,14 @@ class HeldPermit:
         self._leased -= size
         self._shrink()
 
+    def keep_with(self, owner: Any, size: int) -> None:
+        """``size`` of the bytes that were leased are those of ``owner``: until nobody has it any more.
+
+        Where somebody has it when the request is over, they move to the budget of the snapshots; where that is full,
+        they stay heap permits, and are ``owner``'s.
+        """
+        self._kept.append((weakref.ref(owner), size))
+
     def _needed(self, reserved: int, leased: int) -> int:
         return max(self._reserved, reserved) + self._leased + leased
 
@@ -110,6 +124,7 @@ class HeldPermit:
         self._peak = max(self._peak, self._reserved + self._leased)
 
     async def _hold(self, reserved: int, leased: int) -> None:
+        self._let_go()
         permit = self._permit
         if permit is None or self._is_over:
             raise _over()
@@ -152,6 +167,28 @@ class HeldPermit:
         if needed < permit.count:
             self._permit = self._permits.heap.try_update(permit, needed)
 
+    def _let_go(self) -> None:
+        """Give back what belonged to objects that have ended."""
+        if self._kept:
+            ended = sum(size for owner, size in self._kept if owner() is None)
+            self._kept = [each for each in self._kept if each[0]() is not None]
+            self.give_back(ended)
+
+    def _move(self) -> None:
+        """Leave what is kept beyond the request with those who keep it."""
+        leases = self._permits.leases
+        for reference, size in self._kept:
+            owner = reference()
+            if owner is None or owner in leases:
+                continue
+            snapshots = self._permits.snapshots
+            permit = snapshots.try_acquire(size) if snapshots.fits(size) else None
+            if permit is None and self._permit is not None:
+                permit = self._permits.heap.split(self._permit, size)
+            if permit is not None:
+                leases.hold(owner, permit)
+        self._kept.clear()
+
     def settle(self, size: int, *, made: bool = True) -> None:
         """The answer holds ``size`` bytes, and the surplus goes back.
 
@@ -162,6 +199,7 @@ class HeldPermit:
             self._estimate.learned(max(self._peak, size))
         else:
             self._estimate.nothing_made()
+        self._move()
         if self._permit is not None and size < self._permit.count:
             self._permit = self._permits.heap.try_update(self._permit, size)
 
@@ -175,6 +213,7 @@ class HeldPermit:
         """The request failed: let go of everything, and let the next one find out the size."""
         self._end()
         self._estimate.failed()
+        self._move()
         if self._permit is not None:
             self._permit.release()
             self._permit = None

@@ -7,12 +7,16 @@ that the plugin said its answers depend on (the principal too, unless it said ot
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 from broker_core.listing import Listing
 from broker_core.names import NamespaceName
 from broker_core.pipeline.answer_store import AnswerStore
 
 __all__ = ["KeptAnswers"]
+
+#: What is kept by a version: what plugins returned with one, what they told one of before, and what masks left.
+_BY_VERSION: Final = frozenset({"kept", "version", "masked"})
 
 
 class KeptAnswers:
@@ -33,7 +37,10 @@ class KeptAnswers:
         return self._store.put(("kept", key), listing.namespace, (version, listing, returned), listing, text)
 
     def forget(self, namespace: NamespaceName | None) -> None:
-        """Drop all of a namespace, or of all: its topics changed."""
+        """Drop all of a namespace, or of all, whose version the plugin tells: its topics, or its masks, changed.
+
+        The last answers of plugins that may fail stay: they are former ones by what they are for, and have their time.
+        """
         for key in self._store.keys(namespace):
-            if isinstance(key, tuple) and key[0] == "kept":
+            if isinstance(key, tuple) and key[0] in _BY_VERSION:
                 self._store.drop(key)

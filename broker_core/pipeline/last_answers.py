@@ -11,14 +11,14 @@ otherwise the hash alone is remembered, and is good for a client that holds it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker_core.depends_on import AnswerKey
+from broker_core.depends_on import AnswerKey, key_of
 from broker_core.listing_request import ListingRequest
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.answer_key import answer_key
 from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.run import Listed
 from broker_core.plugins import LoadedPlugin, Recalled
@@ -51,21 +51,29 @@ class _LastHash:
 class LastAnswers:
     """What plugins answered last. Times are seconds of the event loop's clock."""
 
-    def __init__(self, store: AnswerStore) -> None:
+    def __init__(self, store: AnswerStore, words: Callable[[str], frozenset[str]]) -> None:
         self._store = store
+        self._words = words  # that the answers of a plugin depend on
 
     def to(self, request: ListingRequest, pattern: TopicsPattern | None) -> LastAnswersTo:
         """Those to one question, with the pattern that the core applies."""
-        return LastAnswersTo(self._store, request, pattern)
+        return LastAnswersTo(self._store, self._words, request, pattern)
 
 
 class LastAnswersTo:
     """The last answers to one question (:class:`~broker_core.plugins.Remembers`)."""
 
-    __slots__ = ("_pattern", "_request", "_store")
+    __slots__ = ("_pattern", "_request", "_store", "_words")
 
-    def __init__(self, store: AnswerStore, request: ListingRequest, pattern: TopicsPattern | None) -> None:
+    def __init__(
+        self,
+        store: AnswerStore,
+        words: Callable[[str], frozenset[str]],
+        request: ListingRequest,
+        pattern: TopicsPattern | None,
+    ) -> None:
         self._store = store
+        self._words = words
         self._request = request
         self._pattern = pattern
 
@@ -73,7 +81,7 @@ class LastAnswersTo:
         """Remember what a plugin answered; ``None`` is a pass through. A page is not remembered."""
         if accepted is not None and not accepted.whole:
             return
-        key = answer_key(plugin, self._request)
+        key = self._key(plugin)
         if accepted is not None and accepted.selection is None:
             assert accepted.topics_hash is not None
             self._unchanged(key, accepted.topics_hash, filtered=accepted.filtered, asked_at=asked_at)
@@ -101,7 +109,7 @@ class LastAnswersTo:
 
     def refused(self, plugin: LoadedPlugin) -> None:
         """Forget what a plugin answered before it refused."""
-        key = answer_key(plugin, self._request)
+        key = self._key(plugin)
         self._store.drop((_LISTED, key))
         self._store.drop(self._hash_key(key))
 
@@ -110,7 +118,7 @@ class LastAnswersTo:
 
         ``topics_hash`` is the one that the client holds, where the plugin may say that it still does.
         """
-        key = answer_key(plugin, self._request)
+        key = self._key(plugin)
         oldest = now - plugin.options.max_stale
         last: _Last | None = self._store.get((_LISTED, key))
         if last is not None and last.true_at < oldest:
@@ -159,6 +167,9 @@ class LastAnswersTo:
                 return None
             selection = selection.matching(self._pattern)
         return selection.topics_hash if selection.hash_known else None
+
+    def _key(self, plugin: LoadedPlugin) -> AnswerKey:
+        return key_of(self._request, self._words(plugin.name), plugin.name)
 
     def _hash_key(self, key: AnswerKey) -> tuple[str, AnswerKey, str | None]:
         # The hash is of what was sent, so it depends on the pattern whatever the names depend on.

@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
-from functools import partial
 
 import structlog
 
 from broker_core.access import Access
+from broker_core.depends_on import EVERYTHING
 from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimates
 from broker_core.hookspecs import ListingOutcome
@@ -29,16 +29,20 @@ from broker_core.permits import Permits
 from broker_core.pipeline.acceptance import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.answer_store import AnswerStore
+from broker_core.pipeline.call_services import CallServices
+from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.checked import known_selection
 from broker_core.pipeline.detailing import Detailing
 from broker_core.pipeline.finishing import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.kept_answers import KeptAnswers
 from broker_core.pipeline.last_answers import LastAnswers
+from broker_core.pipeline.listers import Listers
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.paging import Paging
-from broker_core.pipeline.run import QUICK_BYTES, Listed, Run, plan_of
+from broker_core.pipeline.run import QUICK_BYTES, Run, plan_of
+from broker_core.pipeline.versioned_answers import VersionedAnswers
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import ChainStep, Dispatcher
 from broker_core.questions import QuestionCounter
@@ -73,12 +77,24 @@ class Pipeline:
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
         self.kept = KeptAnswers(self.answers)
-        self._last = LastAnswers(self.answers)
+        #: Who is told that topics or masks changed.
+        self.changes = ChangeNotices()
+        self.changes.subscribe(self.kept.forget)
         self.questions = QuestionCounter()
         self.workers = Workers()
         orders = PageOrders(permits, self.workers)
         detailing = Detailing(lister, dispatcher, self.workers, orders)
-        self._acceptance = Acceptance(lister, dispatcher, self.workers, self.kept, self.options, detailing)
+        words = dispatcher.words.of
+        self._listers = Listers(
+            lister,
+            dispatcher,
+            Acceptance(lister, dispatcher, self.workers, self.kept, self.options, detailing),
+            LastAnswers(self.answers, words),
+            VersionedAnswers(self.answers, words, self.changes),
+            self.workers,
+            self.options,
+            metrics,
+        )
         self._finishing = Finishing(dispatcher, self.workers, detailing)
         self._paging = Paging(dispatcher, self.workers, orders, detailing)
         metrics.watch_threads(self.workers.kinds)
@@ -149,7 +165,7 @@ class Pipeline:
         return answer
 
     def _at_once(self, request: ListingRequest) -> Answer | None:
-        pattern = self._applied(request)
+        pattern = self._listers.applied(request)
         # Without time left in this turn only what is known already, and a few small pieces.
         has_time = loop_turn().has_time()
         if request.properties and not has_time:
@@ -261,7 +277,7 @@ class Pipeline:
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
         await loop_turn().time()
-        pattern = self._applied(request)
+        pattern = self._listers.applied(request)
         if request.page is not None or request.wants:
             # A hash is of all names, and of nothing but names.
             request = replace(request, topics_hash=None)
@@ -273,63 +289,19 @@ class Pipeline:
         )
         estimate = self.estimates.of(request.namespace, (request.namespace, *question), unknown)
         held = HeldPermit(self.permits, estimate, request.asker.connection)
-        run = Run(replace(request, reserve_bytes=held.reserve), pattern, held, trace)
+        services = CallServices(request, "", held, lambda: EVERYTHING, None, len)
+        run = Run(replace(request, reserve_bytes=held.reserve, services=services), pattern, held, trace)
         try:
             await held.acquire_estimate()
             if trace is not None:
                 trace.permits["estimate"] = held.count
-            listed = await self._list(run)
+            listed = await self._listers.list(run)
             if request.page is not None:
-                return await self._paging.page(run, listed, self._list)
+                return await self._paging.page(run, listed, self._listers.list)
             return await self._finishing.finish(run, listed)
         except BaseException:
             held.give_up()
             raise
-
-    def _applied(self, request: ListingRequest) -> TopicsPattern | None:
-        """The pattern that the core applies to this request, if any."""
-        pattern = request.pattern
-        if pattern is None or not self.options.evaluate:
-            return None
-        if pattern.supported:
-            return pattern
-        if self.options.unsupported == "error":
-            raise ListingFailed(
-                f"Unsupported topics pattern {request.topics_pattern!r:.400}: {pattern.reason}",
-                cause=Cause.PATTERN,
-                reason="bad_pattern",
-            )
-        return None
-
-    async def _list(self, run: Run) -> Listed:
-        """Ask the plugins in order, then the default lister."""
-        request = run.request
-        if self.dispatcher.masks(request.namespace) and request.topics_hash is not None:
-            # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
-            request = replace(request, topics_hash=None)
-        if self.dispatcher.lists(request.namespace):
-            # A pattern that is never compiled is too long to be remembered.
-            memory = None if self.options.is_long(request) else self._last.to(request, run.pattern)
-            chain = await self.dispatcher.ask(request, partial(self._acceptance.accept, run), memory)
-            if run.trace is not None:
-                run.trace.chain = list(chain.steps)
-            for step in chain.steps:
-                if step.stale is not None:
-                    self.metrics.stale_answer(step.plugin, step.stale)
-            if chain.accepted is not None:
-                accepted: Listed = chain.accepted
-                return accepted
-        if not self.options.evaluate:
-            request = replace(request, pattern=None)
-        result = await self.lister.list_topics(request)
-        try:
-            return await self._acceptance.accept(run, None, result)
-        except TooManyRequests:
-            raise
-        except ListingFailed as failure:
-            raise ListingFailed(
-                f"{self.lister.name} {failure.message}", cause=Cause.INTERNAL, reason=failure.reason
-            ) from failure
 
     def _served(self, request: ListingRequest, answer: Answer, seconds: float) -> None:
         outcome = "served" if answer.changed else "unchanged"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from broker_core.details import Details
@@ -45,6 +45,8 @@ class Listed:
     #: Where the next page begins, of a lister that gave a page.
     next: Position | None = None
     details: Details | None = None
+    #: Of the state that this is of, where the lister tells.
+    version: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Run:
     pattern: TopicsPattern | None
     held: HeldPermit
     trace: Trace | None
+    #: What plugins said before the work: a plugin is asked once for each question.
+    versions: dict[str, str | None] = field(default_factory=dict)
 
 
 def plan_of(request: ListingRequest, pattern: TopicsPattern | None) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from broker_core.plugins.dispatcher import ChainResult, Dispatcher
-from broker_core.plugins.failures import ChainStep, PluginFailed, PluginLoadError, Refusal
+from broker_core.plugins.chain import ChainResult, Keeps
+from broker_core.plugins.dispatcher import Dispatcher
+from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed, PluginLoadError, Refusal
 from broker_core.plugins.installed import InstalledPlugin, did_you_mean, installed_plugins
 from broker_core.plugins.options import PluginOptions
 from broker_core.plugins.problems import as_problems
@@ -13,10 +14,12 @@ from broker_core.plugins.remembers import Recalled, Remembers
 
 __all__ = [
     "RESERVED",
+    "BehindFailed",
     "ChainResult",
     "ChainStep",
     "Dispatcher",
     "InstalledPlugin",
+    "Keeps",
     "LoadedPlugin",
     "PluginFailed",
     "PluginLoadError",

@@ -82,8 +82,9 @@ class HookCaller:
         ``check`` gets the answer and the question; it gives back the answer and its word, and raises :exc:`TypeError`
         or :exc:`ValueError`, in words of its own, for what is no answer. ``accept`` may take its time, which is not the
         plugin's, and raises :exc:`~broker_core.errors.ListingFailed` for an answer that is wrong. Raises
-        :exc:`PluginFailed`, or the :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` or of
-        ``accept``.
+        :exc:`PluginFailed`, or what the broker itself raised to the plugin and it let pass (the
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the failure of what ``request.rest()``
+        asked), or the :exc:`~broker_core.errors.TooManyRequests` of ``accept``.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -95,10 +96,10 @@ class HookCaller:
         deadline = Deadline(loop, self._deadline)
         try:
             answer, word = self._checked(check, await self._answer(deadline, question, values), question)
-            seconds = loop.time() - started
+            seconds = loop.time() - started - deadline.stood_still
             accepted = None if accept is None or answer is None else await self._accepted(accept, answer)
         except PluginFailed as failure:
-            self._failed(failure, admission, started, loop.time())
+            self._failed(failure, admission, started + deadline.stood_still, loop.time())
             raise
         except BaseException:  # the request is gone, or the broker itself refused it permits
             self.breaker.undecided(admission)
@@ -157,16 +158,17 @@ class HookCaller:
             raise PluginFailed(self.name, f"has no free thread: {full}", reason="plugin_threads") from full
         except RaisedByPlugin as carried:
             error = carried.error
+        of_broker = deadline.raised(error)
         try:
+            if of_broker is not None and said(of_broker) is not None:
+                raise of_broker
             told = said(error)
-            if told is not None and deadline.raised(error):
-                raise error
             if told is not None and is_a(error, TooManyRequests):
                 # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
                 raise TooManyRequests(told.message, reason="plugin_error") from error
             raise self._raised(error) from error
         finally:
-            del error  # in its own traceback, it would keep all that the call had
+            del error, of_broker  # in its own traceback, it would keep all that the call had
 
     def _checked(self, check: Check, answer: Any, question: Any) -> tuple[Any, str]:
         try:

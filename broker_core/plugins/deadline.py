@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from broker_core.errors import ListingFailed
+from broker_core.plugins.raised import is_a
 
 __all__ = ["Deadline", "Waits"]
+
+#: Exceptions of a group that are looked at: more than this many things at a time no request asks of the broker.
+_OF_A_GROUP: Final = 16
 
 #: A function of the broker's that a plugin may have to wait for.
 Waits: TypeAlias = Callable[..., Awaitable[Any]]
@@ -21,12 +25,14 @@ class Deadline:
         "_begun",
         "_left",
         "_loop",
+        "_paused_at",
         "_pauses",
         "_raised",
         "_since",
         "_timer",
         "_waiter",
         "overrun",
+        "stood_still",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
@@ -35,6 +41,9 @@ class Deadline:
         self._since = loop.time()
         self._begun = False
         self._pauses = 0
+        self._paused_at = 0.0
+        #: Seconds for which the work waited for the broker.
+        self.stood_still = 0.0
         #: Whether the work held the event loop beyond its time: nothing could end it then.
         self.overrun = False
         self._timer: asyncio.TimerHandle | None = None
@@ -81,6 +90,8 @@ class Deadline:
 
         async def here(*given: Any, **named: Any) -> Any:
             self._stop()
+            if not self._pauses:
+                self._paused_at = self._loop.time()
             self._pauses += 1
             try:
                 return await function(*given, **named)
@@ -89,6 +100,8 @@ class Deadline:
                 raise
             finally:
                 self._pauses -= 1
+                if not self._pauses:
+                    self.stood_still += self._loop.time() - self._paused_at
                 self._resume()
 
         async def anywhere(*given: Any, **named: Any) -> Any:
@@ -100,9 +113,16 @@ class Deadline:
 
         return anywhere
 
-    def raised(self, error: BaseException) -> bool:
-        """Whether this error is one that ``request.reserve()`` raised, not the plugin."""
-        return any(error is each for each in self._raised)
+    def raised(self, error: BaseException) -> BaseException | None:
+        """What the broker itself raised to the plugin, if ``error`` is that, or a group of nothing else."""
+        if not self._raised:
+            return None
+        held = BaseExceptionGroup.exceptions.__get__(error) if is_a(error, BaseExceptionGroup) else (error,)
+        mine = {id(each) for each in self._raised}
+        if len(held) > _OF_A_GROUP or not all(id(each) in mine for each in held):
+            return None
+        first: BaseException = held[0]
+        return first
 
     def _stop(self) -> None:
         if self._timer is not None:

@@ -11,10 +11,10 @@ What is returned here is of the right types. Whether the names are right is chec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import structlog
 
@@ -26,24 +26,38 @@ from broker_core.describe_request import DescribeRequest
 from broker_core.details import Details
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import AnswerKind, TopicListingResult
 from broker_core.names import NamespaceName
 from broker_core.plugins.caller import CallObserver, HookCaller
+from broker_core.plugins.chain import (
+    NOBODY,
+    Accept,
+    Chain,
+    ChainResult,
+    Keeps,
+    MaskCheck,
+    Services,
+    accepting_of,
+    check_mask,
+    mask_again,
+    not_asked,
+)
 from broker_core.plugins.described import checked_details
-from broker_core.plugins.failures import ChainStep, PluginFailed
+from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
 from broker_core.plugins.gates import pass_gates
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
 from broker_core.plugins.lister_answers import checked_answer, refusal_of
 from broker_core.plugins.loop_time import LoopTime
-from broker_core.plugins.masks import and_masks, checked_mask
+from broker_core.plugins.masks import and_masks
 from broker_core.plugins.observers import Observer
 from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.remembers import Remembers
 from broker_core.plugins.runner import PluginRunner
 from broker_core.plugins.tasks import PluginTasks
+from broker_core.plugins.versions import Told, Versions
 from broker_core.plugins.watched_properties import WatchedProperties
+from broker_core.plugins.words import Words
 
-__all__ = ["Accept", "ChainResult", "Dispatcher"]
+__all__ = ["Dispatcher"]
 
 log = structlog.get_logger(__name__)
 
@@ -52,47 +66,10 @@ _LIST: Final = "broker_core_list_topics"
 _DESCRIBE: Final = "broker_core_describe_topics"
 _VISIBLE: Final = "broker_core_visible"
 _SERVED: Final = "broker_core_listing_served"
+_VERSION: Final = "broker_core_version"
 
 #: Namespaces whose part of the chain is remembered; clients choose namespaces, so this is bounded.
 _REMEMBERED: Final = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class ChainResult:
-    """How the chain ended. ``answer`` and ``plugin`` are ``None`` where nobody took the request.
-
-    ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what
-    the caller's ``accept`` made of the answer. Of a former answer in place of a failed one there is only ``accepted``.
-    """
-
-    answer: TopicListingResult | None
-    plugin: str | None
-    steps: tuple[ChainStep, ...]
-    accepted: Any = None
-
-
-#: Checks the names that a plugin returned; raises :exc:`~broker_core.errors.ListingFailed` where they are wrong.
-Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
-
-
-#: Asks a mask about a column of names, past its statistics and its breaker; the mask of all is ``None``.
-AsksMask: TypeAlias = Callable[[Any], Awaitable[Any | None]]
-#: Gets the plugin that was asked, the names, what it answered, and how to ask it once more.
-MaskCheck: TypeAlias = Callable[[str, Any, Any | None, AsksMask], Awaitable[None]]
-
-_NOBODY: Final = ChainResult(None, None, ())
-
-
-@dataclass(frozen=True, slots=True)
-class _Chain:
-    """The plugins that have a say about one namespace."""
-
-    listers: tuple[tuple[str, HookCaller | None], ...]  # None: it lists, but not this namespace
-    #: Those that list or describe this namespace; ``None``: it lists only.
-    describers: tuple[tuple[LoadedPlugin, HookCaller | None], ...]
-    masks: tuple[HookCaller, ...]
-    gates: tuple[HookCaller, ...]
-    depends_on: frozenset[str]
 
 
 class Dispatcher:
@@ -105,13 +82,16 @@ class Dispatcher:
     def __init__(self, registry: PluginRegistry, *, on_call: CallObserver | None = None) -> None:
         self.registry = registry
         self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
+        #: What the answers of each plugin depend on.
+        self.words = Words(registry)
         self._callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
         for plugin in registry:
-            for hook in (_AUTHORIZE, _LIST, _DESCRIBE, _VISIBLE, _SERVED):
+            for hook in (_AUTHORIZE, _LIST, _DESCRIBE, _VISIBLE, _VERSION, _SERVED):
                 if hook in plugin.implementations:
                     self._callers[plugin.name][hook] = HookCaller(
                         plugin, hook, self._runners[plugin.name], on_call=on_call
                     )
+        self.versions = Versions(self._callers, self.words)
         self._observers = [
             (plugin, Observer(self._callers[plugin.name][_SERVED]))
             for plugin in registry
@@ -125,7 +105,7 @@ class Dispatcher:
         self.has_masks = any(_VISIBLE in plugin.implementations for plugin in registry)
         self.has_observers = bool(self._observers)
         self._concerned = self.has_gates or self.has_listers or self.has_masks
-        self._chains: dict[NamespaceName, _Chain] = {}
+        self._chains: dict[NamespaceName, Chain] = {}
         self._claims: dict[str, int] = {}
         self._false_filters: set[str] = set()  # whose false claims were logged
         self._wrong_hashes: set[str] = set()
@@ -180,9 +160,10 @@ class Dispatcher:
         _, _, accepted = await caller.call(request, checked_details, accept)
         return accepted
 
-    def depends_on(self, namespace: NamespaceName) -> frozenset[str]:
-        """What the answers of the plugins for this namespace depend on, all together: what a cache must key on."""
-        return self._chain(namespace).depends_on
+    def depends_on_from(self, namespace: NamespaceName, first: int) -> frozenset[str]:
+        """What the answers of the plugins from number ``first`` of the chain on depend on, all together."""
+        listers = self._chain(namespace).listers[first:]
+        return frozenset().union(*(self.words.of(name) for name, caller in listers if caller is not None))
 
     async def authorize(self, access: Access, steps: list[ChainStep] | None = None) -> None:
         """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.
@@ -200,31 +181,59 @@ class Dispatcher:
         memory: Remembers | None = None,
         *,
         only: Collection[str] | None = None,
+        first: int = 0,
+        services: Services | None = None,
+        keeps: Keeps | None = None,
+        versions: Told | None = None,
     ) -> ChainResult:
-        """Walk the chain, or of it ``only`` the plugins of these names.
+        """Walk the chain from its plugin ``first`` on, or of it ``only`` the plugins of these names.
 
         An answer that ``accept`` refuses is a failure of its plugin.
 
-        Raises :exc:`~broker_core.plugins.failures.Refusal` where a plugin refuses; :exc:`PluginFailed` where one fails
-        whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no answer of it; and lets a
-        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()`` pass.
+        Where ``keeps`` has the answer of a plugin at the version that it tells, the plugin is not asked; ``versions``
+        gets what each tells. Raises :exc:`~broker_core.plugins.failures.Refusal` where a plugin refuses;
+        :exc:`PluginFailed` where one fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no
+        answer of it. What the broker itself raises to a plugin that lets it pass is final: the
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the :exc:`BehindFailed` of
+        ``request.rest()``.
         """
         if not self.has_listers:
-            return _NOBODY
+            return NOBODY
         chain = self._chain(request.namespace)
         if chain.masks and request.topics_hash is not None:
             # What a mask takes away, the plugin's "unchanged" could not know.
             request = replace(request, topics_hash=None)
         clock = asyncio.get_running_loop().time
         steps: list[ChainStep] = []
-        for position, (name, caller) in enumerate(chain.listers):
+        versions = {} if versions is None else versions
+        for position, (name, caller) in enumerate(chain.listers[first:], first):
             if caller is None or (only is not None and name not in only):
                 steps.append(ChainStep(name, "not_asked"))
                 continue
             started = clock()
-            accepting = partial(_accept, accept, caller.plugin) if accept is not None else None
+            accepting = partial(accepting_of, accept, caller.plugin) if accept is not None else None
+            kept = False
             try:
-                answer, word, accepted = await caller.call(request, checked_answer, accepting)
+                version = await self.versions.of(request, name, versions)
+                found = None if version is None or keeps is None else keeps.find(name, version)
+                if found is not None:
+                    kept, answer, word, accepted = True, None, found.word, found.accepted
+                else:
+                    call = None if services is None else services(name, position)
+                    try:
+                        answer, word, accepted = await caller.call(
+                            self.words.asked(request, name, call), checked_answer, accepting
+                        )
+                    finally:
+                        if call is not None:
+                            call.close()
+                    its_own = word != "refused" and (call is None or not call.asked)
+                    if version is not None and keeps is not None and its_own:
+                        keeps.keep(name, version, accepted)
+            except BehindFailed as failure:
+                steps.append(ChainStep(name, "error", clock() - started, failure.detail))
+                failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
+                raise
             except PluginFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
                 on_failure = caller.plugin.options.on_failure
@@ -235,13 +244,13 @@ class Dispatcher:
                 if on_failure == "stale" and memory is not None:
                     recalled = memory.recalled(caller.plugin, request.topics_hash, clock())
                 if recalled is None:
-                    failure.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
+                    failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
                     raise
                 caller.statistics.stale += 1
                 steps[-1] = replace(steps[-1], answer=recalled.word, stale=recalled.age)
                 answer, word, accepted = None, recalled.word, recalled.accepted
             else:
-                steps.append(ChainStep(name, word, clock() - started))
+                steps.append(ChainStep(name, word, clock() - started, kept=kept, version=version))
                 if memory is not None and word != "refused" and caller.plugin.options.on_failure == "stale":
                     memory.answered(caller.plugin, accepted, started)
             if word == "refused":
@@ -249,15 +258,28 @@ class Dispatcher:
                 if memory is not None:
                     memory.refused(caller.plugin)
                 refusal = refusal_of(name, answer)
-                refusal.steps = (*steps, *_not_asked(chain.listers[position + 1 :]))
+                refusal.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
                 try:
                     raise refusal
                 finally:
                     del refusal  # in its own traceback
             if word != "pass_through":
-                steps += _not_asked(chain.listers[position + 1 :])
+                steps += not_asked(chain.listers[position + 1 :])
                 return ChainResult(answer, name, tuple(steps), accepted)
         return ChainResult(None, None, tuple(steps))
+
+    async def mask_versions(self, request: ListingRequest, told: Told) -> tuple[str, ...] | None:
+        """The versions of all masks of this namespace; ``None`` where one of them tells none.
+
+        Raises :exc:`PluginFailed` for any failure, as :meth:`visible` does.
+        """
+        masks = self._chain(request.namespace).masks
+        return await self.versions.of_all(request, (caller.name for caller in masks), told)
+
+    def mask_words(self, namespace: NamespaceName) -> frozenset[str]:
+        """What the masks of this namespace depend on, all together."""
+        masks = self._chain(namespace).masks
+        return frozenset().union(*(self.words.of(caller.name) for caller in masks))
 
     async def visible(
         self,
@@ -286,7 +308,8 @@ class Dispatcher:
                 request = copied(request, properties=watch.properties)
             started = clock()
             try:
-                own, _, _ = await caller.call(request, partial(_check_mask, length), topics=topics)
+                asked = self.words.asked(request, caller.name)
+                own, _, _ = await caller.call(asked, partial(check_mask, length), topics=topics)
             except PluginFailed as failure:
                 failure.steps = (ChainStep(caller.name, "error", clock() - started, failure.detail),)
                 if steps is not None:
@@ -295,7 +318,7 @@ class Dispatcher:
             if watch is not None and watch.depends:
                 continue
             if self.check_mask is not None:
-                await self.check_mask(caller.name, topics, own, partial(_mask_again, caller, request))
+                await self.check_mask(caller.name, topics, own, partial(mask_again, caller, request))
             mask = and_masks(mask, own)
             if steps is not None:
                 steps.append(ChainStep(caller.name, "mask", clock() - started))
@@ -401,6 +424,7 @@ class Dispatcher:
             entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
             entry["threads"] = {"busy": runner.threads.busy, "waiting": runner.threads.waiting}
             entry["abandoned_calls"] = runner.abandoned_calls
+            entry["depends_on"] = sorted(self.words.of(entry["name"]))
             entry["tasks"] = tasks.describe()
             entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
         return described
@@ -447,7 +471,7 @@ class Dispatcher:
         """For metrics: outcomes that each observer was too slow to see."""
         return {plugin.name: observer.dropped for plugin, observer in self._observers}
 
-    def _chain(self, namespace: NamespaceName) -> _Chain:
+    def _chain(self, namespace: NamespaceName) -> Chain:
         chain = self._chains.get(namespace)
         if chain is None:
             if len(self._chains) >= _REMEMBERED:
@@ -455,12 +479,11 @@ class Dispatcher:
             chain = self._chains[namespace] = self._chain_for(namespace)
         return chain
 
-    def _chain_for(self, namespace: NamespaceName) -> _Chain:
+    def _chain_for(self, namespace: NamespaceName) -> Chain:
         listers: list[tuple[str, HookCaller | None]] = []
         describers: list[tuple[LoadedPlugin, HookCaller | None]] = []
         masks = []
         gates = []
-        depends_on: set[str] = set()
         for plugin in self.registry:
             callers = self._callers[plugin.name]
             covers = plugin.options.covers(namespace)
@@ -472,23 +495,4 @@ class Dispatcher:
                 masks.append(callers[_VISIBLE])
             if _AUTHORIZE in callers and covers:
                 gates.append(callers[_AUTHORIZE])
-            if covers and (_LIST in callers or _VISIBLE in callers):
-                depends_on |= plugin.depends_on
-        return _Chain(tuple(listers), tuple(describers), tuple(masks), tuple(gates), frozenset(depends_on))
-
-
-async def _accept(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Any:
-    return None if answer.kind is AnswerKind.REFUSED else await accept(plugin, answer)
-
-
-def _check_mask(length: int, answer: object, _request: ListingRequest) -> tuple[Any | None, str]:
-    mask = checked_mask(answer, length)
-    return mask, "pass_through" if mask is None else "mask"
-
-
-async def _mask_again(caller: HookCaller, request: ListingRequest, topics: Any) -> Any | None:
-    return await caller.uncounted(request, partial(_check_mask, len(topics)), topics=topics)
-
-
-def _not_asked(listers: Sequence[tuple[str, HookCaller | None]]) -> list[ChainStep]:
-    return [ChainStep(name, "not_asked") for name, _ in listers]
+        return Chain(tuple(listers), tuple(describers), tuple(masks), tuple(gates))

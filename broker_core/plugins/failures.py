@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed, ServerError
 from broker_core.pulsar_codes import CODES
 
-__all__ = ["ChainStep", "PluginFailed", "PluginLoadError", "Refusal"]
+__all__ = ["BehindFailed", "ChainStep", "PluginFailed", "PluginLoadError", "Refusal"]
 
 
 class PluginLoadError(BrokerCoreError):
@@ -33,7 +33,8 @@ class ChainStep:
     ``answer`` is ``"success"``, ``"pass_through"``, ``"unchanged"``, ``"refused"``, ``"mask"``, ``"allowed"``,
     ``"error"`` or ``"not_asked"``;
     ``seconds`` what it took; ``error`` what went wrong, for the operator (it may hold text of the plugin's exception).
-    Where ``stale`` is not ``None``, the answer is a former one in place of that failure, so many seconds old.
+    Where ``stale`` is not ``None``, the answer is a former one in place of that failure, so many seconds old. ``kept``
+    says that the plugin was not asked: it says that the ``version`` of its answer is the one that is kept.
     """
 
     plugin: str
@@ -41,6 +42,8 @@ class ChainStep:
     seconds: float = 0.0
     error: str | None = None
     stale: float | None = None
+    kept: bool = False
+    version: str | None = None
 
 
 class PluginFailed(ListingFailed):
@@ -85,4 +88,23 @@ class Refusal(ListingFailed):
 
     def __init__(self, plugin: str, message: str, cause: Cause, *, reason: str) -> None:
         super().__init__(message, cause=cause, reason=reason, plugin=plugin, counts=False)
+        self.steps: tuple[ChainStep, ...] = ()
+
+
+class BehindFailed(ListingFailed):
+    """What is behind a plugin failed while it asked for it (``request.rest()``): no failure of that plugin, and final.
+
+    It says what the failure of the plugin behind says; ``detail`` and ``steps`` are as those of :class:`PluginFailed`.
+    """
+
+    def __init__(self, failure: PluginFailed) -> None:
+        super().__init__(
+            failure.message,
+            cause=failure.cause,
+            code=failure.code,
+            reason=failure.reason,
+            plugin=failure.plugin,
+            counts=failure.counts,
+        )
+        self.detail = failure.detail
         self.steps: tuple[ChainStep, ...] = ()

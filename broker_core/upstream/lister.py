@@ -30,6 +30,8 @@ class UpstreamLister:
     """
 
     name: Final = "upstream"
+    #: The brokers get both; they know the gateway, not its clients.
+    depends_on: Final = frozenset({"pattern", "properties"})
 
     def __init__(self, pool: ConnectionPool, options: UpstreamOptions) -> None:
         self._pool = pool

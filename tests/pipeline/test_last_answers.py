@@ -47,7 +47,7 @@ class Asked:
         self.plugin = plugin(depends_on)
         self.budget = PermitBudget(budget)
         self.leases = Leases()
-        self.last = LastAnswers(AnswerStore(self.budget, self.leases))
+        self.last = LastAnswers(AnswerStore(self.budget, self.leases), lambda _: depends_on)
 
     def to(self, pattern: str | None = None, **fields: Any) -> LastAnswersTo:
         compiled = None if pattern is None else compile_pattern(pattern)

@@ -280,8 +280,10 @@ async def test_what_answers_depend_on() -> None:
         },
         {"d": {"namespaces": ["globex/*"]}},
     )
-    assert chain.depends_on(NamespaceName("acme", "x")) == {"pattern", "principal"}
-    assert chain.depends_on(NamespaceName("globex", "x")) == {
+    assert chain.depends_on_from(NamespaceName("acme", "x"), 0) == {"pattern"}
+    assert chain.depends_on_from(NamespaceName("acme", "x"), 1) == frozenset()
+    assert chain.mask_words(NamespaceName("acme", "x")) == {"principal"}
+    assert chain.depends_on_from(NamespaceName("globex", "x"), 1) == {
         "pattern",
         "properties",
         "principal",

@@ -11,7 +11,8 @@ from tests.support.plugins import PluginOf, asked, loaded
 
 def test_the_pipeline_remembers_as_the_chain_asks() -> None:
     permits = Permits()
-    memory: Remembers = LastAnswers(AnswerStore(permits.snapshots, permits.leases)).to(asked(), None)
+    store = AnswerStore(permits.snapshots, permits.leases)
+    memory: Remembers = LastAnswers(store, lambda _: frozenset()).to(asked(), None)
     plugin: Any = loaded(PluginOf(list_topics=lambda: None), on_failure="stale")
     assert memory.recalled(plugin, None, 1.0) is None
     memory.answered(plugin, None, 1.0)

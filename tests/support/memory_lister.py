@@ -22,6 +22,7 @@ class MemoryLister:
     """
 
     name = "catalog"
+    depends_on: frozenset[str] = frozenset()
 
     def __init__(self, names: Iterable[str] = (), *, at_once: bool = True) -> None:
         self.names = list(names)

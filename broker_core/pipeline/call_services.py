@@ -1,0 +1,175 @@
+"""What one call of a plugin has of the broker: memory, keys, and the rest of the chain (``request.rest()``)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, cast
+
+from broker_core.copies import copied
+from broker_core.depends_on import PROPERTY, key_of
+from broker_core.listing_request import Asker, ListingRequest, Pausing
+from broker_core.names import Mode, NamespaceName
+from broker_core.request_lease import Memory
+from broker_core.rest_answer import RestAnswer, Same
+
+__all__ = ["CALLS", "Behind", "CallServices", "PausedMemory"]
+
+#: How often one call of a plugin may ask what is behind it.
+CALLS: Final = 4
+
+#: Asks what is behind a plugin.
+Behind: TypeAlias = Callable[[str | Same | None, Mapping[str, str] | Same], Awaitable[RestAnswer]]
+
+
+class PausedMemory:
+    """A request's memory, as one call of a plugin has it: waiting for more is not the plugin's time."""
+
+    __slots__ = ("_grow", "_memory")
+
+    def __init__(self, memory: Memory, pausing: Pausing) -> None:
+        self._memory = memory
+        self._grow = pausing(memory.grow)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._memory.loop
+
+    async def grow(self, size: int) -> None:
+        await self._grow(size)
+
+    def try_grow(self, size: int) -> bool:
+        return self._memory.try_grow(size)
+
+    def give_back(self, size: int) -> None:
+        self._memory.give_back(size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What a key is made of, where something of the request is another."""
+
+    namespace: NamespaceName
+    mode: Mode
+    topics_pattern: str | None
+    properties: Mapping[str, str]
+    asker: Asker
+
+
+@dataclass(slots=True)
+class _Calls:
+    """How often the rest was asked for in one call of a plugin, and what of it still runs."""
+
+    count: int = 0
+    over: bool = False
+    running: set[asyncio.Task[RestAnswer]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class CallServices:
+    """For one call of one plugin (:class:`~broker_core.listing_request.RequestServices`).
+
+    ``behind`` asks what is behind it, ``None`` where the hook is another than ``broker_core_list_topics``; ``words``
+    are what all that is behind depends on, and the plugin itself.
+    """
+
+    request: ListingRequest
+    plugin: str
+    memory: Memory
+    words: Callable[[], Collection[str]]
+    behind: Behind | None
+    #: Told what the answer depends on because of the call that begins.
+    on_call: Callable[[Collection[str]], object]
+    calls: _Calls = field(default_factory=_Calls)
+
+    @property
+    def asked(self) -> bool:
+        """Whether the plugin has asked for the rest."""
+        return self.calls.count > 0
+
+    def rest(
+        self, pattern: str | Same | None, properties: Mapping[str, str] | Same
+    ) -> Coroutine[Any, Any, RestAnswer]:
+        """See :meth:`ListingRequest.rest`. What is wrong with the call is told at once, before anything is awaited."""
+        if self.behind is None:
+            raise RuntimeError("request.rest() is for broker_core_list_topics only")
+        _check_loop(self.memory.loop)
+        if self.calls.over:
+            raise RuntimeError("request.rest() came too late: the call of the plugin is over")
+        _check(pattern, properties)
+        if self.calls.count >= CALLS:
+            raise RuntimeError(f"request.rest() was called more than {CALLS} times for one request")
+        self.calls.count += 1
+        self.on_call(self._words_of(pattern, properties))
+        asking: Any = self.behind(pattern, properties)
+        return cast("Coroutine[Any, Any, RestAnswer]", asking)
+
+    def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable:
+        """See :meth:`ListingRequest.key`."""
+        _check(pattern, properties)
+        request = self.request
+        asked = _Question(
+            request.namespace,
+            request.mode,
+            request.topics_pattern if isinstance(pattern, Same) else pattern,
+            request.properties if isinstance(properties, Same) else dict(properties),
+            request.asker,
+        )
+        # What is behind is filtered by the pattern, whatever it depends on.
+        return key_of(asked, {*self.words(), "pattern"}, self.plugin)
+
+    def pausing(self, pausing: Pausing) -> CallServices:
+        """The same as one call has it: what it waits for is not its time."""
+        return copied(
+            self,
+            memory=PausedMemory(self.memory, pausing),
+            behind=None if self.behind is None else pausing(self._run),
+        )
+
+    def close(self) -> None:
+        """The call is over: what it has begun and not awaited ends."""
+        self.calls.over = True
+        for task in list(self.calls.running):
+            task.cancel()
+
+    async def _run(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> RestAnswer:
+        assert self.behind is not None
+        # In a task of its own: the steps of the core are not the plugin's time on the event loop.
+        work: Any = self.behind(pattern, properties)
+        task: asyncio.Task[RestAnswer] = asyncio.get_running_loop().create_task(work)
+        self.calls.running.add(task)
+        task.add_done_callback(self.calls.running.discard)
+        return await task
+
+    def _words_of(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> frozenset[str]:
+        """What the plugin's answer depends on because of this call."""
+        words = {*self.words(), "pattern"}
+        if pattern is None:  # the same whatever the client asks
+            words.discard("pattern")
+        if not isinstance(properties, Same) and not properties:
+            words = {word for word in words if word != "properties" and not word.startswith(PROPERTY)}
+        return frozenset(words)
+
+
+def _check_loop(loop: asyncio.AbstractEventLoop | None) -> None:
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is not loop:
+        raise RuntimeError(
+            "request.rest() is for async hooks: write `async def broker_core_list_topics`, "
+            "which runs on the broker's event loop"
+        )
+
+
+def _check(pattern: object, properties: object) -> None:
+    if not isinstance(pattern, str | Same | None):
+        raise TypeError(f"pattern must be text, None or SAME, not {type(pattern).__name__}")
+    if isinstance(properties, Same):
+        return
+    if not isinstance(properties, Mapping):
+        raise TypeError(f"properties must be a mapping or SAME, not {type(properties).__name__}")
+    if not all(isinstance(name, str) and isinstance(value, str) for name, value in properties.items()):
+        raise TypeError("properties must be strings by string")

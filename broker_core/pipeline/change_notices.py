@@ -1,0 +1,53 @@
+"""Who is told that topics changed: those that keep answers, and those that wait for changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from broker_core.names import NamespaceName
+
+__all__ = ["ChangeNotices", "Mark", "OnChange"]
+
+#: Told of a namespace whose topics, or whose masks, changed; ``None``: of all there are.
+OnChange: TypeAlias = Callable[[NamespaceName | None], None]
+#: A point between two notices.
+Mark: TypeAlias = tuple[int, int]
+
+#: Namespaces whose notices are counted apart; plugins choose them.
+_MANY: Final = 10_000
+
+
+class ChangeNotices:
+    """The notices of one broker; for its event loop. Whoever subscribes is told in that order, at once."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, OnChange] = {}
+        self._number = 0
+        self._all = 0
+        self._of: dict[NamespaceName, int] = {}
+
+    def subscribe(self, on_change: OnChange) -> Callable[[], None]:
+        """Tell ``on_change`` from now on; what is returned ends it."""
+        self._number += 1
+        number = self._number
+        self._told[number] = on_change
+        return lambda: (self._told.pop(number, None), None)[1]
+
+    def announce(self, namespace: NamespaceName | None) -> None:
+        """Answers about a namespace, or with ``None`` about all, are others from now on."""
+        if namespace is None or (namespace not in self._of and len(self._of) >= _MANY):
+            self._all += 1
+            self._of.clear()
+        else:
+            self._of[namespace] = self._of.get(namespace, 0) + 1
+        for on_change in list(self._told.values()):
+            on_change(namespace)
+
+    def mark(self, namespace: NamespaceName) -> Mark:
+        """Now, for :meth:`unchanged`."""
+        return self._all, self._of.get(namespace, 0)
+
+    def unchanged(self, namespace: NamespaceName, since: Mark) -> bool:
+        """Whether nothing was announced of the namespace since then."""
+        return self.mark(namespace) == since

@@ -1,0 +1,51 @@
+"""The memory of one answer of the rest of the chain: a part of the request's, on top of what the others hold."""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker_core.permits import whole_count
+from broker_core.pipeline.held_permit import HeldPermit
+from broker_core.selection import Selection
+
+__all__ = ["RestMemory"]
+
+
+class RestMemory:
+    """Grows by what is needed in all, for those behind who reserve; in the end it is what the answer itself holds."""
+
+    __slots__ = ("_growing", "_held", "size")
+
+    def __init__(self, held: HeldPermit) -> None:
+        self._held = held
+        self._growing = asyncio.Lock()
+        self.size = 0
+
+    async def reserve(self, size: int) -> None:
+        """At least ``size`` bytes in all, as :meth:`HeldPermit.reserve`."""
+        needed = whole_count(size)
+        async with self._growing:
+            if needed > self.size:
+                await self._held.grow(needed - self.size)
+                self.size = needed
+
+    async def settle(self, selection: Selection, owned: int) -> None:
+        """Keep what ``selection`` holds, as long as anybody has it, and give all else back.
+
+        ``owned`` are the bytes of a listing that was made for this answer alone: a shared one is charged where it is
+        kept.
+        """
+        rows = None if selection.is_slice else selection.row_array
+        await self.reserve(owned + (0 if rows is None else rows.nbytes))
+        if owned:
+            self._held.keep_with(selection.listing, owned)
+            self.size -= owned
+        if rows is not None:
+            self._held.keep_with(rows, rows.nbytes)
+            self.size -= rows.nbytes
+        self.close()
+
+    def close(self) -> None:
+        """Give all of it back that no answer has."""
+        size, self.size = self.size, 0
+        self._held.give_back(size)

@@ -1,0 +1,62 @@
+"""What plugins tell before the work (``broker_core_version``): asked once for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from broker_core.listing_request import ListingRequest
+from broker_core.plugins.caller import HookCaller
+from broker_core.plugins.words import Words
+
+__all__ = ["Told", "Versions", "check_version"]
+
+#: What plugins have told for one question, by their names.
+Told: TypeAlias = dict[str, str | None]
+
+_VERSION: Final = "broker_core_version"
+#: Characters of a version.
+_LONGEST: Final = 1024
+
+
+class Versions:
+    """Asks for versions; ``callers`` are those of each plugin, by hook."""
+
+    def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: Words) -> None:
+        self._callers = callers
+        self._words = words
+
+    async def of(self, request: ListingRequest, plugin: str, told: Told) -> str | None:
+        """What the plugin tells; ``None`` where it tells none. ``told`` is what is known of this question.
+
+        Raises :exc:`~broker_core.plugins.failures.PluginFailed`.
+        """
+        caller = self._callers[plugin].get(_VERSION)
+        if caller is None:
+            return None
+        if plugin not in told:
+            told[plugin], _, _ = await caller.call(self._words.asked(request, plugin), check_version)
+        return told[plugin]
+
+    async def of_all(
+        self, request: ListingRequest, plugins: Iterable[str], told: Told
+    ) -> tuple[str, ...] | None:
+        """What each of the plugins tells; ``None`` where one of them tells none."""
+        found = []
+        for plugin in plugins:
+            version = await self.of(request, plugin, told)
+            if version is None:
+                return None
+            found.append(version)
+        return tuple(found)
+
+
+def check_version(answer: object, _request: ListingRequest) -> tuple[str | None, str]:
+    """The version and the word for it. Raises :exc:`TypeError` or :exc:`ValueError` for what is none."""
+    if answer is None:
+        return None, "none"
+    if type(answer) is not str:
+        raise TypeError(f"its version is a {type(answer).__name__}, not a string or None: write str(version)")
+    if len(answer) > _LONGEST:
+        raise ValueError(f"its version has {len(answer)} characters, more than {_LONGEST}: give a hash of it")
+    return answer, "version"

@@ -1,0 +1,495 @@
+"""The rest of the chain, and versions before the work: who is asked, whose failure it is, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core import Asker, ListingRequest, RestAnswer, TopicListingResult
+from broker_core.errors import ListingFailed, ServerError, TooManyRequests
+from broker_core.permits import PermitLimits
+from broker_core.pipeline import Trace
+from broker_core.plugins import BehindFailed
+from tests.support.clock import time_passes
+from tests.support.eventually import eventually
+from tests.support.memory_lister import MemoryLister
+from tests.support.pipelines import FEW, NAMES, made, names, request
+from tests.support.plugins import PluginOf
+
+A, B, C = (f"persistent://t/n/{name}" for name in "abc")
+success = TopicListingResult.success
+
+
+def asks(*, depends_on: tuple[str, ...] = (), seen: list[RestAnswer] | None = None, **given: Any) -> PluginOf:
+    """Answers what is behind it."""
+
+    async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        answer = await request.rest(**given)
+        if seen is not None:
+            seen.append(answer)
+        return success(answer.selection, filtered=answer.filtered)
+
+    return PluginOf(list_topics=broker_core_list_topics, depends_on=lambda: depends_on)
+
+
+def lists(*topics: str, on: tuple[str, ...] = (), **options: Any) -> PluginOf:
+    async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        return success(list(topics), **options)
+
+    return PluginOf(list_topics=broker_core_list_topics, depends_on=lambda: on)
+
+
+def fails(error: BaseException) -> PluginOf:
+    async def broker_core_list_topics() -> None:
+        raise error
+
+    return PluginOf(list_topics=broker_core_list_topics)
+
+
+# -- the rest of the chain
+
+
+async def test_behind_a_plugin_are_those_after_it_and_the_default_lister() -> None:
+    seen: list[RestAnswer] = []
+    plugins = {"front": lists_nothing(), "a": asks(seen=seen), "b": lists_nothing()}
+    async with made(MemoryLister(FEW, at_once=False), plugins) as m:
+        assert sorted(names(await m.ask())) == sorted(FEW)
+        (answer,) = seen
+        assert (answer.lister, answer.version, answer.filtered) == ("catalog", "1", False)
+    seen.clear()
+    async with made(MemoryLister(FEW), {"a": asks(seen=seen), "b": lists(A, B, version=7)}) as m:
+        assert names(await m.ask()) == [A, B]
+        assert (seen[0].lister, seen[0].version, m.lister.asked) == ("b", 7, [])
+
+
+def lists_nothing() -> PluginOf:
+    return PluginOf(list_topics=lambda: None)
+
+
+async def test_it_is_asked_without_the_hash_of_the_client_and_with_another_pattern() -> None:
+    seen: list[RestAnswer] = []
+    plugins = {"a": asks(pattern="t/n/a", properties={"x": "y"}, seen=seen)}
+    async with made(MemoryLister([A, B], at_once=False), plugins) as m:
+        answer = await m.ask(topics_hash="00000000", properties={"k": "v"})
+        assert names(answer) == [A]
+        (asked,) = m.lister.asked
+        assert (asked.topics_hash, asked.topics_pattern, asked.properties) == (None, "t/n/a", {"x": "y"})
+        assert seen[0].filtered
+        assert names(await m.ask(pattern="t/n/b")) == []  # of what the plugin lists
+
+
+async def test_the_pattern_of_the_client_is_applied_behind_and_not_again() -> None:
+    seen: list[RestAnswer] = []
+    async with made(plugins={"a": asks(seen=seen)}) as m:
+        answer = await m.ask(pattern="t/n/3-.*")
+        assert seen[0].filtered
+        assert seen[0].selection.pattern == "t/n/3-.*"
+        assert answer.plan == "lister"
+        assert len(names(answer)) == sum("/3-" in name for name in NAMES)
+
+
+async def test_plugins_in_a_row_ask_what_is_behind_each() -> None:
+    plugins = {name: asks() for name in ("a", "b", "c", "d", "e", "f")}
+    trace = Trace()
+    async with made(MemoryLister(FEW, at_once=False), plugins) as m:
+        assert sorted(names(await m.pipeline.answer(request(), trace))) == sorted(FEW)
+        assert len(m.lister.asked) == 1
+    inner: Any = trace
+    for plugin in plugins:
+        (inner,) = inner.rest
+        assert (inner.plugin, inner.listed) == (plugin, len(FEW))
+    assert inner.rest == []
+
+
+async def test_calls_at_once_are_safe_and_a_fifth_is_the_plugins_failure() -> None:
+    async def four(request: ListingRequest) -> TopicListingResult:
+        answers = await asyncio.gather(*(request.rest(pattern=f"t/n/{n}-.*") for n in range(4)))
+        return success([name for answer in answers for name in answer.selection.names.to_pylist()])
+
+    async def five(request: ListingRequest) -> None:
+        for _ in range(5):
+            await request.rest()
+
+    async with made(plugins={"four": PluginOf(list_topics=four)}) as m:
+        assert len(names(await m.ask())) == sum(name.split("/")[-1][0] in "0123" for name in NAMES)
+    async with made(plugins={"five": PluginOf(list_topics=five)}) as m:
+        with pytest.raises(ListingFailed, match="plugin 'five' failed: RuntimeError"):
+            await m.ask()
+        assert m.pipeline.dispatcher.describe()[0]["calls"]["list_topics"]["failures"] == {"plugin_error": 1}
+
+
+@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
+@pytest.mark.parametrize(
+    "behind",
+    [fails(OSError("away")), fails(ListingFailed("not now", code=ServerError.ServiceNotReady)), None],
+)
+async def test_a_failure_behind_is_final_and_not_that_of_the_plugin_that_asks(
+    on_failure: str, behind: PluginOf | None
+) -> None:
+    plugins = {"a": asks()} | ({} if behind is None else {"b": behind})
+    lister = MemoryLister(FEW, at_once=False)
+    async with made(lister, plugins, tables={"a": {"on_failure": on_failure}}) as m:
+        if behind is None:
+            lister.error = TooManyRequests("no memory", reason="snapshot_memory")
+        for _ in range(7):
+            with pytest.raises(ListingFailed) as failed:
+                await m.ask()
+            told = "no memory" if behind is None else "plugin 'b'"
+            assert told in failed.value.message
+            if failed.value.plugin == "b":
+                assert isinstance(failed.value, BehindFailed)
+                assert [step.plugin for step in failed.value.steps] == ["a", "b"]
+        calls = m.pipeline.dispatcher.describe()[0]["calls"]["list_topics"]
+        assert (calls["failures"], calls["breaker"]) == ({}, "closed")
+        assert len(m.lister.asked) == (7 if behind is None else 0)
+
+
+async def test_a_plugin_may_catch_it() -> None:
+    async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        try:
+            return success((await request.rest()).selection)
+        except ListingFailed:
+            return success([C])
+
+    plugins = {"a": PluginOf(list_topics=broker_core_list_topics), "b": fails(OSError())}
+    async with made(plugins=plugins) as m:
+        assert names(await m.ask()) == [C]
+
+
+async def test_a_group_of_what_is_behind_is_final_too() -> None:
+    async def broker_core_list_topics(request: ListingRequest) -> Any:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(request.rest())
+
+    plugins = {"a": PluginOf(list_topics=broker_core_list_topics), "b": fails(OSError())}
+    async with made(plugins=plugins, tables={"a": {"on_failure": "next"}}) as m:
+        with pytest.raises(BehindFailed, match="plugin 'b' failed: OSError"):
+            await m.ask()
+
+
+async def test_what_a_plugin_makes_of_it_is_its_own_failure() -> None:
+    async def broker_core_list_topics(request: ListingRequest) -> Any:
+        try:
+            await request.rest()
+        except ListingFailed as error:
+            raise KeyError from error
+
+    plugins = {"a": PluginOf(list_topics=broker_core_list_topics), "b": fails(OSError())}
+    async with made(plugins=plugins) as m:
+        with pytest.raises(ListingFailed, match="plugin 'a' failed: KeyError"):
+            await m.ask()
+
+
+async def test_the_time_of_what_is_behind_is_not_the_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    lister = MemoryLister(FEW, at_once=False)
+    lister.gate.clear()
+    async with made(lister, {"a": asks()}) as m:
+        asking = asyncio.create_task(m.ask())
+        await eventually(lambda: lister.asked)
+        time_passes(monkeypatch, 100)
+        lister.gate.set()
+        assert len(names(await asking)) == len(FEW)
+        assert m.pipeline.dispatcher.describe()[0]["calls"]["list_topics"]["p99_ms"] < 50_000
+
+
+async def test_a_client_that_goes_ends_what_is_behind() -> None:
+    lister = MemoryLister(FEW, at_once=False)
+    lister.gate.clear()
+    async with made(lister, {"a": asks()}) as m:
+        asking = asyncio.create_task(m.ask())
+        await eventually(lambda: lister.asked)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await eventually(lambda: m.pipeline.dispatcher.abandoned_calls() == {"a": 0})
+
+
+async def test_misuse_is_told_to_the_author() -> None:
+    def plain(request: ListingRequest) -> Any:
+        return request.rest()
+
+    async def visible(request: ListingRequest, topics: Any) -> Any:
+        await request.rest()
+
+    for plugin, told in (
+        (PluginOf(list_topics=plain), "is for async hooks: write `async def broker_core_list_topics`"),
+        (PluginOf(visible=visible), r"request.rest\(\) is for broker_core_list_topics only"),
+    ):
+        with capture_logs() as logs:
+            async with made(plugins={"p": plugin}) as m:
+                with pytest.raises(ListingFailed, match="failed: RuntimeError"):
+                    await m.ask()
+        assert [each for each in logs if told.replace("\\", "") in each["error"]]
+
+
+async def test_a_plain_function_that_returns_a_coroutine_may_ask() -> None:
+    def starts(request: ListingRequest) -> Any:
+        return later(request)
+
+    async def later(request: ListingRequest) -> TopicListingResult:
+        return success((await request.rest()).selection)
+
+    async with made(MemoryLister(FEW, at_once=False), {"p": PluginOf(list_topics=starts)}) as m:
+        assert sorted(names(await m.ask())) == sorted(FEW)
+
+
+async def test_masks_come_once_and_last() -> None:
+    seen: list[RestAnswer] = []
+    masked = 0
+
+    async def visible(topics: Any) -> Any:
+        nonlocal masked
+        masked += 1
+        return np.arange(len(topics)) % 2 == 0
+
+    plugins = {"m": PluginOf(visible=visible), "a": asks(seen=seen), "b": asks()}
+    async with made(MemoryLister(FEW, at_once=False), plugins) as m:
+        assert len(names(await m.ask())) == len(FEW) // 2
+        assert (masked, len(seen[0].selection)) == (1, len(FEW))
+
+
+# -- memory
+
+
+async def test_what_is_behind_is_counted_for_each_answer_and_moves_to_the_snapshots_when_it_is_kept() -> None:
+    kept: list[Any] = []
+    during: list[int] = []
+
+    async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        one = await request.rest(pattern="t/n/1-.*")
+        other = await request.rest(pattern="t/n/2-.*")
+        during.append(m.permits.heap.acquired)
+        kept.append(one.selection)
+        return success([A]) if other.filtered else success([B])
+
+    plugins = {"cache": PluginOf(list_topics=broker_core_list_topics), "b": lists(*NAMES)}
+    async with made(plugins=plugins, limits=PermitLimits(heap=10**9)) as m:
+        assert names(await m.ask()) == [A]
+        whole = kept[0].listing.column_bytes
+        assert during[0] >= 2 * whole
+        await eventually(lambda: whole <= m.permits.snapshots.acquired <= 1.2 * whole)
+        assert m.permits.heap.acquired == 0
+        kept.clear()
+        gc.collect()
+        await eventually(lambda: m.permits.snapshots.acquired == 0)
+
+
+async def test_memory_that_cannot_be_had_behind_is_final() -> None:
+    async with made(
+        plugins={"a": asks(), "b": lists(*NAMES)},
+        limits=PermitLimits(heap=100_000, timeout=0.05),
+        tables={"a": {"on_failure": "next"}},
+    ) as m:
+        other = m.permits.heap.try_acquire(50_000)
+        assert other is not None
+        with pytest.raises(TooManyRequests):
+            await m.ask()
+        other.release()
+
+
+# -- what the answer depends on
+
+
+Asks = Callable[..., Awaitable[list[str]]]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, ["pattern", "principal"]),
+        ({"pattern": None}, ["principal"]),
+        ({"pattern": "t/n/.*"}, ["pattern", "principal"]),
+    ],
+)
+async def test_a_plugin_depends_on_what_everything_behind_depends_on(
+    given: dict[str, Any], words: list[str]
+) -> None:
+    plugins = {"a": asks(**given), "b": lists(A, on=("principal",))}
+    async with made(plugins=plugins) as m:
+        assert m.pipeline.dispatcher.describe()[0]["depends_on"] == []
+        names(await m.ask())
+        assert m.pipeline.dispatcher.describe()[0]["depends_on"] == words
+
+
+async def test_a_last_answer_made_of_the_rest_is_of_who_asked() -> None:
+    away = False
+
+    async def of_role(request: ListingRequest) -> TopicListingResult:
+        return success([A] if request.asker.role == "me" else [B])
+
+    async def asks_or_fails(request: ListingRequest) -> TopicListingResult:
+        if away:
+            raise OSError
+        return success((await request.rest()).selection)
+
+    plugins = {
+        "a": PluginOf(list_topics=asks_or_fails, depends_on=lambda: ()),
+        "b": PluginOf(list_topics=of_role, depends_on=lambda: {"principal"}),
+    }
+    async with made(plugins=plugins, tables={"a": {"on_failure": "stale"}}) as m:
+        assert names(await m.ask(asker=Asker(role="me"))) == [A]
+        away = True
+        with pytest.raises(ListingFailed):
+            await m.ask(asker=Asker(role="you"))
+        assert names(await m.ask(asker=Asker(role="me"))) == [A]
+
+
+# -- versions before the work
+
+
+class Versioned:
+    """Answers ``topics`` under ``version``; counts how often it is asked."""
+
+    def __init__(self, *topics: str) -> None:
+        self.version: Any = "1"
+        self.topics = list(topics)
+        self.asked = 0
+        self.told = 0
+
+    def plugin(self, *on: str, **more: Any) -> PluginOf:
+        async def broker_core_version(request: ListingRequest) -> Any:
+            self.told += 1
+            if isinstance(self.version, BaseException):
+                raise self.version
+            return self.version
+
+        async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+            self.asked += 1
+            return success(self.topics)
+
+        return PluginOf(
+            version=broker_core_version,
+            list_topics=broker_core_list_topics,
+            depends_on=lambda: set(on),
+            **more,
+        )
+
+
+async def test_a_plugin_is_not_asked_while_its_version_is_the_same() -> None:
+    source = Versioned(A, B)
+    async with made(plugins={"p": source.plugin()}) as m:
+        for _ in range(3):
+            assert names(await m.ask()) == [A, B]
+            assert names(await m.ask(pattern="t/n/a")) == [A]
+        assert (source.asked, source.told) == (1, 6)
+        source.version, source.topics = "2", [C]
+        assert names(await m.ask()) == [C]
+        assert (await m.ask(topics_hash=(await m.ask()).topics_hash)).changed is False
+        assert source.asked == 2
+        trace = Trace()
+        names(await m.pipeline.answer(request(), trace))
+        assert [(step.answer, step.kept, step.version) for step in trace.chain] == [("success", True, "2")]
+
+
+async def test_without_a_version_it_is_asked_each_time() -> None:
+    source = Versioned(A)
+    source.version = None
+    async with made(plugins={"p": source.plugin()}) as m:
+        for _ in range(3):
+            assert names(await m.ask()) == [A]
+    assert source.asked == 3
+
+
+@pytest.mark.parametrize(("on", "asked"), [(("principal",), 2), ((), 1)])
+async def test_an_answer_is_taken_for_what_the_plugin_depends_on(on: tuple[str, ...], asked: int) -> None:
+    source = Versioned(A)
+    async with made(plugins={"p": source.plugin(*on)}) as m:
+        for role in ("me", "you", "me"):
+            names(await m.ask(asker=Asker(role=role)))
+    assert source.asked == asked
+
+
+async def test_what_changes_while_it_is_asked_is_newer_than_its_version_and_asked_again() -> None:
+    source = Versioned(A)
+
+    async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        source.asked += 1
+        source.version = "2"  # between the version and the names
+        return success([A, B])
+
+    plugin = source.plugin()
+    plugin.broker_core_list_topics = PluginOf(  # type: ignore[attr-defined]
+        list_topics=broker_core_list_topics
+    ).broker_core_list_topics
+    async with made(plugins={"p": plugin}) as m:
+        assert names(await m.ask()) == [A, B]
+        assert names(await m.ask()) == [A, B]
+        assert names(await m.ask()) == [A, B]
+        assert source.asked == 2  # under "1", then under "2"
+
+
+@pytest.mark.parametrize("wrong", [7, OSError("away"), "x" * 5000])
+async def test_a_version_that_fails_is_the_plugins_failure(wrong: Any) -> None:
+    source = Versioned(A)
+    source.version = wrong
+    for on_failure in ("error", "next"):
+        async with made(
+            MemoryLister([B], at_once=False), {"p": source.plugin()}, tables={"p": {"on_failure": on_failure}}
+        ) as m:
+            if on_failure == "next":
+                assert names(await m.ask()) == [B]
+            else:
+                with pytest.raises(ListingFailed, match="plugin 'p'"):
+                    await m.ask()
+            assert m.pipeline.dispatcher.describe()[0]["calls"]["version"]["answers"] == {"error": 1}
+    assert source.asked == 0
+
+
+async def test_a_plugin_that_says_that_its_topics_changed_is_asked_again() -> None:
+    source = Versioned(A)
+    async with made(plugins={"p": source.plugin()}) as m:
+        names(await m.ask())
+        m.pipeline.changes.announce(request().namespace)
+        names(await m.ask())
+        m.pipeline.changes.announce(None)
+        names(await m.ask())
+    assert source.asked == 3
+
+
+async def test_what_is_made_of_the_rest_is_asked_for_each_time() -> None:
+    """What is behind may change without the plugin's version."""
+    asked = 0
+
+    async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        nonlocal asked
+        asked += 1
+        return success((await request.rest()).selection)
+
+    plugin = PluginOf(list_topics=broker_core_list_topics, version=lambda: "1")
+    lister = MemoryLister([A], at_once=False)
+    async with made(lister, {"p": plugin}) as m:
+        assert names(await m.ask()) == [A]
+        lister.names.append(B)
+        lister._listings.clear()
+        assert names(await m.ask()) == [A, B]
+    assert asked == 2
+
+
+async def test_a_version_in_the_rest_is_that_of_the_answer() -> None:
+    source, seen = Versioned(A), list[RestAnswer]()
+    async with made(plugins={"a": asks(seen=seen), "p": source.plugin()}) as m:
+        for _ in range(2):
+            assert names(await m.ask()) == [A]
+    assert [answer.version for answer in seen] == ["1", "1"]
+    assert seen[0].selection.listing is seen[1].selection.listing
+    assert source.asked == 1
+
+
+async def test_who_declares_the_client_and_reads_the_address_shares_with_no_other_address() -> None:
+    async def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        return success([A] if request.asker.host == "192.0.2.1" else [B])
+
+    plugin = PluginOf(list_topics=broker_core_list_topics, version=lambda: "1", depends_on=lambda: {"client"})
+    async with made(plugins={"p": plugin}) as m:
+        with capture_logs() as logs:
+            for host, expected in (("1", A), ("2", B), ("1", A)):
+                asker = Asker(remote_address=f"192.0.2.{host}:4000{host}")
+                assert names(await m.ask(asker=asker)) == [expected]
+        assert [each["word"] for each in logs if "word" in each] == ["address"]
+        assert m.pipeline.dispatcher.describe()[0]["depends_on"] == ["address", "client"]
