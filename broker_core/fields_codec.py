@@ -91,14 +91,17 @@ def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False) -> pa.Lar
     """
     if not len(fields):
         return fields.cast(pa.large_binary() if comma else pa.large_string())
-    widths = _head_widths(np.diff(column_data(fields)[1]))
+    sizes = np.diff(column_data(fields)[1])
 
     def decoded(column: pa.LargeBinaryArray, _rows: Any, width: int) -> Any:
         if comma:
             return pc.binary_replace_slice(column, 0, 1 + width, b",")
         return without_ends(column, 1 + width, 0)
 
-    return _by_width(fields, widths, decoded)
+    start = name_start(int(sizes.min()))
+    if start == name_start(int(sizes.max())):  # as a rule, and then nothing is looked at name by name
+        return decoded(fields, None, start - 1)
+    return _by_width(fields, _head_widths(sizes), decoded)
 
 
 def fields_fault(fields: pa.LargeBinaryArray) -> str | None:

@@ -330,8 +330,9 @@ class Selection(Sealed):
         """All of a listing of its own: these topics without some, and with others in between.
 
         ``gone`` are positions among these topics, ascending; each topic of ``added`` goes in front of the position that
-        ``put`` has for it. Nothing is searched: the order is looked at where something was put, and
-        :exc:`~broker_core.errors.InvalidListing` is raised where it is not that of the hash. Costs one copy.
+        ``put`` has for it. It may be of a listing of all modes. Nothing is searched: the order is looked at where
+        something was put, and :exc:`~broker_core.errors.InvalidListing` is raised where it is not that of the hash, or
+        a topic is none of this mode. Costs one copy.
         """
         from broker_core.selection_splice import splice_selection
 

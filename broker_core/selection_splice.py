@@ -14,6 +14,7 @@ from broker_core.fields_codec import decode_fields, name_start
 from broker_core.listing import listing_of
 from broker_core.listing_data import ListingData
 from broker_core.name_columns import column_data, hash_order_bytes
+from broker_core.names import Mode
 from broker_core.selection import Part, Selection, selection_of
 from broker_core.topics_hash import crc_text, extend_crc
 
@@ -30,9 +31,9 @@ def splice_selection(base: Selection, gone: Any, put: Any, added: Selection) -> 
     if len(put) != len(added):
         raise ValueError(f"{len(put)} places for {len(added)} topics")
     one, other = base.listing, added.listing
-    if (one.namespace, one.mode) != (other.namespace, other.mode):
-        raise InvalidListing(f"topics of {other!r} do not belong between those of {one!r}")
     kept, fresh = base.column(), added.column()
+    if one.namespace != other.namespace or not _are_listed(fresh, other.mode, one.mode):
+        raise InvalidListing(f"topics of {other!r} do not belong between those of {one!r}")
     pieces = [
         (fresh if is_fresh else kept).slice(low, high - low)
         for is_fresh, low, high in _stretches(len(base), gone, put)
@@ -40,18 +41,26 @@ def splice_selection(base: Selection, gone: Any, put: Any, added: Selection) -> 
     ends = [(_key(piece, 0), _key(piece, len(piece) - 1)) for piece in pieces]
     if not all(before[1] < behind[0] for before, behind in pairwise(ends)):
         raise InvalidListing("topics were put in between that do not belong there in the order of the hash")
+    whole = pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
     crc, comma = 0, 1  # a comma stands in front of each name, but not of the first
-    for piece in pieces:
-        for low in range(0, len(piece), _HASHED):
-            data, offsets = column_data(decode_fields(piece.slice(low, _HASHED), comma=True))
-            crc = extend_crc(crc, memoryview(data)[int(offsets[0]) + comma : int(offsets[-1])])
-            comma = 0
-    data, offsets = column_data(pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary()))
+    for low in range(0, len(whole), _HASHED):
+        text, places = column_data(decode_fields(whole.slice(low, _HASHED), comma=True))
+        crc = extend_crc(crc, memoryview(text)[int(places[0]) + comma : int(places[-1])])
+        comma = 0
+    data, offsets = column_data(whole)
     listing = listing_of(ListingData.encoded(one.namespace, one.mode, data, offsets, crc_text(crc)))
     text = base.pattern if base.pattern == added.pattern else None
     part = Part(0, len(listing), text=text)
     part.hash = crc_text(crc)
     return selection_of(listing, part)
+
+
+def _are_listed(fields: pa.LargeBinaryArray, given: Mode, mode: Mode) -> bool:
+    """Whether ``mode`` lists all of these names, which a listing of the mode ``given`` has: in order, by domain."""
+    if given is mode or mode is Mode.ALL or not len(fields):
+        return True
+    ends = {_key(fields, row).partition(b"://")[0].decode() for row in (0, len(fields) - 1)}
+    return all(mode.lists(domain) for domain in ends)
 
 
 def _positions(given: Any, highest: int, *, once: bool) -> _Array:

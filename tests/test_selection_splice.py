@@ -54,3 +54,22 @@ def test_a_topic_in_a_wrong_place_is_refused() -> None:
     for gone, put in (([0, 0], [1]), ([2], [1]), ([-1], [1]), ([], [3]), ([], [])):
         with pytest.raises((ValueError, IndexError)):
             base.all().spliced(gone, put, added.all())
+
+
+@pytest.mark.parametrize("mode", [Mode.PERSISTENT, Mode.NON_PERSISTENT])
+def test_topics_of_a_listing_of_all_modes_go_where_their_domain_is_listed(mode: Mode) -> None:
+    domain = "persistent" if mode is Mode.PERSISTENT else "non-persistent"
+    other = "non-persistent" if mode is Mode.PERSISTENT else "persistent"
+    base = listing_of([f"{domain}://t/n/a", f"{domain}://t/n/c"], mode).all()
+    every = listing_of([f"{domain}://t/n/b", f"{other}://t/n/b"])
+    shown = every.matching(compile_pattern(".*")).mask(
+        np.array([name.startswith(f"{domain}:") for name in every.names.to_pylist()])
+    )
+    spliced = base.spliced([], [1], shown)
+    assert spliced.names.to_pylist() == [f"{domain}://t/n/{letter}" for letter in "abc"]
+    assert spliced.listing.mode is mode
+    at = [0, 1] if mode is Mode.PERSISTENT else [1, 2]
+    with pytest.raises(InvalidListing, match="do not belong"):
+        base.spliced([], at, every.all())
+    with pytest.raises(InvalidListing, match="do not belong"):
+        base.spliced([], [0], Listing.from_names("t/m", mode, [f"{domain}://t/m/x"]).all())

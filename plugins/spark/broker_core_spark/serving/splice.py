@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from broker_core import Listing, Selection
+from broker_core import Selection
 from broker_core.patterns import TopicsPattern
 from broker_core_spark.serving.touched import Touched
 
@@ -58,6 +58,5 @@ def spliced(base: Selection, touched: Touched, edit: Edit, pattern: TopicsPatter
 
     ``pattern`` is the one that was asked. What goes in is matched by the core too, so that the result needs no look.
     """
-    names = touched.names.rows(edit.fresh).names
-    added = Listing.from_names(base.listing.namespace, base.listing.mode, names).all()
+    added = touched.names.rows(edit.fresh)
     return base.spliced(edit.gone, edit.put, added if pattern is None else added.matching(pattern))
