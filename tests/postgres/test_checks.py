@@ -7,7 +7,9 @@ import pytest
 
 from broker_core import Check
 from broker_core_postgres.checks import check_database
+from broker_core_postgres.schema_version import migrations
 from broker_core_postgres.settings import PostgresSettings
+from tests.postgres.old_schema import make_old
 from tests.support.ports import free_ports
 from tests.support.postgres_server import Database
 
@@ -32,6 +34,21 @@ async def test_a_schema_that_is_not_there_is_not_made(empty_database: Database) 
         (check,) = await found(dsn=empty_database.dsn)
         assert (check.level, check.name) == ("error", "schema")
         assert "run `broker-core postgres migrate`" in check.text
+
+
+async def test_an_older_schema_that_a_server_would_migrate(empty_database: Database) -> None:
+    await make_old(empty_database, migrations()[-2].number)
+    (check,) = await found(dsn=empty_database.dsn)
+    assert (check.level, check.name) == ("warning", "schema")
+    assert "or start a server: it migrates the database by itself" in check.text
+    (check,) = await found(dsn=empty_database.dsn, auto_migrate=False)
+    assert (check.level, check.name) == ("error", "schema")
+    empty_database.sql("DROP ROLE IF EXISTS looks; CREATE ROLE looks LOGIN IN ROLE broker_core_reader")
+    try:
+        (check,) = await found(dsn=empty_database.dsn_of("looks"))
+        assert (check.level, check.name) == ("error", "schema"), "its user may not"
+    finally:
+        empty_database.sql("DROP ROLE looks")
 
 
 async def test_what_a_password_is_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from broker_core.cli.app import run
 from broker_core_postgres.schema_version import migrations
-from tests.support.postgres_server import Database
+from tests.postgres.old_schema import make_old
+from tests.support.postgres_server import Database, run_apart
 
 
 def test_from_nothing_to_served(
@@ -42,3 +43,27 @@ def test_what_fails_is_one_line(database: Database, capfd: pytest.CaptureFixture
     assert said.count("\n") == 1
     assert run(["postgres", "migrate", "--dsn", database.server.dsn("nowhere")]) != 0
     assert 'database "nowhere" does not exist' in capfd.readouterr().err
+
+
+def test_there_and_back(empty_database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    newest = migrations()[-1].number
+    run_apart(lambda: make_old(empty_database, newest - 1))
+    dsn = ["--dsn", empty_database.dsn]
+    assert run(["postgres", "migrate", "--back", *dsn]) == 1
+    assert "has no backup of an older schema" in capfd.readouterr().err
+    assert run(["postgres", "migrate", *dsn]) == 0
+    backup = f"broker_core_backup_{newest - 1}"
+    assert (
+        f"the rows of schema {newest - 1} are kept in the schema {backup}; to go back, stop"
+        in capfd.readouterr().out
+    )
+    assert run(["postgres", "migrate", "--back", "--dry-run", *dsn]) == 0
+    assert f"would go back from schema {newest} to the rows of {backup}" in capfd.readouterr().out
+    assert run(["postgres", "migrate", "--back", "--no-backup", *dsn]) == 2
+    capfd.readouterr()
+    assert run(["postgres", "migrate", "--back", *dsn]) == 0
+    said = capfd.readouterr().out
+    assert said.startswith(f"schema {newest - 1}, with the rows of schema {newest - 1} of broker_core at ")
+    assert f"what was written since is in broker_core_backup_{newest}" in said
+    assert run(["postgres", "migrate", "--no-backup", *dsn]) == 0
+    assert "kept" not in capfd.readouterr().out
