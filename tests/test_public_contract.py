@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import re
 import typing
 from collections.abc import Iterator
 from importlib import import_module
@@ -16,7 +17,7 @@ from pathlib import Path
 import pydantic
 import pytest
 
-from tests.docs.pages import code_in, tables
+from tests.docs.pages import Block, all_pages, blocks, code_in, tables
 from tests.support.public_api import EMBEDDING, PUBLIC, page_of
 
 ROOT = Path(__file__).parent.parent
@@ -29,17 +30,23 @@ EXAMPLES = sorted(
 MOST_NAMES = 60
 
 
+#: What `broker-core plugins new` writes, with names for what it fills in.
+TEMPLATES = sorted((ROOT / "broker_core" / "cli" / "plugin_template").rglob("*.py.template"))
+BLOCKS = [block for page in all_pages() for block in blocks(page) if block.language == "python"]
+
+
 def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    return ast.parse(re.sub(r"\{\{(\w+)\}\}", r"\1", text) if path.suffix == ".template" else text)
 
 
 def _is_core(module: str | None) -> bool:
     return module is not None and (module == "broker_core" or module.startswith("broker_core."))
 
 
-def imports(path: Path) -> Iterator[tuple[int, str, str]]:
-    """(line, module, name) of what a file imports from the core; of ``import broker_core.x`` the name is empty."""
-    for node in ast.walk(_tree(path)):
+def imports(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """(line, module, name) of what is imported from the core; of ``import broker_core.x`` the name is empty."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and _is_core(node.module):
             for alias in node.names:
                 yield node.lineno, str(node.module), alias.name
@@ -69,9 +76,13 @@ def _where(path: Path, line: int) -> str:
 
 
 def _not_public(path: Path, modules: tuple[str, ...]) -> list[str]:
+    return [f"{_where(path, line)}: {what}" for line, what in _private_imports(_tree(path), modules)]
+
+
+def _private_imports(tree: ast.Module, modules: tuple[str, ...]) -> list[tuple[int, str]]:
     return [
-        f"{_where(path, line)}: {module} {name}"
-        for line, module, name in imports(path)
+        (line, f"{module} {name}")
+        for line, module, name in imports(tree)
         if module not in modules
         or not name
         or name not in import_module(module).__all__
@@ -84,13 +95,18 @@ def test_plugins_import_what_is_exported_and_documented() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*EXAMPLES, *TEMPLATES], ids=lambda path: path.name)
 def test_examples_import_what_is_exported_and_documented(path: Path) -> None:
     assert not _not_public(path, (*PUBLIC, *EMBEDDING))
 
 
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_the_pages_import_what_is_exported_and_documented(block: Block) -> None:
+    assert not _private_imports(ast.parse(block.text), (*PUBLIC, *EMBEDDING))
+
+
 def test_plugins_need_few_names_of_the_core() -> None:
-    names = {(module, name) for path in FILES for _, module, name in imports(path)}
+    names = {(module, name) for path in FILES for _, module, name in imports(_tree(path))}
     shown = "\n".join(f"{module} {name}" for module, name in sorted(names))
     assert len(names) <= MOST_NAMES, f"{len(names)}:\n{shown}"
 
@@ -165,7 +181,11 @@ def derived(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_no_class_of_the_core_is_derived_from() -> None:
-    found = [f"{_where(path, line)}: {what}" for path in [*FILES, *EXAMPLES] for line, what in derived(path)]
+    found = [
+        f"{_where(path, line)}: {what}"
+        for path in [*FILES, *EXAMPLES, *TEMPLATES]
+        for line, what in derived(path)
+    ]
     assert not found, "\n".join(found)
 
 

@@ -20,7 +20,7 @@ PUBLIC: Final = (
     "broker_core.client",
 )
 #: For programs that run a server of their own; a plugin needs none of it.
-EMBEDDING: Final = ("broker_core.broker", "broker_core.settings")
+EMBEDDING: Final = ("broker_core.broker", "broker_core.settings", "broker_core.cli")
 
 
 def page_of(module: str) -> str:
