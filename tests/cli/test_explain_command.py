@@ -188,3 +188,27 @@ def test_a_page_and_details(cli: Cli, config: Path) -> None:
     assert "colour" in cli(*asked, "--want", "colour").only_error
     assert "orders" in cli(*asked, "--start", "orders").only_error
     assert cli(*asked, "--limit", "0").code == 2
+
+
+GATE = """
+from broker_core import Refused, hookimpl
+
+@hookimpl
+def broker_core_authorize(access):
+    return None if access.asker.role == "alice" else Refused(f"{access.action} is for alice")
+"""
+
+
+def test_gates_are_asked_as_whoever_is_said(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("gate", GATE)
+    config.write_text('[plugins]\nenabled = ["gate"]\n')
+    asked = ["explain", "public/default", "--config", config]
+    said = cli(*asked, "--format", "json")
+    assert (said.code, said.err) == (1, "broker-core: AuthorizationError: list is for alice\n")
+    report = json.loads(said.out)
+    assert [(step["plugin"], step["answer"]) for step in report["gates"]] == [("gate", "refused")]
+    assert (report["cause"], report["chain"], report["topics"]) == ("denied", [], None)
+    report = json.loads(cli(*asked, "--role", "alice", "--format", "json").out)
+    assert ([step["answer"] for step in report["gates"]], report["topics"]) == (["allowed"], 3)
+    rows = [line.split() for line in cli(*asked, "--role", "alice").out.splitlines()]
+    assert any(row[:3] == ["gate", "authorizes", "allowed"] for row in rows)
