@@ -19,6 +19,7 @@ from broker_core.plugins.failures import ChainStep, PluginFailed, Refusal
 from broker_core.plugins.gates import pass_gates
 from broker_core.plugins.registry import PluginRegistry
 from broker_core.plugins.runner import PluginRunner
+from tests.support.clock import breakers_stay_open
 from tests.support.plugins import PluginOf
 
 TOPIC = TopicName.parse("persistent://acme/orders/x")
@@ -124,7 +125,10 @@ async def test_a_refusal_that_was_changed_keeps_it_closed() -> None:
 
 
 @pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
-async def test_a_deadline_and_an_open_breaker_keep_it_closed(on_failure: str) -> None:
+async def test_a_deadline_and_an_open_breaker_keep_it_closed(
+    on_failure: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breakers_stay_open(monkeypatch)
     gate = threading.Event()
 
     async def waits() -> None:
@@ -132,7 +136,8 @@ async def test_a_deadline_and_an_open_breaker_keep_it_closed(on_failure: str) ->
 
     for function in (waits, lambda: gate.wait(30)):
         failure = await closed(function, deadline="10ms", on_failure=on_failure)
-        assert failure.message.endswith("did not answer within 0.01 s")
+        assert failure.reason == "plugin_deadline"
+        assert "did not answer within 0.01 s" in failure.message
     gate.set()
     callers = gates(raising(OSError()), on_failure=on_failure)
     reasons = []
