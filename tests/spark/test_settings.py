@@ -11,9 +11,9 @@ from broker_core_spark.settings import SparkSettings
 def test_a_store_is_all_that_is_needed() -> None:
     options = read_table({"store": "s3://bucket/listings"}, SparkSettings)
     assert options.settings == SparkSettings(store="s3://bucket/listings")
-    # An answer that fails is left to who is asked next; what was matched by the batch is not matched again.
+    # An answer that fails is left to who is asked next; the plugin has its answers looked at as any other.
     assert options.on_failure == "next"
-    assert options.verify_filtered == "never"
+    assert options.verify_filtered == "always"
 
 
 def test_quantities_are_written_as_everywhere() -> None:

@@ -15,9 +15,8 @@ __all__ = ["SparkSettings"]
 class SparkSettings(BaseModel):
     """What the plugin needs to serve. Which properties select is in the generation's manifest, not here.
 
-    ``on_failure`` and ``verify_filtered`` are the plugin's own defaults for settings of the core: an answer that fails
-    is left to the next lister, which is exact too; and the names of a generation were matched by the same RE2 and
-    checked before they are served, so that they are not matched once more for each client.
+    ``on_failure`` is the plugin's own default for a setting of the core: an answer that fails is left to the next
+    lister, which is exact too.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,4 +40,3 @@ class SparkSettings(BaseModel):
     on_failure: Literal["error", "next", "stale"] = "next"
     #: With ``on_failure = "stale"``: how old an answer may be where the current state cannot be known.
     max_stale: PositiveDuration = 60.0
-    verify_filtered: Literal["always", "sample", "never"] = "never"
