@@ -7,6 +7,7 @@ from functools import partial
 from broker_core.loop_turn import loop_turn
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.detailing import Detailing
+from broker_core.pipeline.masked_answers import MaskedAnswers
 from broker_core.pipeline.masking import Masking
 from broker_core.pipeline.run import QUICK_BYTES, Listed, Run, plan_of
 from broker_core.pipeline.workers import Workers
@@ -19,11 +20,13 @@ __all__ = ["Finishing"]
 class Finishing:
     """The last steps of a listing; one for a pipeline."""
 
-    def __init__(self, dispatcher: Dispatcher, workers: Workers, detailing: Detailing) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, workers: Workers, detailing: Detailing, masked: MaskedAnswers
+    ) -> None:
         self._dispatcher = dispatcher
         self._workers = workers
         self._detailing = detailing
-        self._masking = Masking(dispatcher, workers)
+        self._masking = Masking(dispatcher, workers, masked)
 
     async def finish(self, run: Run, listed: Listed) -> Answer:
         """Filter, mask and hash what was listed, and take permits for what is sent."""

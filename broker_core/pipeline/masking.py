@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from broker_core.pipeline.masked_answers import MaskedAnswers
 from broker_core.pipeline.run import QUICK_NAMES, Run
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import ChainStep, Dispatcher
@@ -29,16 +30,38 @@ SLICE_BYTES: Final = 16 * 1024 * 1024
 class Masking:
     """Hides what the masks of the plugins hide; one for a pipeline."""
 
-    def __init__(self, dispatcher: Dispatcher, workers: Workers) -> None:
+    def __init__(self, dispatcher: Dispatcher, workers: Workers, kept: MaskedAnswers) -> None:
         self._dispatcher = dispatcher
         self._workers = workers
+        self._kept = kept
 
     async def visible(self, run: Run, selection: Selection, held: int) -> Selection:
         """What may be seen of a selection.
 
-        ``held`` are the bytes that the request holds already. Raises
+        ``held`` are the bytes of a listing that was made for this request alone. Raises
         :exc:`~broker_core.plugins.failures.PluginFailed` where a mask fails.
         """
+        # Read before any mask is asked, so that what they answer may be newer, and never older.
+        versions = await self._dispatcher.mask_versions(run.request, run.versions)
+        if versions is None or held:
+            return await self._asked(run, selection, held)
+        kept = self._kept.to(run.request, selection, versions)
+        visible = kept.find()
+        if visible is None:
+            visible = await self._asked(run, selection, held)
+            kept.keep(visible)
+        elif run.trace is not None:
+            run.trace.visible = len(visible)
+            run.trace.masks = [
+                ChainStep(plugin, "mask", kept=True, version=version)
+                for plugin, version in zip(
+                    self._dispatcher.masking(run.request.namespace), versions, strict=True
+                )
+            ]
+        return visible
+
+    async def _asked(self, run: Run, selection: Selection, held: int) -> Selection:
+        """What the masks leave of a selection."""
         trace, asker = run.trace, run.request.asker
         small = len(selection) <= QUICK_NAMES
         keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None

@@ -38,6 +38,7 @@ from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.kept_answers import KeptAnswers
 from broker_core.pipeline.last_answers import LastAnswers
 from broker_core.pipeline.listers import Listers
+from broker_core.pipeline.masked_answers import MaskedAnswers
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.paging import Paging
@@ -95,7 +96,12 @@ class Pipeline:
             self.options,
             metrics,
         )
-        self._finishing = Finishing(dispatcher, self.workers, detailing)
+        self._finishing = Finishing(
+            dispatcher,
+            self.workers,
+            detailing,
+            MaskedAnswers(self.answers, dispatcher.mask_words, self.changes),
+        )
         self._paging = Paging(dispatcher, self.workers, orders, detailing)
         metrics.watch_threads(self.workers.kinds)
 

@@ -273,13 +273,15 @@ class Dispatcher:
 
         Raises :exc:`PluginFailed` for any failure, as :meth:`visible` does.
         """
-        masks = self._chain(request.namespace).masks
-        return await self.versions.of_all(request, (caller.name for caller in masks), told)
+        return await self.versions.of_all(request, self.masking(request.namespace), told)
+
+    def masking(self, namespace: NamespaceName) -> list[str]:
+        """The plugins that mask listings of this namespace."""
+        return [caller.name for caller in self._chain(namespace).masks]
 
     def mask_words(self, namespace: NamespaceName) -> frozenset[str]:
         """What the masks of this namespace depend on, all together."""
-        masks = self._chain(namespace).masks
-        return frozenset().union(*(self.words.of(caller.name) for caller in masks))
+        return frozenset().union(*(self.words.of(name) for name in self.masking(namespace)))
 
     async def visible(
         self,
