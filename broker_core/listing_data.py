@@ -99,6 +99,10 @@ class ListingData:
 
     def __init__(self, namespace: NamespaceName, mode: Mode, fields: pa.Buffer, offsets: _Array) -> None:
         """For :meth:`built`, :meth:`encoded` and :meth:`claimed`."""
+        if type(namespace) is not NamespaceName or type(mode) is not Mode:
+            raise TypeError(
+                f"a listing is of a NamespaceName and a Mode, not of {namespace!r:.100} and {mode!r:.100}"
+            )
         self.namespace = namespace
         self.mode = mode
         self.fields = frozen(fields)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from broker_core.errors import InvalidName
+from broker_core.sealed import seal_fields
 
 __all__ = [
     "DOMAINS",
@@ -78,24 +79,31 @@ class Mode(enum.IntEnum):
         return domain == (PERSISTENT if self is Mode.PERSISTENT else NON_PERSISTENT)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, order=True, init=False)
 class NamespaceName:
     """A namespace; ``str()`` is ``tenant/namespace``. Building one checks both parts."""
 
     tenant: str
     namespace: str
 
-    def __post_init__(self) -> None:
-        size = len(self.tenant) + 1 + len(self.namespace)
+    def __init__(self, tenant: str, namespace: str) -> None:
+        # Of a kind of string, its characters: what it says of itself may change.
+        tenant, namespace = str.__str__(tenant), str.__str__(namespace)
+        size = len(tenant) + 1 + len(namespace)
         if size > MAX_NAMESPACE:
-            shown = _shown(f"{self.tenant}/{self.namespace}")
+            shown = _shown(f"{tenant}/{namespace}")
             raise InvalidName(f"Invalid namespace name {shown}: {size} characters, at most {MAX_NAMESPACE}")
-        for what, part in (("tenant", self.tenant), ("namespace", self.namespace)):
+        for what, part in (("tenant", tenant), ("namespace", namespace)):
             if not _ENTITY.fullmatch(part):
                 raise InvalidName(
-                    f"Invalid namespace name {f'{self.tenant}/{self.namespace}'!r}: the {what} {part!r} must be one or "
-                    "more of letters, digits, '_', '-', '=', ':' and '.'"
+                    f"Invalid namespace name {f'{tenant}/{namespace}'!r}: the {what} {part!r} must be one or more of "
+                    "letters, digits, '_', '-', '=', ':' and '.'"
                 )
+        _put_tenant(self, tenant)
+        _put_namespace(self, namespace)
+
+    def __reduce__(self) -> tuple[type[NamespaceName], tuple[str, str]]:
+        return NamespaceName, (self.tenant, self.namespace)
 
     @classmethod
     def parse(cls, text: str) -> NamespaceName:
@@ -106,6 +114,10 @@ class NamespaceName:
         return f"{self.tenant}/{self.namespace}"
 
 
+# One object stands for a namespace in many requests and listings.
+_put_tenant, _put_namespace = seal_fields(NamespaceName)
+
+
 @lru_cache(maxsize=4096)
 def _parse_namespace(text: str) -> NamespaceName:
     parts = text.split("/")
@@ -114,7 +126,7 @@ def _parse_namespace(text: str) -> NamespaceName:
     return NamespaceName(*parts)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True, order=True, init=False)
 class TopicName:
     """One topic; ``str()`` is its full name ``domain://tenant/namespace/local``. Building one checks all parts."""
 
@@ -122,12 +134,17 @@ class TopicName:
     namespace: NamespaceName
     local: str
 
-    def __post_init__(self) -> None:
-        if self.domain not in DOMAINS:
-            raise InvalidName(
-                f"Invalid topic domain {_shown(self.domain)}: one of persistent, non-persistent"
-            )
-        check_local_name(self.local)
+    def __init__(self, domain: str, namespace: NamespaceName, local: str) -> None:
+        domain, local = str.__str__(domain), str.__str__(local)
+        if domain not in DOMAINS:
+            raise InvalidName(f"Invalid topic domain {_shown(domain)}: one of persistent, non-persistent")
+        check_local_name(local)
+        _put_domain(self, domain)
+        _put_topic_namespace(self, namespace)
+        _put_local(self, local)
+
+    def __reduce__(self) -> tuple[type[TopicName], tuple[str, NamespaceName, str]]:
+        return TopicName, (self.domain, self.namespace, self.local)
 
     @classmethod
     def parse(cls, text: str) -> TopicName:
@@ -166,6 +183,9 @@ class TopicName:
     def is_system(self) -> bool:
         """Whether the broker keeps this topic for itself and hides it from listings (reference 2.6)."""
         return is_system_topic(self.domain, self.namespace, self.local)
+
+
+_put_domain, _put_topic_namespace, _put_local = seal_fields(TopicName)
 
 
 def check_local_name(local: str) -> None:

@@ -215,6 +215,7 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = 
 
     It takes up to 20 ms, most of them with the interpreter's lock: a server asks :func:`compile_now` first.
     """
+    raw = str.__str__(raw)  # of a kind of string, its characters: what it says of itself may change
     known = _too_long(raw, max_length) or (_remembered.get(raw) if remember else None)
     if known is not None:
         return known
@@ -230,6 +231,7 @@ def compile_now(
     That is so where it is remembered, where nothing has to be compiled (literal text with or without ``.*`` behind it)
     and, if ``has_time`` says that there is time for it, where the text itself tells that the program is small.
     """
+    raw = str.__str__(raw)
     known = _too_long(raw, max_length) or _remembered.get(raw)
     if known is not None:
         return known

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["Sealed", "seal"]
+__all__ = ["Sealed", "seal", "seal_fields"]
 
 
 class Sealed:
@@ -43,3 +43,16 @@ def seal(owner: type, slot: str) -> Any:
     delattr(owner, slot)
     owner._sealed = slot  # type: ignore[attr-defined]  # noqa: SLF001 - it is this module's mark
     return descriptor
+
+
+def seal_fields(owner: type) -> list[Any]:
+    """Let the slots of a value class be read by all and written by nobody; gives what sets them, in their order.
+
+    A frozen dataclass refuses ``x.field = 1`` alone; of a name that many share, no other way may be open either.
+    """
+    setters = []
+    for slot in owner.__dict__["__slots__"]:
+        descriptor = vars(owner)[slot]
+        setattr(owner, slot, property(descriptor.__get__, doc=getattr(descriptor, "__doc__", None)))
+        setters.append(descriptor.__set__)
+    return setters

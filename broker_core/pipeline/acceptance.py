@@ -65,7 +65,8 @@ class Acceptance:
             if result.topics_hash is None or result.topics_hash != request.topics_hash:
                 raise _refused("answered unchanged to a request without that hash")
             applied = pattern if plugin is not None else request.pattern if self._options.evaluate else None
-            return Listed(lister, None, applied is not None, result.topics_hash)
+            # The request's own: what a kind of string is equal to is no matter of its characters.
+            return Listed(lister, None, applied is not None, request.topics_hash)
         if result.next is not None and request.page is None:
             raise _refused("says where the next page begins (next=), and was asked for all topics")
         selection = known_selection(result, request)

@@ -81,6 +81,7 @@ def own_hash(result: TopicListingResult, selection: Selection, returned: int) ->
     given = result.topics_hash
     if given is None:
         return None
+    given = str.__str__(given)
     if len(given) != _HASH_LENGTH or not all(digit in "0123456789abcdef" for digit in given):
         raise _refused(f"returned a topics hash that is none: {given[:40]!r} (8 lower-case hex digits)")
     return given if len(selection) == returned else None

@@ -296,6 +296,114 @@ async def test_encoded_names_that_are_none(wrong: str, part: str) -> None:
                 await client.ask(NAMESPACE, pattern=pattern)
 
 
+OTHERS = ["persistent://t/other/a", "persistent://t/other/b"]
+
+
+class Alike(NamespaceName):
+    """Says that it is any namespace."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return hash(NamespaceName("t", "n"))
+
+
+class Changing(str):
+    """Has the characters of one text, and is written as another."""
+
+    __slots__ = ()
+
+    def __format__(self, _spec: str) -> str:
+        return "other"
+
+
+def renamed(request: ListingRequest) -> Listing:
+    namespace = NamespaceName("t", "other")
+    listing = Listing.from_names(namespace, request.mode, OTHERS)
+    for value in (namespace, listing.namespace):
+        for name, part in (("tenant", "t"), ("namespace", "n")):
+            with pytest.raises(AttributeError):
+                object.__setattr__(value, name, part)
+    return listing
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        renamed,
+        lambda request: Listing.from_names(Alike("t", "other"), request.mode, OTHERS),
+        lambda request: Listing.from_names(NamespaceName("t", Changing("n")), request.mode, OTHERS),
+        lambda _: Listing.from_names("t/other", Mode.ALL, OTHERS),
+        lambda _: OTHERS,
+    ],
+    ids=["renamed", "alike", "changing", "another", "a list"],
+)
+async def test_topics_of_another_namespace(made: Lie) -> None:
+    plugin = answering(lambda request: TopicListingResult.success(made(request)))
+    async with serving(MemoryLister(STORED), {"liar": plugin}) as s, await s.client() as client:
+        for _ in range(2):
+            with pytest.raises(Refused, match="liar"):
+                await client.ask(NAMESPACE)
+        assert NamespaceName.parse("t/other").namespace == "other"
+
+
+class Formatted(str):
+    """Is written as another pattern than its characters are."""
+
+    __slots__ = ()
+
+    def __format__(self, _spec: str) -> str:
+        return ".*"
+
+
+async def test_a_pattern_that_is_compiled_as_another() -> None:
+    """The broker remembers compiled patterns, for all who ask with the same text."""
+    text = "t/n/[ab]+"
+
+    def answer(request: ListingRequest) -> TopicListingResult:
+        forged = compile_pattern(Formatted(text))
+        return TopicListingResult.success(whole(request).matching(forged), True)
+
+    assert compile_pattern(Formatted("t/n/[a-b]{1}")).anchored == compile_pattern("t/n/[a-b]{1}").anchored
+    async with serving(MemoryLister(STORED), {"liar": answering(answer)}) as s, await s.client() as client:
+        for _ in range(2):
+            said = await client.ask(NAMESPACE, pattern=text)
+            assert (topics(said), said.filtered, said.topics_hash) == ([A, B], True, topics_hash([A, B]))
+
+
+@pytest.mark.parametrize("mode", [0, 2])
+async def test_a_question_that_is_written_over(mode: int) -> None:
+    """A plugin that changes the question that it was given answers the one that was asked."""
+
+    def answer(request: ListingRequest) -> TopicListingResult:
+        changes = {
+            "pattern": compile_pattern("t/n/.*"),
+            "namespace": NamespaceName("t", "other"),
+            "mode": Mode.NON_PERSISTENT,
+            "topics_hash": MADE_UP,
+            "properties": {},
+        }
+        topics = whole(request)
+        for name, value in changes.items():
+            object.__setattr__(request, name, value)
+        return TopicListingResult.success(topics, True, topics_hash=MADE_UP)
+
+    async with serving(MemoryLister(STORED), {"liar": answering(answer)}) as s, await s.client() as client:
+        said = await client.ask(NAMESPACE, mode, pattern=PATTERN)
+        assert (topics(said), said.filtered, said.topics_hash) == ([A, B], True, topics_hash([A, B]))
+
+    def unchanged(request: ListingRequest) -> TopicListingResult:
+        object.__setattr__(request, "topics_hash", MADE_UP)
+        return TopicListingResult.unchanged(MADE_UP)
+
+    async with serving(MemoryLister(STORED), {"liar": answering(unchanged)}) as s, await s.client() as client:
+        with pytest.raises(Refused, match="unchanged"):
+            await client.ask(NAMESPACE, mode, topics_hash="01234567")
+
+
 def test_nothing_of_the_interface_can_be_made_up() -> None:
     listing = Listing.from_names("t/n", Mode.PERSISTENT, ALL)
     for kind in (Listing, Selection, TopicsPattern):
