@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from broker_core.details import Details
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
+from broker_core.page import Page, Position
 from broker_core.pipeline import Pipeline
 from broker_core.testing.personas import Persona, asker_of
 from broker_core.testing.requests import mode_of
@@ -20,7 +22,8 @@ class PipelineAnswer:
     """What the pipeline answered: ``topics`` are full names in the order of the answer; ``lister`` is who listed.
 
     ``changed`` is false where the hash of the question still holds; ``topics`` is empty then. ``stale_seconds`` is the
-    age of a former answer in place of a failure.
+    age of a former answer in place of a failure. Of a question for a page, ``topics`` have the order of pages, and
+    ``next`` is where the next one begins (``None``: this is the last). ``details`` has what the question wanted.
     """
 
     topics: list[str]
@@ -29,6 +32,8 @@ class PipelineAnswer:
     changed: bool
     lister: str
     stale_seconds: float | None
+    next: Position | None
+    details: Details | None
 
     def __len__(self) -> int:
         return len(self.topics)
@@ -43,6 +48,8 @@ async def ask(
     mode: Mode | str,
     properties: Mapping[str, str] | None,
     topics_hash: str | None,
+    page: Page | None,
+    wants: Collection[str],
 ) -> PipelineAnswer:
     """Ask as a transport does that has read the question. Raises :exc:`~broker_core.errors.ListingFailed`."""
     request = ListingRequest(
@@ -50,6 +57,8 @@ async def ask(
         mode=mode_of(mode),
         topics_hash=topics_hash,
         properties=properties or {},
+        page=page,
+        wants=frozenset(wants),
         asker=asker_of(persona, Asker(remote_address="127.0.0.1:0", transport="testing")),
         deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
     )
@@ -57,14 +66,15 @@ async def ask(
         request = replace(request, pattern=pipeline.compile(pattern))
     answer = await pipeline.answer(request)
     try:
-        selection = answer.selection
         return PipelineAnswer(
-            topics=[] if selection is None else selection.names.to_pylist(),
+            topics=answer.names.to_pylist(),
             topics_hash=answer.topics_hash,
             filtered=answer.filtered,
             changed=answer.changed,
             lister=answer.lister,
             stale_seconds=answer.stale,
+            next=answer.next,
+            details=answer.details,
         )
     finally:
         answer.release()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from broker_core.client import TopicsAnswer
 from broker_core.names import Mode
+from broker_core.page import Page
 from broker_core.testing.asking import PipelineAnswer
 from broker_core.testing.commands import Invoked
 from broker_core.testing.scrape import MetricFamilies
@@ -108,6 +109,8 @@ class BlockingServer:
         mode: Mode | str = Mode.PERSISTENT,
         properties: Mapping[str, str] | None = None,
         topics_hash: str | None = None,
+        page: Page | None = None,
+        wants: Collection[str] = (),
         client_version: str | None = None,
         role: str | None = None,
         address: str | None = None,
@@ -120,6 +123,8 @@ class BlockingServer:
                 mode=mode,
                 properties=properties,
                 topics_hash=topics_hash,
+                page=page,
+                wants=wants,
                 client_version=client_version,
                 role=role,
                 address=address,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from broker_core.cli.question import UnusableQuestion, parse_address
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
+from broker_core.page import Page
 from broker_core.patterns import compile_pattern
 
 __all__ = ["address_of", "listing_request", "mode_of"]
@@ -32,6 +33,8 @@ def listing_request(
     mode: Mode | str = Mode.PERSISTENT,
     properties: Mapping[str, str] | None = None,
     topics_hash: str | None = None,
+    page: Page | None = None,
+    wants: Collection[str] = (),
     role: str | None = None,
     address: str = "127.0.0.1:0",
     client_version: str = "broker-core-testing",
@@ -46,5 +49,7 @@ def listing_request(
         pattern=None if pattern is None else compile_pattern(pattern),
         topics_hash=topics_hash,
         properties=properties or {},
+        page=page,
+        wants=frozenset(wants),
         asker=Asker(role=role, remote_address=address_of(address), client_version=client_version),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from broker_core.cli.broker_http import get
 from broker_core.cli.call import Given
 from broker_core.client import LookupClient, TopicsAnswer
 from broker_core.names import Mode, TopicName
+from broker_core.page import Page
 from broker_core.quantities import ListenAddress
 from broker_core.settings import HttpSettings, Settings
 from broker_core.testing.asking import PipelineAnswer, ask
@@ -96,12 +97,15 @@ class Server:
         mode: Mode | str = Mode.PERSISTENT,
         properties: Mapping[str, str] | None = None,
         topics_hash: str | None = None,
+        page: Page | None = None,
+        wants: Collection[str] = (),
         client_version: str | None = None,
         role: str | None = None,
         address: str | None = None,
     ) -> PipelineAnswer:
         """Ask the pipeline itself, past the protocol: the answer says who listed, besides what a client learns.
 
+        No transport asks for a page or for details yet: ``page`` and ``wants`` are what a plugin gets in the request.
         Raises :exc:`~broker_core.errors.ListingFailed` with what a client would be told.
         """
         return await ask(
@@ -112,6 +116,8 @@ class Server:
             mode=mode,
             properties=properties,
             topics_hash=topics_hash,
+            page=page,
+            wants=wants,
         )
 
     async def partitions(

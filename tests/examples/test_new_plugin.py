@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from broker_core.cli.new_plugin import write_plugin
 from broker_core.client import LookupClient
 from tests.docs.page_runner import PageRunner, environment_of_its_own
 from tests.docs.pages import Block, blocks_of
-from tests.support.fresh_environment import ROOT, fresh_environment, run_program
+from tests.support.fresh_environment import ROOT, fresh_environment, install_wheels, run_program
 from tests.support.postgres_server import PostgresServer
 from tests.support.served import Served
 
@@ -26,13 +25,23 @@ EXAMPLE = ROOT / "examples" / "tenant_filter_plugin"
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_plugin(NAME, tmp_path_factory.mktemp("written"))
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment with broker-core alone."""
+    return fresh_environment(tmp_path_factory.mktemp("fresh"))
 
 
 @pytest.fixture(scope="module")
-def environment(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fresh_environment(tmp_path_factory.mktemp("fresh"), project)
+def project(core: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project as the installed command writes it."""
+    folder = tmp_path_factory.mktemp("written")
+    run_program([core / "broker-core", "plugins", "new", NAME], cwd=folder)
+    return folder / NAME
+
+
+@pytest.fixture(scope="module")
+def environment(core: Path, project: Path) -> Path:
+    install_wheels(core, project)
+    return core
 
 
 @pytest.fixture(scope="module")

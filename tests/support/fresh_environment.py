@@ -8,7 +8,7 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["ROOT", "fresh_environment", "run_program"]
+__all__ = ["ROOT", "fresh_environment", "install_wheels", "run_program"]
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -34,22 +34,27 @@ def fresh_environment(folder: Path, *projects: Path) -> Path:
     puts its packages behind the fresh ones (the ``.pth`` files in there, such as that of an editable install, do not
     count then).
     """
-    wheels = folder / "wheels"
-    wheels.mkdir(parents=True)
-    built = [_build(project, wheels) for project in (ROOT, *projects)]
     venv = folder / "venv"
     run_program([sys.executable, "-m", "venv", "--without-pip", venv], cwd=folder)
     (packages,) = venv.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     programs = venv / "bin"
-    uv = Path(sys.executable).parent / "uv"
-    options = ["--quiet", "--no-config", "--offline", "--no-index", "--no-deps"]
-    run_program([uv, "pip", "install", *options, "--python", programs / "python", *built], cwd=folder)
+    install_wheels(programs, ROOT, *projects)
     where = run_program(
         [programs / "python", "-c", "import broker_core; print(broker_core.__file__)"], cwd=folder
     )
     assert Path(where.strip()).is_relative_to(packages), "broker_core is not the one of the wheel"
     return programs
+
+
+def install_wheels(programs: Path, *projects: Path) -> None:
+    """Build the wheels of ``projects``, and install them into the environment of these programs."""
+    wheels = programs.parent.parent / "wheels"
+    wheels.mkdir(exist_ok=True)
+    built = [_build(project, wheels) for project in projects]
+    uv = Path(sys.executable).parent / "uv"
+    options = ["--quiet", "--no-config", "--offline", "--no-index", "--no-deps"]
+    run_program([uv, "pip", "install", *options, "--python", programs / "python", *built], cwd=wheels)
 
 
 def _build(project: Path, into: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core import ListingRequest, Page, Position, TopicListingResult, hookimpl
 from broker_core.errors import ListingFailed
 from broker_core.testing import serve
 
@@ -48,3 +48,17 @@ async def test_it_leaves_no_memory_behind() -> None:
     async with serve(topics=[PREFIX + f"topic-{n}" for n in range(100)]) as server:
         await server.ask("public/default", pattern=".*[0-4]")
         assert server.broker.pipeline.permits.heap.available == server.broker.pipeline.permits.heap.maximum
+
+
+async def test_pages_and_details() -> None:
+    async with serve(topics=[PREFIX + name for name in ("b", "a")]) as server:
+        await server.create(PREFIX + "c", partitions=2)
+        first = await server.ask("public/default", page=Page(None, 3), wants={"partitions"})
+        assert first.topics == [PREFIX + name for name in ("a", "b", "c-partition-0")]
+        assert first.next == Position(PREFIX + "c", 1)
+        assert first.details is not None
+        assert [row["partitions"] for row in first.details.to_pylist()] == [0, 0, 2]
+        last = await server.ask("public/default", page=Page(first.next, 3))
+        assert (last.topics, last.next, last.details) == ([PREFIX + "c-partition-1"], None, None)
+        with pytest.raises(ValueError, match="colour"):
+            await server.ask("public/default", wants={"colour"})

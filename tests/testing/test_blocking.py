@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core import ListingRequest, Page, TopicListingResult, hookimpl
 from broker_core.client import ServerRefused
 from broker_core.testing import BlockingServer, Server
 
@@ -43,6 +43,7 @@ def test_all_that_the_other_one_can() -> None:
             PREFIX + "eve"
         ]
         assert server.ask("public/default", role="eve").lister == "mine"
+        assert server.ask("public/default", page=Page(None, 1), wants={"partitions"}).details is not None
         assert "broker_core_listing_requests" in server.metrics()
         assert server.http_url.startswith("http://")
         loop = server.run(loop_that_runs())

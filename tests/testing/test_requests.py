@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker_core import Page
 from broker_core.errors import InvalidName, InvalidPattern
 from broker_core.names import Mode
 from broker_core.testing import listing_request
@@ -17,6 +18,9 @@ async def test_a_request_has_what_it_is_given() -> None:
         properties={"team": "eu"},
         topics_hash="2267822e",
         role="auditor",
+        address="203.0.113.7",
+        page=Page(None, 10),
+        wants={"partitions"},
     )
     assert str(request.namespace) == "acme/prod"
     assert request.mode is Mode.ALL
@@ -26,6 +30,9 @@ async def test_a_request_has_what_it_is_given() -> None:
     assert request.properties == {"team": "eu"}
     assert request.topics_hash == "2267822e"
     assert request.asker.role == "auditor"
+    assert request.asker.remote_address == "203.0.113.7:0"
+    assert request.page == Page(None, 10)
+    assert request.wants == {"partitions"}
     await request.reserve(10**9)
 
 
