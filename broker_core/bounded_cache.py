@@ -73,15 +73,18 @@ class BoundedCache(Generic[K, V]):
         size += _ENTRY
         dropped: list[tuple[K, V]] = []
         with self._lock:
-            self._take(key, dropped)
+            if key in self._entries:
+                self._take(key, dropped)
             fits = size <= self.limit
             if fits:
                 if owner is not None:
                     size = self._own(owner, size)
                 self._entries[key] = (value, size)
                 self._size += size
-                self._make_room(0, dropped)
-        self._tell(dropped)
+                if self._size > self.limit:
+                    self._make_room(0, dropped)
+        if dropped:
+            self._tell(dropped)
         return fits
 
     def put_first(self, key: K, value: V, size: int = 0) -> V:
@@ -91,7 +94,7 @@ class BoundedCache(Generic[K, V]):
             if found is not None:
                 self._entries.move_to_end(key)
                 return found[0]
-        self.put(key, value, size)
+            self.put(key, value, size)
         return value
 
     def pop(self, key: K) -> V | None:

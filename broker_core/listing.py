@@ -129,7 +129,9 @@ class Listing(Sealed):
 
     def all(self) -> Selection:
         """All topics of the listing."""
-        return self.range(0, len(self))
+        from broker_core.selection import Part, selection_of
+
+        return selection_of(self, Part(0, len(data_of(self))))
 
     def range(self, low: int, high: int) -> Selection:
         """Rows ``low`` to ``high``, without the last; nothing is copied. Raises :exc:`IndexError`."""

@@ -20,6 +20,7 @@ rows that an answer has (:meth:`ListingData.check`).
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -162,13 +163,19 @@ class ListingData:
             raise InvalidListing(f"encoded names are a column of large_binary, not of {fields.type}")
         if fields.null_count:
             raise InvalidListing("encoded names must not be null")
-        fields.validate()
+        if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
+            raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
+        try:
+            fields.validate()
+        except pa.ArrowInvalid as error:
+            raise InvalidListing(f"encoded names: {error!s:.200}") from None
         _, offsets_buffer, _ = fields.buffers()
         buffer, offsets = column_data(fields)
         if offsets_buffer is not None and offsets_buffer.is_mutable:
             offsets = np.frombuffer(offsets.tobytes(), np.int64)
         data = cls(namespace, mode, frozen(buffer, copy=True), offsets)
-        data.said_hash, data.is_mapped = said_hash, mapped
+        data.said_hash = None if said_hash is None else str.__str__(said_hash)
+        data.is_mapped = bool(mapped)
         data._checked = np.zeros(-(-len(fields) // _CHECKED), bool)
         return data
 

@@ -52,6 +52,10 @@ class ListingEncoder:
         self.namespace = namespace
         self.mode = mode
         self._pattern = pattern
+        #: Whether the ends of a page in order may say that all of it matches.
+        self._by_ends = pattern is not None and (
+            pattern.match_all or pattern.exact_range or pattern.literal is not None
+        )
         self._fields = bytearray()
         self._ends: list[_Array] = []
         self._crc = 0
@@ -86,7 +90,12 @@ class ListingEncoder:
                 raise InvalidListing(str(error)) from None
             raise InvalidListing("a page of names does not begin with a slash")
         count = len(starts)
-        page, starts = self._matching(*self._visible(domain, *self._ordered(page, starts)))
+        if not self._by_ends:
+            # What does not match need not be put in order.
+            page, starts = self._matching(page, starts)
+        page, starts = self._visible(domain, *self._ordered(page, starts))
+        if self._by_ends:
+            page, starts = self._matching(page, starts)
         if len(starts):
             self._append(domain, page, starts)
         return count

@@ -24,7 +24,7 @@ from broker_core.pattern_cost import MAX_UNICODE_CLASSES, estimated_instructions
 from broker_core.pattern_faults import malformation
 from broker_core.pattern_shape import Shape, plain_shape, read_shape
 from broker_core.pattern_tokens import close_quote, has_any_byte
-from broker_core.sealed import Sealed, seal
+from broker_core.sealed import Sealed, seal_fields
 
 __all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern"]
 
@@ -61,81 +61,32 @@ _OPTIONS: Final = _options(_MAX_MEMORY)
 _OPTIONS_FOR_RANGE: Final = _options(_MEMORY_FOR_RANGE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """What is known of a pattern: see the properties of :class:`TopicsPattern`."""
-
-    raw: str
-    text: str
-    reason: str | None = None
-    literal: str | None = None
-    ranges: tuple[tuple[bytes, bytes], ...] = ()
-    exact_range: bool = False
-    required: tuple[str, ...] = ()
-    match_all: bool = False
-    anchored: str = ""
-    program_size: int = 1
-
-
 @final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class TopicsPattern(Sealed):
     """One compiled pattern, of :func:`compile_pattern`; immutable.
 
-    What matches it is remembered by its text, and believed: so nobody can make one that has the text of another.
+    ``raw`` is what the client sent, ``text`` the same without its scheme. ``supported`` is false where RE2 cannot run
+    it (``reason`` says why); nothing else is known of it then. ``literal`` is the one matched form
+    (``tenant/ns/topic``) that can match, ``ranges`` are half-open ``[low, high)`` bounds of the matched form in UTF-8
+    order, sorted and disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of
+    every match, longest first. ``exact_range`` says that all of the only range (of everything, where there is none)
+    matches, unless it has a newline. ``program_size`` counts RE2's instructions: what matching may cost.
+
+    What matches it is remembered by its text, and believed: so nobody else can make one, or write to one.
     """
 
-    __slots__ = ("__weakref__", "_facts")
-
-    @property
-    def raw(self) -> str:
-        """What the client sent."""
-        return _facts_of(self).raw
-
-    @property
-    def text(self) -> str:
-        """The same without its scheme."""
-        return _facts_of(self).text
-
-    @property
-    def reason(self) -> str | None:
-        """Why RE2 cannot run it, if it cannot; nothing but its text is known of it then."""
-        return _facts_of(self).reason
-
-    @property
-    def literal(self) -> str | None:
-        """The one matched form (``tenant/ns/topic``) that can match."""
-        return _facts_of(self).literal
-
-    @property
-    def ranges(self) -> tuple[tuple[bytes, bytes], ...]:
-        """Half-open ``[low, high)`` bounds of the matched form in UTF-8 order, sorted and disjoint, outside of which
-        nothing matches; empty: anything may."""
-        return _facts_of(self).ranges
-
-    @property
-    def exact_range(self) -> bool:
-        """Whether all of the only range (of everything, where there is none) matches, unless it has a newline."""
-        return _facts_of(self).exact_range
-
-    @property
-    def required(self) -> tuple[str, ...]:
-        """Substrings of every match, longest first."""
-        return _facts_of(self).required
-
-    @property
-    def match_all(self) -> bool:
-        """Whether everything matches."""
-        return _facts_of(self).match_all
-
-    @property
-    def anchored(self) -> str:
-        """The text that both engines run: anchored at both ends. Empty where unsupported."""
-        return _facts_of(self).anchored
-
-    @property
-    def program_size(self) -> int:
-        """The number of RE2's instructions: what matching may cost."""
-        return _facts_of(self).program_size
+    raw: str
+    text: str
+    reason: str | None
+    literal: str | None
+    ranges: tuple[tuple[bytes, bytes], ...]
+    exact_range: bool
+    required: tuple[str, ...]
+    match_all: bool
+    #: The text that both engines run: anchored at both ends. Empty where unsupported.
+    anchored: str
+    program_size: int
 
     @staticmethod
     def without_scheme(raw: str) -> str:
@@ -184,23 +135,30 @@ class TopicsPattern(Sealed):
         text = self.raw[:length]
         return _pattern(text, text, reason=self.reason or "it is cut short")
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TopicsPattern) and _facts_of(self) == _facts_of(other)
-
-    def __hash__(self) -> int:
-        return hash(self.raw)
-
     def __repr__(self) -> str:
         return f"<TopicsPattern {_shown(self.raw)}: {self.plan}>"
 
 
-_facts = seal(TopicsPattern, "_facts")
-_facts_of: Final[Callable[[TopicsPattern], _Facts]] = _facts.__get__
+_setters: Final = seal_fields(TopicsPattern)
 
 
-def _pattern(raw: str, text: str, **facts: Any) -> TopicsPattern:
+def _pattern(
+    raw: str,
+    text: str,
+    *,
+    reason: str | None = None,
+    literal: str | None = None,
+    ranges: tuple[tuple[bytes, bytes], ...] = (),
+    exact_range: bool = False,
+    required: tuple[str, ...] = (),
+    match_all: bool = False,
+    anchored: str = "",
+    program_size: int = 1,
+) -> TopicsPattern:
+    facts = (raw, text, reason, literal, ranges, exact_range, required, match_all, anchored, program_size)
     pattern = object.__new__(TopicsPattern)
-    _facts.__set__(pattern, _Facts(raw, text, **facts))
+    for put, fact in zip(_setters, facts, strict=True):
+        put(pattern, fact)
     return pattern
 
 

@@ -52,7 +52,11 @@ def seal_fields(owner: type) -> list[Any]:
     """
     setters = []
     for slot in owner.__dict__["__slots__"]:
+        if slot == "__weakref__":
+            continue
         descriptor = vars(owner)[slot]
         setattr(owner, slot, property(descriptor.__get__, doc=getattr(descriptor, "__doc__", None)))
         setters.append(descriptor.__set__)
+    if issubclass(owner, Sealed):
+        owner._sealed = "all"  # type: ignore[attr-defined]  # noqa: SLF001 - it is this module's mark
     return setters

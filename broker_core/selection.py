@@ -37,7 +37,18 @@ class Part:
     the same.
     """
 
-    __slots__ = ("_key", "fields_size", "hash", "high", "is_checked", "is_given", "low", "rows", "text")
+    __slots__ = (
+        "_key",
+        "fields_size",
+        "hash",
+        "high",
+        "is_checked",
+        "is_direct",
+        "is_given",
+        "low",
+        "rows",
+        "text",
+    )
 
     def __init__(self, low: int, high: int, rows: _Rows | None = None, text: str | None = None) -> None:
         self.low = low
@@ -48,6 +59,7 @@ class Part:
         self.fields_size: int | None = None
         self.is_given = False
         self.is_checked = False
+        self.is_direct = False
         self._key: RowsKey | None = None
 
     @classmethod
@@ -95,7 +107,7 @@ class Selection(Sealed):
     Immutable; the hash and the gathered bytes are made when they are first asked for.
     """
 
-    __slots__ = ("__weakref__", "_listing", "_part")
+    __slots__ = ("__weakref__", "_data", "_listing", "_part")
 
     @property
     def listing(self) -> Listing:
@@ -258,22 +270,21 @@ class Selection(Sealed):
     def known_matching(self, pattern: TopicsPattern) -> Selection | None:
         """What :meth:`matching` gives, if it is known already and takes no work."""
         part = part_of(self)
-        if pattern.match_all or part.text == pattern.text:
-            every = Part(part.low, part.high, part.rows, pattern.text)
+        text = pattern.text
+        if part.text == text:
+            return self
+        if pattern.match_all:
+            every = Part(part.low, part.high, part.rows, text)
             every.hash, every.fields_size = part.hash, part.fields_size
             return selection_of(_listing_of(self), every)
-        known: Part | None = _data_of(self).memo.get((pattern.text, self._memo_key))
+        known: Part | None = _data_of(self).memo.get((text, None if self.is_whole else part.key))
         return None if known is None else selection_of(_listing_of(self), known)
-
-    @property
-    def _memo_key(self) -> RowsKey | None:
-        return None if self.is_whole else part_of(self).key
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most, so that it may run on the event loop."""
         if self.known_matching(pattern) is not None:
             return True
-        return quick_to_match(_data_of(self), pattern, None if self.is_whole else part_of(self))
+        return quick_to_match(_data_of(self), pattern, _within(self))
 
     def mask(self, keep: _Rows) -> Selection:
         """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true."""
@@ -283,6 +294,16 @@ class Selection(Sealed):
 
     def _of_rows(self, rows: _Rows) -> Selection:
         return selection_of(_listing_of(self), Part.of_rows(rows, len(_data_of(self)), part_of(self).text))
+
+    def as_claim(self) -> Selection:
+        """The same topics, for whom they are matched to see whether a claim is true, once: no columns are made of all
+        of a mapped listing for that, as they are for searches of it."""
+        data, part = _data_of(self), part_of(self)
+        if not data.is_mapped or data.is_searchable or part.is_direct or not self.is_whole:
+            return self
+        direct = Part(part.low, part.high, text=part.text)
+        direct.is_direct = True
+        return selection_of(_listing_of(self), direct)
 
     def sampled(self, count: int) -> Selection:
         """So many of these topics, evenly spaced; always the same ones."""
@@ -344,21 +365,30 @@ class Selection(Sealed):
 
 _selected_listing = seal(Selection, "_listing")
 _selected_part = seal(Selection, "_part")
+_selected_data = seal(Selection, "_data")
 _listing_of: Final[Callable[[Selection], Listing]] = _selected_listing.__get__
 #: Which rows a selection has.
 part_of: Final[Callable[[Selection], Part]] = _selected_part.__get__
+_data_of: Final[Callable[[Selection], ListingData]] = _selected_data.__get__
+_new: Final = object.__new__
+_put_listing, _put_part, _put_data = (
+    slot.__set__ for slot in (_selected_listing, _selected_part, _selected_data)
+)
 
 
 def selection_of(listing: Listing, part: Part) -> Selection:
     """The selection of a part of a listing."""
-    selection = object.__new__(Selection)
-    _selected_listing.__set__(selection, listing)
-    _selected_part.__set__(selection, part)
+    selection = _new(Selection)
+    _put_listing(selection, listing)
+    _put_part(selection, part)
+    _put_data(selection, data_of(listing))
     return selection
 
 
-def _data_of(selection: Selection) -> ListingData:
-    return data_of(_listing_of(selection))
+def _within(selection: Selection) -> Part | None:
+    """What a search is restricted to: ``None``: it is one of all of the listing, by its columns for that."""
+    part = part_of(selection)
+    return None if selection.is_whole and not part.is_direct else part
 
 
 class Matching:
@@ -373,9 +403,7 @@ class Matching:
     def __init__(self, searched: Selection, pattern: TopicsPattern) -> None:
         self._searched = searched
         self.pattern = pattern
-        self._scan = PatternScan(
-            _data_of(searched), pattern, None if searched.is_whole else part_of(searched)
-        )
+        self._scan = PatternScan(_data_of(searched), pattern, _within(searched))
 
     @property
     def cost(self) -> int:

@@ -75,6 +75,19 @@ def test_a_claim_about_some_rows_makes_no_columns_of_all() -> None:
     assert not data_of(encoded).is_searchable
 
 
+def test_a_claim_about_all_of_a_mapped_listing_makes_none_either() -> None:
+    _, encoded, names = both(3000)
+    claim = encoded.all().as_claim()
+    for text in PATTERNS:
+        pattern = compile_pattern(text)
+        wanted = [name for name in names if pattern.matches(name)]
+        assert claim.matching(pattern).names.to_pylist() == wanted
+        assert encoded.all().known_matching(pattern) is not None
+    assert not data_of(encoded).is_searchable
+    with pytest.raises(InvalidListing, match="no topics hash"):
+        Listing.from_encoded(NAMESPACE, Mode.ALL, [], topics_hash="nonsense")
+
+
 def test_what_was_looked_at_is_remembered_for_another_array_of_the_same_rows() -> None:
     listing, _, _ = both(5000)
     pattern = compile_pattern(".*7.*")

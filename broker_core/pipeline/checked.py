@@ -92,7 +92,7 @@ def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFil
     if policy is VerifyFiltered.NEVER or selection.pattern == pattern.text:
         return None
     if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
-        return selection
+        return selection.as_claim()
     return selection.sampled(SAMPLE_OF_MORE)
 
 
