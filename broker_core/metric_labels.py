@@ -55,6 +55,7 @@ CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {
     "list_topics": ("success", "pass_through", "unchanged", "refused", "error"),
     "describe_topics": ("success", "pass_through", "error"),
     "visible": ("mask", "pass_through", "error"),
+    "version": ("version", "none", "error"),
     "authorize": ("allowed", "refused", "error"),
     "listing_served": ("observed", "error"),
 }

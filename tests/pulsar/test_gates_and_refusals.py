@@ -283,3 +283,53 @@ async def test_no_former_answer_stands_in_for_a_refusal_nor_comes_back_after_it(
         assert (await refused(server.list("acme/orders"))).message == "no more"
         failure = await refused(server.list("acme/orders"))  # what was seen before is not shown again
         assert failure.message == "plugin 'p' failed: OSError"
+
+
+@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
+async def test_a_refusal_behind_another_plugin_is_final_unless_that_catches_it(on_failure: str) -> None:
+    catches = False
+
+    async def broker_core_list_topics(request: ListingRequest) -> Any:
+        try:
+            return TopicListingResult.success((await request.rest()).selection)
+        except ListingFailed as failure:
+            if catches and failure.cause is Cause.DENIED:
+                return TopicListingResult.success(TOPICS[:1])
+            raise
+
+    plugins = {
+        "cache": PluginOf(list_topics=broker_core_list_topics),
+        "office": lister(TopicListingResult.refused("not in the office")),
+    }
+    settings = {"plugins": {"cache": {"on_failure": on_failure}, "office": {"on_failure": on_failure}}}
+    async with serve(plugins, topics=TOPICS, settings=settings) as server:
+        for _ in range(8):
+            failure = await refused(server.list("acme/orders"))
+            assert (failure.code, failure.message) == (
+                ServerError.AuthorizationError,
+                "not in the office",
+            )
+        described = {each["name"]: each for each in server.broker.pipeline.dispatcher.describe()}
+        assert {each["calls"]["list_topics"]["breaker"] for each in described.values()} == {"closed"}
+        catches = True
+        assert (await server.list("acme/orders")).topics == TOPICS[:1]
+
+
+async def test_a_gate_is_asked_for_an_answer_that_is_kept_too() -> None:
+    gate, calls = Gate(), 0
+
+    async def broker_core_list_topics() -> Any:
+        nonlocal calls
+        calls += 1
+        return TopicListingResult.success(TOPICS)
+
+    plugins = {
+        "gate": gate.plugin,
+        "p": PluginOf(list_topics=broker_core_list_topics, version=lambda: "1"),
+    }
+    async with serve(plugins) as server:
+        for _ in range(3):
+            assert len(await server.list("acme/orders")) == len(TOPICS)
+        assert (calls, len(gate.asked)) == (1, 3)
+        gate.answer = Refused("no")
+        assert (await refused(server.list("acme/orders"))).message == "no"
