@@ -40,6 +40,7 @@ REFUSALS: Final = (
     "refused",
     "gate",
     "bad_topics",
+    "bad_details",
     "catalog",
     "upstream",
     "frame_limit",
