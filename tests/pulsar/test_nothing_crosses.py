@@ -49,7 +49,7 @@ class Base:
         self.world = world
         if not versioned:
             # pluggy finds hooks by their attributes.
-            self.broker_core_version = None
+            self.__dict__["broker_core_version"] = None
 
     @hookimpl
     async def broker_core_version(self, request: ListingRequest) -> str:
