@@ -129,13 +129,15 @@ class Listing(Sealed):
 
     def all(self) -> Selection:
         """All topics of the listing."""
-        from broker_core.selection import Part, selection_of
+        from broker_core.listing_part import Part
+        from broker_core.selection import selection_of
 
         return selection_of(self, Part(0, len(data_of(self))))
 
     def range(self, low: int, high: int) -> Selection:
         """Rows ``low`` to ``high``, without the last; nothing is copied. Raises :exc:`IndexError`."""
-        from broker_core.selection import Part, selection_of
+        from broker_core.listing_part import Part
+        from broker_core.selection import selection_of
 
         if not 0 <= low <= high <= len(self):
             raise IndexError(f"rows from {low} to {high} of {len(self)}")
@@ -146,7 +148,8 @@ class Listing(Sealed):
 
         Raises :exc:`IndexError` for one that is outside, and :exc:`ValueError` where they do not ascend.
         """
-        from broker_core.selection import Part, selection_of
+        from broker_core.listing_part import Part
+        from broker_core.selection import selection_of
 
         return selection_of(self, Part.given(rows, len(self)))
 

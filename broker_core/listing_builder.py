@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing_encoder import ListingEncoder
+from broker_core.listing_part import Part
 from broker_core.listing_request import ListingRequest
 from broker_core.name_columns import as_column, check_local_names, column_data, split_full_names, with_ends
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.patterns import TopicsPattern
 from broker_core.sealed import seal
-from broker_core.selection import Part, Selection, selection_of
+from broker_core.selection import Selection, selection_of
 
 __all__ = ["ListingBuilder"]
 

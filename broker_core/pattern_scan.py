@@ -30,7 +30,7 @@ from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
     from broker_core.listing_data import ListingData
-    from broker_core.selection import Part
+    from broker_core.listing_part import Part
 
 __all__ = ["PatternScan", "matching_rows", "quick_to_match"]
 

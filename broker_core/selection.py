@@ -11,93 +11,17 @@ import pyarrow as pa
 from broker_core.fields_reader import GATHERED, FieldsReader
 from broker_core.listing import Listing, data_of, listing_of
 from broker_core.listing_columns import gathered, row_type
-from broker_core.listing_data import ListingData, RowsKey, rows_key
+from broker_core.listing_data import ListingData
+from broker_core.listing_part import Part
 from broker_core.partition_columns import matched_forms
 from broker_core.pattern_scan import PatternScan, quick_to_match
 from broker_core.patterns import TopicsPattern
 from broker_core.sealed import Sealed, seal
+from broker_core.selection_splice import spliced_fields
 
-__all__ = ["Matching", "Part", "Selection", "part_of", "selection_of"]
+__all__ = ["Matching", "Selection", "part_of", "selection_of"]
 
 _Rows = np.ndarray[Any, Any]
-
-
-def _read_only(rows: _Rows) -> _Rows:
-    """The same numbers, to whose memory no attribute leads: they are handed out."""
-    if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
-        return rows
-    return np.frombuffer(pa.py_buffer(np.ascontiguousarray(rows).data.toreadonly()), rows.dtype)
-
-
-class Part:
-    """Which rows of a listing: ``low`` to ``high``, of these only ``rows`` if given; and what is known of them.
-
-    It does not know its listing, so that a listing can remember parts of itself. ``text`` is the pattern (without its
-    scheme) that the core itself has applied. ``is_given`` says that the rows came from outside: another array may have
-    the same.
-    """
-
-    __slots__ = (
-        "_key",
-        "fields_size",
-        "hash",
-        "high",
-        "is_checked",
-        "is_direct",
-        "is_given",
-        "low",
-        "rows",
-        "text",
-    )
-
-    def __init__(self, low: int, high: int, rows: _Rows | None = None, text: str | None = None) -> None:
-        self.low = low
-        self.high = high
-        self.rows = None if rows is None else _read_only(rows)
-        self.text = text
-        self.hash: str | None = None
-        self.fields_size: int | None = None
-        self.is_given = False
-        self.is_checked = False
-        self.is_direct = False
-        self._key: RowsKey | None = None
-
-    @classmethod
-    def of_rows(cls, rows: _Rows, size: int, text: str | None = None) -> Part:
-        """``rows`` (ascending, each once, nobody else's) of a listing of ``size``; neighbours make a slice."""
-        if not len(rows):
-            return cls(0, 0, text=text)
-        low, high = int(rows[0]), int(rows[-1]) + 1
-        if high - low == len(rows):
-            return cls(low, high, text=text)
-        return cls(low, high, rows.astype(row_type(size), copy=False), text)
-
-    @classmethod
-    def given(cls, rows: _Rows | Sequence[int], size: int) -> Part:
-        """Rows that a plugin hands over: copied into memory that nobody can write, and looked at."""
-        own = np.asarray(rows)
-        if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
-            raise ValueError("rows are one column of ascending integers, each once")
-        if len(own):
-            low, high = int(own.min()), int(own.max()) + 1
-            if low < 0 or high > size:
-                raise IndexError(f"rows from {low} to {high - 1} of {size}")
-        own = np.frombuffer(own.astype(row_type(size)).tobytes(), row_type(size))
-        if len(own) and (int(own[0]) < 0 or int(own[-1]) >= size or bool((own[1:] <= own[:-1]).any())):
-            raise ValueError("rows are one column of ascending integers, each once")
-        part = cls.of_rows(own, size)
-        part.is_given = True
-        return part
-
-    def __len__(self) -> int:
-        return self.high - self.low if self.rows is None else len(self.rows)
-
-    @property
-    def key(self) -> RowsKey:
-        """What tells these rows from all others of the listing."""
-        if self._key is None:
-            self._key = (self.low, self.high) if self.rows is None else rows_key(self.rows)
-        return self._key
 
 
 @final
@@ -355,9 +279,11 @@ class Selection(Sealed):
         something was put, and :exc:`~broker_core.errors.InvalidListing` is raised where it is not that of the hash, or
         a topic is none of this mode. Costs one copy.
         """
-        from broker_core.selection_splice import splice_selection
-
-        return splice_selection(self, gone, put, added)
+        base, other = _data_of(self), _data_of(added)
+        data = spliced_fields(base, self.column(), gone, put, other, added.column())
+        whole = Part(0, len(data), text=self.pattern if self.pattern == added.pattern else None)
+        whole.hash = data.range_hash(0, len(data))
+        return selection_of(listing_of(data), whole)
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)} of {self.listing!r}>"

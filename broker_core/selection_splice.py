@@ -11,32 +11,37 @@ import pyarrow as pa
 
 from broker_core.errors import InvalidListing
 from broker_core.fields_codec import decode_fields, name_start
-from broker_core.listing import listing_of
 from broker_core.listing_data import ListingData
 from broker_core.name_columns import column_data, hash_order_bytes
 from broker_core.names import Mode
-from broker_core.selection import Part, Selection, selection_of
 from broker_core.topics_hash import crc_text, extend_crc
 
-__all__ = ["splice_selection"]
+__all__ = ["spliced_fields"]
 
 #: Names that are hashed at a time.
 _HASHED: Final = 64 * 1024
 _Array = np.ndarray[Any, Any]
 
 
-def splice_selection(base: Selection, gone: Any, put: Any, added: Selection) -> Selection:
-    """See :meth:`~broker_core.selection.Selection.spliced`."""
-    gone, put = _positions(gone, len(base) - 1, once=True), _positions(put, len(base), once=False)
-    if len(put) != len(added):
-        raise ValueError(f"{len(put)} places for {len(added)} topics")
-    one, other = base.listing, added.listing
-    kept, fresh = base.column(), added.column()
+def spliced_fields(
+    one: ListingData,
+    kept: pa.LargeBinaryArray,
+    gone: Any,
+    put: Any,
+    other: ListingData,
+    fresh: pa.LargeBinaryArray,
+) -> ListingData:
+    """What a listing holds of ``kept`` topics of ``one`` without the positions ``gone``, with the ``fresh`` ones of
+    ``other`` in between: see :meth:`~broker_core.selection.Selection.spliced`. Its hash is known.
+    """
+    gone, put = _positions(gone, len(kept) - 1, once=True), _positions(put, len(kept), once=False)
+    if len(put) != len(fresh):
+        raise ValueError(f"{len(put)} places for {len(fresh)} topics")
     if one.namespace != other.namespace or not _are_listed(fresh, other.mode, one.mode):
-        raise InvalidListing(f"topics of {other!r} do not belong between those of {one!r}")
+        raise InvalidListing(f"topics of {_shown(other)} do not belong between those of {_shown(one)}")
     pieces = [
         (fresh if is_fresh else kept).slice(low, high - low)
-        for is_fresh, low, high in _stretches(len(base), gone, put)
+        for is_fresh, low, high in _stretches(len(kept), gone, put)
     ]
     ends = [(_key(piece, 0), _key(piece, len(piece) - 1)) for piece in pieces]
     if not all(before[1] < behind[0] for before, behind in pairwise(ends)):
@@ -48,11 +53,11 @@ def splice_selection(base: Selection, gone: Any, put: Any, added: Selection) -> 
         crc = extend_crc(crc, memoryview(text)[int(places[0]) + comma : int(places[-1])])
         comma = 0
     data, offsets = column_data(whole)
-    listing = listing_of(ListingData.encoded(one.namespace, one.mode, data, offsets, crc_text(crc)))
-    text = base.pattern if base.pattern == added.pattern else None
-    part = Part(0, len(listing), text=text)
-    part.hash = crc_text(crc)
-    return selection_of(listing, part)
+    return ListingData.encoded(one.namespace, one.mode, data, offsets, crc_text(crc))
+
+
+def _shown(data: ListingData) -> str:
+    return f"{data.namespace} {data.mode.name}"
 
 
 def _are_listed(fields: pa.LargeBinaryArray, given: Mode, mode: Mode) -> bool:

@@ -17,7 +17,7 @@ from broker_core.fields_reader import GATHERED
 from broker_core.listing import Listing, data_of
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from broker_core.selection import Part, part_of, selection_of
+from broker_core.selection import part_of
 from broker_core.topics_hash import topics_hash
 from tests.support.topics import NAMESPACE, assert_selection, full_names, matched_form, visible
 
@@ -240,13 +240,3 @@ def test_threads_may_ask_one_listing_at_once(*, partitions: bool) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_a_part_knows_no_listing() -> None:
-    part = Part.of_rows(np.array([], np.int64), 10, "a")
-    assert (part.low, part.high, part.rows, part.text) == (0, 0, None, "a")
-    part = Part.of_rows(np.array([3, 5]), 10)
-    assert (part.low, part.high) == (3, 6)
-    assert part.rows is not None
-    assert part.rows.dtype == np.int32
-    assert selection_of(listing_of(persistent("a")), Part(0, 1)).names.to_pylist() == persistent("a")
