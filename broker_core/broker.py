@@ -24,7 +24,14 @@ from broker_core.names import TopicName
 from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.pulsar import Lookups, PulsarOptions, PulsarServer, RequestBounds, StandaloneLookups
+from broker_core.pulsar import (
+    Lookups,
+    PulsarOptions,
+    PulsarServer,
+    RequestBounds,
+    StandaloneLookups,
+    TopicLookups,
+)
 from broker_core.quantities import ListenAddress
 from broker_core.reloads import Reloads
 from broker_core.settings import Settings
@@ -247,6 +254,7 @@ async def _opened(
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings, selecting))
         stack.callback(pipeline.close)
+        lookups = TopicLookups(pipeline.describing, lookups, lists_itself=catalog is not None)
         metrics.watch(permits, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
         stack.callback(metrics.of_plugins.close)

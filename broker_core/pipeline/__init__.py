@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.describing import Describing, Topic, partition_names
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.pipeline import Pipeline
 
-__all__ = ["Answer", "Pipeline", "PipelineOptions", "Trace", "explain"]
+__all__ = [
+    "Answer",
+    "Describing",
+    "Pipeline",
+    "PipelineOptions",
+    "Topic",
+    "Trace",
+    "explain",
+    "partition_names",
+]

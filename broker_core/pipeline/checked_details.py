@@ -45,4 +45,4 @@ def _refuse_others(details: Details, names: pa.LargeStringArray, what: str) -> N
 
 
 def _refused(what: str) -> ListingFailed:
-    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_details")
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

@@ -92,7 +92,7 @@ class Detailing:
                     f"plugin {listed.lister!r} ended a page within the partitions of {cut_at.base!r:.250}, and "
                     "no number of them: it needs details= with the column 'partitions', or broker_core_describe_topics",
                     cause=Cause.PLUGIN,
-                    reason="bad_details",
+                    reason="bad_topics",
                     plugin=listed.lister,
                 )
         size = topics.nbytes + _EACH * len(topics) + 2 * sum(details.batch.nbytes for details in found)
@@ -183,6 +183,6 @@ def _as_int32(topics: pa.LargeStringArray, counts: np.ndarray[Any, Any]) -> pa.A
         raise ListingFailed(
             f"Topic {topic[:200]!r} has a partition of index {counts.max() - 1}: clients count {limit} at most",
             cause=Cause.INTERNAL,
-            reason="bad_details",
+            reason="bad_topics",
         )
     return pa.array(counts.astype(np.int32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -70,24 +70,8 @@ class Listers:
             # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
             request = replace(request, topics_hash=None)
         if self._dispatcher.lists(request.namespace):
-            # A pattern that is never compiled is too long to be remembered.
-            remembers = not self._options.is_long(request)
-            chain = await self._dispatcher.ask(
-                request,
-                partial(self._acceptance.accept, run),
-                self._last.to(request, run.pattern) if remembers else None,
-                first=first,
-                services=partial(self._services, run),
-                keeps=self._versioned.to(request) if remembers else None,
-                versions=run.versions,
-            )
-            if run.trace is not None:
-                run.trace.chain = list(chain.steps)
-            for step in chain.steps:
-                if step.stale is not None:
-                    self._metrics.stale_answer(step.plugin, step.stale)
-            if chain.accepted is not None:
-                accepted: Listed = chain.accepted
+            accepted = await self.of_plugins(run, request, first=first)
+            if accepted is not None:
                 return accepted
         if not self._options.evaluate:
             request = replace(request, pattern=None)
@@ -98,6 +82,30 @@ class Listers:
             raise
         except ListingFailed as failure:
             raise ListingFailed(f"{self._lister.name} {failure.message}", reason=failure.reason) from failure
+
+    async def of_plugins(
+        self, run: Run, request: ListingRequest, *, first: int = 0, only: Collection[str] | None = None
+    ) -> Listed | None:
+        """What the plugins from number ``first`` of the chain say, or ``only`` these; ``None``: all of them pass."""
+        # A pattern that is never compiled is too long to be remembered.
+        remembers = not self._options.is_long(request)
+        chain = await self._dispatcher.ask(
+            request,
+            partial(self._acceptance.accept, run),
+            self._last.to(request, run.pattern) if remembers else None,
+            first=first,
+            only=only,
+            services=partial(self._services, run),
+            keeps=self._versioned.to(request) if remembers else None,
+            versions=run.versions,
+        )
+        if run.trace is not None:
+            run.trace.chain = list(chain.steps)
+        for step in chain.steps:
+            if step.stale is not None:
+                self._metrics.stale_answer(step.plugin, step.stale)
+        accepted: Listed | None = chain.accepted
+        return accepted
 
     def _services(self, run: Run, plugin: str, position: int) -> CallServices:
         """What the plugin at ``position`` of the chain has in its call."""

@@ -32,6 +32,7 @@ from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.checked import known_selection
+from broker_core.pipeline.describing import Describing
 from broker_core.pipeline.detailing import Detailing
 from broker_core.pipeline.finishing import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
@@ -101,6 +102,10 @@ class Pipeline:
             self.workers,
             detailing,
             MaskedAnswers(self.answers, dispatcher.mask_words, self.changes),
+        )
+        #: One topic by its name.
+        self.describing = Describing(
+            lister, dispatcher, permits, self.workers, detailing, self.options, self._listers.of_plugins
         )
         self._paging = Paging(dispatcher, self.workers, orders, detailing)
         metrics.watch_threads(self.workers.kinds)

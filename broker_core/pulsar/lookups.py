@@ -10,13 +10,13 @@ from broker_core.names import TopicName
 from broker_core.pulsar.lookup_access import topic_of
 from broker_core.wire import BaseCommand, FeatureFlags, commands
 
-__all__ = ["LOOKUP_COMMANDS", "Lookups", "Partitions", "StandaloneLookups"]
+__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "Lookups", "Partitions", "StandaloneLookups"]
 
 #: The commands that :class:`Lookups` answers.
 LOOKUP_COMMANDS = frozenset({BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA})
 
 #: The field of the answer is unsigned, but Java and Go read it into a signed int.
-_MOST_PARTITIONS = 2**31 - 1
+MOST_PARTITIONS = 2**31 - 1
 
 
 class Lookups(Protocol):
@@ -27,7 +27,10 @@ class Lookups(Protocol):
         """What CONNECTED may promise of these commands."""
 
     async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
-        """The whole frame that answers the command, its refusal included; raises nothing but a cancellation."""
+        """The whole frame that answers the command, mostly its refusal too.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
 
 
 class Partitions(Protocol):
@@ -65,10 +68,10 @@ class StandaloneLookups:
             if not question.metadata_auto_creation_enabled:
                 return commands.refuse(command, ServerError.TopicNotFound, f"Topic {topic} does not exist")
             partitions = 0  # what a broker that may create it would answer
-        if partitions > _MOST_PARTITIONS:
+        if partitions > MOST_PARTITIONS:
             return commands.refuse(
                 command,
                 ServerError.MetadataError,
-                f"Topic {topic} has a partition of index {partitions - 1}: clients count {_MOST_PARTITIONS} at most",
+                f"Topic {topic} has a partition of index {partitions - 1}: clients count {MOST_PARTITIONS} at most",
             )
         return commands.partitioned_metadata_response(question.request_id, partitions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from broker_core.wire.frame_buffer import FrameBuffer
 from broker_core.wire.frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
+    HEADER_SIZE,
     MAX_COMMAND_SIZE,
     FrameDecoder,
     FrameError,
@@ -29,6 +30,7 @@ from broker_core.wire.pulsar_api_pb2 import (
 
 __all__ = [
     "DEFAULT_MAX_MESSAGE_SIZE",
+    "HEADER_SIZE",
     "LARGE",
     "MAX_COMMAND_SIZE",
     "BaseCommand",

@@ -1,0 +1,305 @@
+"""Lookups of topics that plugins list, describe or hide: what a client is told, and what a cluster hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from broker_core import DescribeRequest, Details, Listing, ListingRequest, Mode, TopicListingResult, hookimpl
+from broker_core.errors import BrokerCoreError, ListingFailed, ServerError
+from broker_core.listing_request import Asker
+from broker_core.names import TopicName
+from broker_core.pulsar.lookups import StandaloneLookups
+from broker_core.pulsar.topic_lookups import TopicLookups
+from broker_core.wire import HEADER_SIZE, BaseCommand, commands
+from tests.support.memory_lister import MemoryLister
+from tests.support.pipelines import NAMESPACE, Made, made
+from tests.support.plugins import PluginOf
+
+BASE = "persistent://t/n/"
+NAMES = [f"{BASE}plain", *(f"{BASE}parted-partition-{number}" for number in (0, 2)), f"{BASE}x-partition-01"]
+
+
+class Cluster:
+    """Brokers that note what they are asked: partitions by topic; one that they do not know they make."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.partitions = partitions
+        self.asked: list[tuple[int, str, bool]] = []
+        self.feature_flags = StandaloneLookups(self).feature_flags  # type: ignore[arg-type]
+
+    async def answer(self, command: BaseCommand, _asker: Asker, /) -> bytes:
+        if command.type != BaseCommand.PARTITIONED_METADATA:
+            body: Any = command.lookupTopic if command.type == BaseCommand.LOOKUP else command.getSchema
+            self.asked.append((command.type, body.topic, False))
+            return commands.refuse(command, ServerError.ServiceNotReady, "from the brokers")
+        question = command.partitionMetadata
+        self.asked.append((command.type, question.topic, question.metadata_auto_creation_enabled))
+        local = question.topic.rpartition("/")[2]
+        if local not in self.partitions and not question.metadata_auto_creation_enabled:
+            return commands.refuse(command, ServerError.TopicNotFound, "from the brokers")
+        return commands.partitioned_metadata_response(question.request_id, self.partitions.get(local, 0))
+
+
+class Unlisted:
+    """What the catalogue has and lists to nobody."""
+
+    async def partitions(self, topic: TopicName) -> int | None:
+        if topic.local == "broken":
+            raise BrokerCoreError("disk full")
+        return 0 if topic.local.startswith("__") else None
+
+
+@asynccontextmanager
+async def lookups(
+    plugins: Mapping[str, object] | None = None,
+    names: list[str] | None = None,
+    cluster: Cluster | None = None,
+    tables: Any = None,
+) -> AsyncIterator[tuple[TopicLookups, Made]]:
+    async with made(MemoryLister(names or []), plugins, tables=tables) as m:
+        behind: Any = cluster or StandaloneLookups(Unlisted())
+        yield TopicLookups(m.pipeline.describing, behind, lists_itself=cluster is None), m
+
+
+async def metadata(lookups: TopicLookups, topic: str, *, auto_create: bool = False) -> int | ServerError:
+    frame = commands.partitioned_metadata(7, BASE + topic, auto_create=auto_create)
+    answer = await lookups.answer(commands.decode(frame[HEADER_SIZE:]), Asker())
+    body = commands.decode(answer[HEADER_SIZE:]).partitionMetadataResponse
+    assert body.request_id == 7
+    return body.partitions if body.response == body.Success else ServerError(body.error)
+
+
+async def outcome(lookups: TopicLookups, frame: bytes) -> ServerError:
+    answer = commands.decode(
+        (await lookups.answer(commands.decode(frame[HEADER_SIZE:]), Asker()))[HEADER_SIZE:]
+    )
+    is_lookup = answer.type == BaseCommand.LOOKUP_RESPONSE
+    return ServerError(answer.lookupTopicResponse.error if is_lookup else answer.getSchemaResponse.error_code)
+
+
+def by_names(**fields: Any) -> PluginOf:
+    return PluginOf(list_topics=lambda: TopicListingResult.success(NAMES), **fields)
+
+
+def hides(part: str, **fields: Any) -> PluginOf:
+    return PluginOf(visible=lambda topics: pc.invert(pc.match_substring(topics, part)), **fields)
+
+
+FOUND = {
+    "plain": 0,
+    "parted": 3,  # the highest index and one
+    "parted-partition-2": 0,
+    "parted-partition-1": ServerError.TopicNotFound,
+    "x": ServerError.TopicNotFound,
+    "x-partition-01": 0,
+    "unknown": ServerError.TopicNotFound,
+}
+
+
+@pytest.mark.parametrize("depends_on", [None, [], ["pattern"], ["principal"]])
+async def test_topics_that_a_plugin_lists(depends_on: list[str] | None) -> None:
+    fields = {} if depends_on is None else {"depends_on": lambda: depends_on}
+    async with lookups({"p": by_names(**fields)}, [f"{BASE}catalogued"]) as (asked, _):
+        for topic, expected in FOUND.items():
+            assert await metadata(asked, topic) == expected, topic
+        assert await metadata(asked, "unknown", auto_create=True) == 0
+        # The plugin's "these are all" is final: what the catalogue has is not listed, and not there.
+        assert await metadata(asked, "catalogued") == ServerError.TopicNotFound
+
+
+async def test_topics_that_the_catalogue_lists() -> None:
+    for plugins in (
+        {},
+        {"passes": PluginOf(list_topics=lambda: None)},
+        {"shows": PluginOf(visible=lambda: None)},
+    ):
+        async with lookups(plugins, NAMES) as (asked, _):
+            for topic, expected in FOUND.items():
+                assert await metadata(asked, topic) == expected, topic
+            assert await metadata(asked, "__change_events") == 0  # there, though no listing has it
+
+
+async def test_whoever_describes_is_asked_for_it() -> None:
+    questions: list[DescribeRequest] = []
+
+    async def describe(request: DescribeRequest) -> Details:
+        questions.append(request)
+        assert request.names is not None
+        there = pc.is_in(request.names, pa.array([f"{BASE}parted"], pa.large_string()))
+        names = request.names.filter(there)
+        return Details.of(names, partitions=[4] * len(names))
+
+    async with lookups({"p": by_names(describe_topics=describe)}) as (asked, _):
+        assert await metadata(asked, "parted") == 4
+        assert await metadata(asked, "parted-partition-3") == 0
+        assert await metadata(asked, "parted-partition-4") == ServerError.TopicNotFound
+        assert await metadata(asked, "plain") == ServerError.TopicNotFound
+    assert questions[0].wants == frozenset({"partitions"})
+
+
+async def test_the_chain_goes_on_where_a_plugin_passes() -> None:
+    passes = PluginOf(list_topics=lambda: None, describe_topics=lambda: None)
+    gives = PluginOf(
+        describe_topics=lambda request: Details.of(request.names, partitions=[9] * len(request.names))
+    )
+    async with lookups({"passes": passes, "lists": by_names(), "gives": gives}) as (asked, _):
+        assert await metadata(asked, "parted") == 3
+    async with lookups({"passes": passes, "gives": gives, "lists": by_names()}) as (asked, _):
+        assert await metadata(asked, "parted") == 9
+
+
+async def test_details_that_come_with_a_listing_win_over_names() -> None:
+    def lists(request: ListingRequest) -> TopicListingResult:
+        assert request.wants == frozenset({"partitions"})
+        return TopicListingResult.success(NAMES, details=Details.of([f"{BASE}parted"], partitions=[5]))
+
+    async with lookups({"p": PluginOf(list_topics=lists)}) as (asked, _):
+        assert await metadata(asked, "parted") == 5
+        assert await metadata(asked, "plain") == 0
+
+
+@pytest.mark.parametrize(
+    ("plugin", "says"),
+    [
+        (by_names(describe_topics=lambda: Details.of([f"{BASE}z"], partitions=[1])), "was not asked about"),
+        (
+            by_names(describe_topics=lambda request: Details.of(request.names)),
+            "without the column 'partitions'",
+        ),
+        (PluginOf(list_topics=lambda: TopicListingResult.success(["x"])), "bad topic"),
+    ],
+)
+async def test_a_failure_is_an_error_or_the_next_one_is_asked(plugin: object, says: str) -> None:
+    async with lookups({"p": plugin}, NAMES) as (asked, _):
+        with pytest.raises(ListingFailed, match=says):
+            await metadata(asked, "parted")
+    async with lookups({"p": plugin}, NAMES, tables={"p": {"on_failure": "next"}}) as (asked, _):
+        assert await metadata(asked, "parted") == 3
+
+
+@pytest.mark.parametrize("lists", [True, False])
+async def test_a_hidden_topic_does_not_exist(lists: bool) -> None:
+    plugins: dict[str, object] = {"m": hides("parted")}
+    if lists:
+        plugins["p"] = by_names()
+    async with lookups(plugins, [] if lists else NAMES) as (asked, _):
+        assert await metadata(asked, "plain") == 0
+        for topic in ("parted", "parted-partition-0"):
+            assert await metadata(asked, topic) == ServerError.TopicNotFound
+            assert await metadata(asked, topic, auto_create=True) == 0
+    # Of a topic some of whose partitions may be seen, clients are told how many it has.
+    async with lookups({"m": hides("partition-0"), "p": by_names()}) as (asked, _):
+        assert await metadata(asked, "parted") == 3
+        assert await metadata(asked, "parted-partition-0") == ServerError.TopicNotFound
+
+
+async def test_masks_that_depend_on_properties_say_nothing_here() -> None:
+    def selects(request: ListingRequest, topics: Any) -> Any:
+        team = request.properties.get("team")
+        return pa.array([team is not None] * len(topics))
+
+    for plugin in (
+        PluginOf(visible=selects),  # seen, where nothing is said of it
+        hides("parted", depends_on=lambda: ["properties"]),
+    ):
+        async with lookups({"m": plugin}, NAMES) as (asked, _):
+            assert await metadata(asked, "parted") == 3
+    async with lookups({"m": hides("parted", depends_on=lambda: ["principal"])}, NAMES) as (asked, _):
+        assert await metadata(asked, "parted") == ServerError.TopicNotFound
+
+
+async def test_a_mask_that_fails_opens_nothing() -> None:
+    def fails() -> None:
+        raise RuntimeError("no")
+
+    async with lookups({"m": PluginOf(visible=fails)}, NAMES) as (asked, _):
+        with pytest.raises(ListingFailed, match="plugin 'm'"):
+            await metadata(asked, "plain")
+
+
+# -- before a cluster
+
+
+async def test_a_gateway_asks_its_plugins_first_and_relays_what_they_do_not_have() -> None:
+    cluster = Cluster(parted=8, other=2)
+    async with lookups({"p": by_names()}, cluster=cluster) as (asked, _):
+        assert await metadata(asked, "parted") == 3
+        assert cluster.asked == []
+        assert await metadata(asked, "other") == 2
+        assert await metadata(asked, "new", auto_create=True) == 0
+        assert [topic for _, topic, _ in cluster.asked] == [f"{BASE}other", f"{BASE}new"]
+
+
+async def test_of_a_hidden_topic_no_broker_hears() -> None:
+    cluster = Cluster(secret=3, open=3)
+    async with lookups({"m": hides("secret")}, cluster=cluster) as (asked, _):
+        assert await metadata(asked, "secret") == ServerError.TopicNotFound
+        assert await metadata(asked, "secret", auto_create=True) == 0
+        for topic in ("secret", "secret-partition-1"):
+            assert await outcome(asked, commands.lookup(5, BASE + topic)) == ServerError.TopicNotFound
+            assert await outcome(asked, commands.get_schema(6, BASE + topic)) == ServerError.TopicNotFound
+        assert cluster.asked == []
+        assert await metadata(asked, "open") == 3
+        assert await outcome(asked, commands.lookup(5, f"{BASE}open")) == ServerError.ServiceNotReady
+        assert await outcome(asked, commands.get_schema(6, f"{BASE}open")) == ServerError.ServiceNotReady
+
+
+async def test_a_mask_that_shows_partitions_alone() -> None:
+    """What the names are is known from the brokers alone, which are asked so that they make nothing."""
+    cluster = Cluster(parted=3, plain=0)
+    shows = PluginOf(visible=lambda topics: pc.match_substring(topics, "-partition-"))
+    async with lookups({"m": shows}, cluster=cluster) as (asked, _):
+        assert await metadata(asked, "parted", auto_create=True) == 3
+        assert await metadata(asked, "plain", auto_create=True) == 0
+        assert await metadata(asked, "plain") == ServerError.TopicNotFound
+        assert await outcome(asked, commands.lookup(5, f"{BASE}plain")) == ServerError.TopicNotFound
+        assert await outcome(asked, commands.lookup(5, f"{BASE}parted")) == ServerError.ServiceNotReady
+        assert not any(creates for _, _, creates in cluster.asked)
+    # And one that hides all the partitions of a topic whose own name it would show.
+    async with lookups({"m": hides("-partition-")}, cluster=cluster) as (asked, _):
+        assert await metadata(asked, "parted") == ServerError.TopicNotFound
+        assert await metadata(asked, "plain") == 0
+
+
+async def test_names_that_nobody_lists_are_left_to_the_brokers() -> None:
+    cluster = Cluster()
+    async with lookups({"m": hides("secret"), "p": by_names()}, cluster=cluster) as (asked, _):
+        frame = commands.partitioned_metadata(7, "topic://t/n/x", auto_create=False)
+        await asked.answer(commands.decode(frame[HEADER_SIZE:]), Asker())
+        assert [topic for _, topic, _ in cluster.asked] == ["topic://t/n/x"]
+        assert asked.feature_flags is cluster.feature_flags
+
+
+class Counting:
+    """A plugin with a listing of its own, which says that it does not depend on anything."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, NAMES)
+
+    @hookimpl
+    def broker_core_depends_on(self) -> set[str]:
+        return set()
+
+    @hookimpl
+    async def broker_core_list_topics(self) -> TopicListingResult:
+        self.asked += 1
+        return TopicListingResult.success(self.listing)
+
+
+async def test_all_who_ask_at_a_time_share_one_question_about_the_namespace() -> None:
+    import asyncio
+
+    plugin = Counting()
+    async with lookups({"p": plugin}) as (asked, _):
+        found = await asyncio.gather(*(metadata(asked, "parted") for _ in range(500)))
+        assert found == [3] * 500
+        assert plugin.asked < 50
+        plugin.listing = plugin.listing.with_changes([], [f"{BASE}parted-partition-9"])
+        assert await metadata(asked, "parted") == 10  # what is asked later sees it
