@@ -33,7 +33,7 @@ def recorded_asker(asker: Asker, note: Note) -> Asker:
 def _copy(value: Any, kind: type[T], note: Note) -> T:
     copy = object.__new__(kind)
     for field in fields(value):
-        object.__setattr__(copy, field.name, getattr(value, field.name))
+        object.__setattr__(copy, field.name, object.__getattribute__(value, field.name))
     object.__setattr__(copy, "_note", note)
     return copy
 

@@ -80,3 +80,11 @@ def test_a_copy_that_a_plugin_makes_works() -> None:
     assert copy.topics_pattern == "t/n/a.*"
     assert copy.asker.role == "me"
     assert {"pattern", "principal"} <= set(told)
+
+
+def test_to_record_what_is_recorded_reads_nothing() -> None:
+    told: list[str] = []
+    once = dataclasses.replace(REQUEST, asker=recorded_asker(ASKER, told.append))
+    again = recorded(once, lambda _: None)
+    assert told == []
+    assert again.asker.host == "192.0.2.7"

@@ -13,7 +13,7 @@ from broker_core.permits import Permit
 from broker_core.plugins import ChainStep
 from broker_core.selection import Selection
 
-__all__ = ["Answer", "Trace"]
+__all__ = ["Answer", "RestTrace", "Trace"]
 
 
 @dataclass(slots=True)

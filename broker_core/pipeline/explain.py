@@ -10,9 +10,9 @@ from broker_core.details import Details
 from broker_core.errors import ListingFailed
 from broker_core.listing_request import ListingRequest
 from broker_core.page import Page
-from broker_core.pipeline.answer import Trace
+from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
-from broker_core.plugins import ChainStep, PluginFailed, Refusal
+from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, Refusal
 
 __all__ = ["explain"]
 
@@ -50,7 +50,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         answer = await pipeline.answer(request, trace)
     except ListingFailed as failure:
         chain: Iterable[ChainStep] = trace.chain
-        if isinstance(failure, PluginFailed | Refusal) and not any(
+        if isinstance(failure, PluginFailed | BehindFailed | Refusal) and not any(
             step.answer in {"error", "refused"} for step in (*trace.gates, *trace.masks)
         ):
             chain = failure.steps  # as far as it went
@@ -58,6 +58,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         return report | {
             "gates": _steps(trace.gates),
             "chain": _steps(chain),
+            "rest": _rest(trace.rest),
             "masks": _steps(trace.masks),
             "lister": None,
             "plan": None,
@@ -66,7 +67,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "code": failure.code.name,
             "cause": failure.cause.value,
             "plugin": failure.plugin,
-            "detail": failure.detail if isinstance(failure, PluginFailed) else failure.message,
+            "detail": failure.detail if isinstance(failure, PluginFailed | BehindFailed) else failure.message,
             "warnings": [*trace.false_claims, *_former_answers(pipeline, chain)],
             "ms": _ms(time.perf_counter() - started),
         }
@@ -74,6 +75,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         return report | {
             "gates": _steps(trace.gates),
             "chain": _steps(trace.chain),
+            "rest": _rest(trace.rest),
             "masks": _steps(trace.masks),
             "lister": answer.lister,
             "plan": answer.plan,
@@ -147,7 +149,24 @@ def _steps(steps: Iterable[ChainStep]) -> list[dict[str, Any]]:
         {"plugin": step.plugin, "answer": step.answer, "ms": _ms(step.seconds)}
         | ({} if step.error is None else {"error": step.error})
         | ({} if step.stale is None else {"stale_s": round(step.stale, 3)})
+        | ({} if step.version is None else {"version": step.version})
+        | ({"kept": True} if step.kept else {})
         for step in steps
+    ]
+
+
+def _rest(traces: Iterable[RestTrace]) -> list[dict[str, Any]]:
+    """What plugins asked of all that is behind them, and what came of it."""
+    return [
+        {
+            "plugin": each.plugin,
+            "topics_pattern": each.topics_pattern,
+            "properties": each.properties,
+            "chain": _steps(each.chain),
+            "topics": each.listed,
+            "rest": _rest(each.rest),
+        }
+        for each in traces
     ]
 
 

@@ -20,6 +20,7 @@ from broker_core.pipeline import Pipeline, explain
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.topics_hash import topics_hash
 from tests.support.memory_lister import MemoryLister
+from tests.support.pipelines import made, request
 from tests.support.plugins import PluginOf
 
 NAMES = [f"persistent://t/n/{number % 3}-{number}" for number in range(9)]
@@ -230,3 +231,21 @@ async def test_a_failure_that_a_former_answer_could_stand_in_for_is_a_warning() 
     assert "a server that has one to this question, at most 90 s old, answers with that" in warning
     report = await explained({"p": PluginOf(list_topics=lambda: 1 / 0)}, tables={"p": {"on_failure": "next"}})
     assert report["warnings"] == []
+
+
+async def test_it_shows_what_was_kept_and_what_a_plugin_asked_behind_it() -> None:
+    async def behind(request: ListingRequest) -> TopicListingResult:
+        return TopicListingResult.success((await request.rest(pattern=None)).selection)
+
+    plugins = {
+        "a": PluginOf(list_topics=behind),
+        "b": PluginOf(list_topics=lambda: TopicListingResult.success([]), version=lambda: "7"),
+    }
+    async with made(plugins=plugins) as m:
+        (await m.ask()).release()
+        report = await explain(m.pipeline, request())
+    (rest,) = report["rest"]
+    assert (rest["plugin"], rest["topics"], rest["rest"]) == ("a", 0, [])
+    assert [(step["plugin"], step["version"], step["kept"]) for step in rest["chain"][-1:]] == [
+        ("b", "7", True)
+    ]
