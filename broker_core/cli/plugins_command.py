@@ -62,7 +62,7 @@ def run(
         print_lines(["no plugin is installed"])
     else:
         print_table(
-            ["order", "name", "distribution", "version", "state", "hooks", "why"],
+            ["order", "name", "distribution", "version", "state", "hooks", "depends on", "why"],
             (
                 [
                     "-" if plugin["order"] is None else plugin["order"],
@@ -71,6 +71,7 @@ def run(
                     plugin["version"],
                     plugin["state"],
                     " ".join(hook.removeprefix("broker_core_") for hook in plugin["hooks"]),
+                    " ".join(plugin.get("depends_on", ())),
                     "; ".join([*([plugin["error"]] if plugin["error"] else []), *plugin["warnings"]]),
                 ]
                 for plugin in plugins

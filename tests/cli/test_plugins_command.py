@@ -120,7 +120,19 @@ def test_the_table(cli: Cli, config: Path, install_plugin: InstallPlugin) -> Non
     said = cli("plugins", "--config", config)
     assert said.code == 1  # the server would not start
     row = next(line for line in said.out.splitlines() if "dist-of-a-lister" in line)
-    assert row.split() == ["1", "a-lister", "dist-of-a-lister", "1.2.3", "enabled", "list_topics"]
+    assert row.split() == [
+        "1",
+        "a-lister",
+        "dist-of-a-lister",
+        "1.2.3",
+        "enabled",
+        "list_topics",
+        "address",
+        "client",
+        "pattern",
+        "principal",
+        "properties",
+    ]
     assert "error" in next(line for line in said.out.splitlines() if "dist-of-bad" in line)
 
 
