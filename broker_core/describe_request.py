@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
+from broker_core.copies import copied
 from broker_core.details import DETAIL_TYPES, checked_wants
-from broker_core.listing_request import Asker
+from broker_core.listing_request import Asker, Pausing
 from broker_core.names import NamespaceName
-from broker_core.request_lease import UNCOUNTED, Lease, Memory
+from broker_core.request_lease import UNCOUNTED, Lease, Memory, PausedMemory
 
 __all__ = ["DescribeRequest"]
 
@@ -47,6 +48,10 @@ class DescribeRequest:
         topics = self.ids if self.names is None else self.names
         assert topics is not None
         return len(topics)
+
+    def pausing(self, pausing: Pausing) -> Self:
+        """The request as a plugin gets it: what it waits for in here is not its time, which ``pausing`` sees to."""
+        return copied(self, memory=PausedMemory(self.memory, pausing))
 
     def lease(self, size: int) -> Lease:
         """Memory of ``size`` bytes for this request: ``async with request.lease(size)``, ``with`` in a thread."""

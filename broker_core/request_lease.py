@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import enum
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from broker_core.permits import whole_count
 
-__all__ = ["UNCOUNTED", "Lease", "Memory"]
+__all__ = ["UNCOUNTED", "Lease", "Memory", "PausedMemory"]
 
 
 class Memory(Protocol):
@@ -52,6 +53,33 @@ class _Uncounted:
 
 #: Stands in where nobody counts memory.
 UNCOUNTED: Final[Memory] = _Uncounted()
+
+
+class PausedMemory:
+    """A request's memory, as one call of a plugin has it: waiting for more is not the plugin's time."""
+
+    __slots__ = ("_grow", "_memory")
+
+    def __init__(
+        self,
+        memory: Memory,
+        pausing: Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]],
+    ) -> None:
+        self._memory = memory
+        self._grow = pausing(memory.grow)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._memory.loop
+
+    async def grow(self, size: int) -> None:
+        await self._grow(size)
+
+    def try_grow(self, size: int) -> bool:
+        return self._memory.try_grow(size)
+
+    def give_back(self, size: int) -> None:
+        self._memory.give_back(size)
 
 
 class _State(enum.Enum):

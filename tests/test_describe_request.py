@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -32,3 +34,20 @@ async def test_memory_can_be_leased() -> None:
     async with DescribeRequest(NAMESPACE, names=[A]).lease(10) as lease:
         await lease.grow(20)
         assert lease.size == 30
+
+
+async def test_waiting_for_memory_is_not_the_plugins_time() -> None:
+    waits: list[int] = []
+
+    def pausing(function: Any) -> Any:
+        async def paused(size: int) -> None:
+            waits.append(size)
+            await function(size)
+
+        return paused
+
+    request = DescribeRequest(NAMESPACE, names=[A]).pausing(pausing)
+    async with request.lease(10) as lease:
+        await lease.grow(20)
+    assert waits == [10, 20]
+    assert request.names is not None

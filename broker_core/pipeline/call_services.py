@@ -11,39 +11,16 @@ from broker_core.copies import copied
 from broker_core.depends_on import PROPERTY, key_of
 from broker_core.listing_request import Asker, ListingRequest, Pausing
 from broker_core.names import Mode, NamespaceName
-from broker_core.request_lease import Memory
+from broker_core.request_lease import Memory, PausedMemory
 from broker_core.rest_answer import RestAnswer, Same
 
-__all__ = ["CALLS", "Behind", "CallServices", "PausedMemory"]
+__all__ = ["CALLS", "Behind", "CallServices"]
 
 #: How often one call of a plugin may ask what is behind it.
 CALLS: Final = 4
 
 #: Asks what is behind a plugin.
 Behind: TypeAlias = Callable[[str | Same | None, Mapping[str, str] | Same], Awaitable[RestAnswer]]
-
-
-class PausedMemory:
-    """A request's memory, as one call of a plugin has it: waiting for more is not the plugin's time."""
-
-    __slots__ = ("_grow", "_memory")
-
-    def __init__(self, memory: Memory, pausing: Pausing) -> None:
-        self._memory = memory
-        self._grow = pausing(memory.grow)
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop | None:
-        return self._memory.loop
-
-    async def grow(self, size: int) -> None:
-        await self._grow(size)
-
-    def try_grow(self, size: int) -> bool:
-        return self._memory.try_grow(size)
-
-    def give_back(self, size: int) -> None:
-        self._memory.give_back(size)
 
 
 @dataclass(frozen=True, slots=True)
