@@ -172,7 +172,7 @@ async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: st
 async def test_the_version_is_one_row_by_its_key(session: Any, cached: str) -> None:
     await session.execute(f"SET plan_cache_mode = {cached}")
     plan = make_plan(NamespaceName.parse(_SMALL), Mode.ALL)
-    found = await _explained(session, version_statement(plan))
+    found = await _explained(session, version_statement(plan.namespace))
     read = {node["Relation Name"]: node for node in found if "Relation Name" in node}
     assert read["namespace_versions"]["Index Name"] == "namespace_versions_pkey"
     assert all(node["Actual Rows"] <= 1 and not _removed(node) for node in read.values()), found

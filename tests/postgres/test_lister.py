@@ -87,6 +87,42 @@ def test_the_keys_that_select() -> None:
     assert options.selecting({}) == {}
 
 
+async def test_the_version_is_told_where_an_answer_may_be_kept(database: Database) -> None:
+    await fill(database, NS, plain("a", "b"))
+    async with opened_lister(database, property_keys=["k"]) as lister:
+        first = asking(f"{NS}/a.*")
+        assert await lister.version(first) is None, "asked for the first time: a look more for nothing"
+        answer = await lister.list_topics(first)
+        assert await lister.version(first) == answer.version
+        assert await lister.version(asking(f"{NS}/b.*")) is None
+        assert await lister.version(asking(f"{NS}/a.*", properties={"k": "v"})) is None
+        assert await lister.version(asking(f"{NS}/a.*", properties={"other": "v"})) == answer.version
+        same = asking(f"{NS}/a.*", topics_hash=answer.topics.topics_hash)  # type: ignore[union-attr]
+        assert await lister.version(same) is None, "the lister says so by one look itself"
+        other = asking(f"{NS}/a.*", topics_hash="00000001")
+        assert await lister.version(other) == answer.version
+        await fill(database, NS, plain("c"))
+        changed = await lister.version(first)
+        assert changed not in {None, answer.version}
+        assert (await lister.list_topics(first)).version == changed
+        database.sql(f"SELECT broker_core.forget_namespace('{NS}')")
+        assert await lister.version(first) is None
+        assert (await lister.list_topics(first)).is_pass_through
+
+
+async def test_replicas_that_may_be_behind_have_no_version_ahead(database: Database) -> None:
+    await fill(database, NS, plain("a"))
+    async with opened_lister(database, replicas=[database.dsn], replica_max_lag=2) as lister:
+        await lister.list_topics(asking())
+        assert await lister.version(asking()) is None
+    async with opened_lister(database, replicas=[database.dsn]) as lister:
+        await lister.list_topics(asking())
+        assert await lister.version(asking()) is not None
+    async with opened_lister(database, replica_max_lag=2) as lister:
+        await lister.list_topics(asking())
+        assert await lister.version(asking()) is not None, "there is no replica"
+
+
 async def test_an_unchanged_listing_reads_no_row(database: Database) -> None:
     await fill(database, NS, plain("a", "b"))
     async with opened_lister(database) as lister:

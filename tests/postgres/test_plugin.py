@@ -58,6 +58,34 @@ async def test_a_listing_by_property_from_the_settings_alone(database: Database,
             assert list((await client.get_topics("acme/other", Mode.PERSISTENT)).topics) == []
 
 
+async def test_an_answer_that_was_given_twice_is_kept_while_its_version_is_the_same(
+    database: Database,
+) -> None:
+    await fill(database, "acme/orders", [("persistent", name, {}) for name in ("a", "b")])
+    table = {"postgres": {"dsn": database.dsn}}
+    async with serve(plugins={"postgres": PostgresPlugin()}, settings={"plugins": table}) as server:
+        registry = server.broker.pipeline.metrics.registry
+        labels = {"plugin": "postgres", "hook": "list_topics", "outcome": "success"}
+
+        def asked() -> float | None:
+            return registry.get_sample_value("broker_core_listing_plugin_calls_total", labels)
+
+        for times in (1, 2, 2, 2):
+            assert sorted((await server.list("acme/orders")).topics) == [
+                "persistent://acme/orders/a",
+                "persistent://acme/orders/b",
+            ]
+            assert asked() == times
+        await fill(database, "acme/orders", [("persistent", "c", {})])
+        for _ in range(3):
+            assert len((await server.list("acme/orders")).topics) == 3, (
+                "at once, whether or not a hint has come"
+            )
+            assert asked() == 3
+        database.sql("SELECT broker_core.forget_namespace('acme/orders')")
+        assert not (await server.list("acme/orders")).topics, "of the catalogue"
+
+
 async def test_topics_are_described_from_the_database(database: Database) -> None:
     await fill(
         database,

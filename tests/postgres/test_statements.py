@@ -60,10 +60,7 @@ async def test_a_page_says_how_much_it_has_and_is_withheld_where_that_is_too_muc
         assert few["names"] == 3
         nothing = await fetched(connection, first_page(make_plan(NS, Mode.NON_PERSISTENT), Source(), 1 << 20))
         assert (nothing["names"], nothing["size"], nothing["other"]) == (0, 0, None)
-        assert (
-            await fetched(connection, version_statement(make_plan(NamespaceName.parse("a/b"), Mode.ALL)))
-            is None
-        )
+        assert await fetched(connection, version_statement("a/b")) is None
         async with connection.transaction():
             statement = pages_of_search(plan_of("properties"), Source(), 200)
             pages = await connection.fetch(statement.text, *statement.arguments)
@@ -89,7 +86,7 @@ def test_nothing_from_outside_is_in_a_text() -> None:
         first_page(plan, Source(), 1),
         next_page(plan, Source(), plan.bounds[0], (hostile, hostile, hostile), 1),
         pages_of_search(plan, Source(own_index=False), 1),
-        version_statement(plan),
+        version_statement(plan.namespace),
     ):
         assert "DROP" not in statement.text
         assert any("DROP" in str(argument) for argument in statement.arguments)

@@ -92,6 +92,25 @@ class PostgresLister:
         """End the threads once what they do is done."""
         self._workers.shutdown(wait=False, cancel_futures=True)
 
+    async def version(self, request: ListingRequest) -> str | None:
+        """The version of the namespace, read now, for a question that was asked before; ``None`` for others.
+
+        A look at the version costs a quarter of a small listing: it is worth it where an answer may be kept. Nor is one
+        told where the hash that the client has may still be right: that costs one look too, and not two. With replicas
+        that may be behind, a listing could be of an older state than a look before it. Raises
+        :exc:`~broker_core.errors.ListingFailed`.
+        """
+        if not self.source.versions or self.connections.max_lag:
+            return None
+        known = self.hashes.get(_question(request, self.options.selecting(request.properties)))
+        if known is None or known.topics_hash == request.topics_hash:
+            return None
+        try:
+            return await self._version_now(request)
+        except ListingFailed as failure:
+            self._metrics.failure(failure.reason)
+            raise
+
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, of the database or of the memory."""
         plan = self.plan(request)
@@ -119,16 +138,10 @@ class PostgresLister:
 
     async def answer(self, request: ListingRequest, plan: Plan) -> tuple[TopicListingResult, int | None]:
         """The answer by a plan, and how many rows were read for it (``None``: the hash was known)."""
-        pattern = _applied(request)
-        question: Question = (
-            request.namespace,
-            request.mode,
-            None if pattern is None else pattern.text,
-            tuple(sorted(plan.properties.items())),
-        )
+        question = _question(request, plan.properties)
         known = self.hashes.get(question)
         if known is not None and known.topics_hash == request.topics_hash:
-            if await self._is_still(request, plan, known):
+            if await self._version_now(request) == known.version:
                 return TopicListingResult.unchanged(known.topics_hash), None
         memory = Memory(request.reserve)
         expected = min(known.read_bytes + 4096, 16 * _FIRST_PAGE) if known is not None else _FIRST_PAGE
@@ -151,7 +164,7 @@ class PostgresLister:
                     return TopicListingResult.pass_through(), 0
                 topics = await reading.finish()
                 name = self._remember(question, request, version, topics, reading, asked, epoch)
-                filtered = pattern is not None
+                filtered = _applied(request) is not None
                 return TopicListingResult.success(
                     topics, filtered=filtered, version=name, owned=True
                 ), reading.rows
@@ -184,21 +197,22 @@ class PostgresLister:
             return self.source
         return replace(self.source, parts=await read_parts(connection))
 
-    async def _is_still(self, request: ListingRequest, plan: Plan, known: Known) -> bool:
-        """Whether the namespace is at the version that the hash is for: one look at an index."""
+    async def _version_now(self, request: ListingRequest) -> str | None:
+        """The version of the namespace: one look at an index. ``None`` where it was never loaded, or went back."""
         asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
-        statement = version_statement(plan)
+        namespace = str(request.namespace)
+        statement = version_statement(namespace)
 
         async def look(connection: Any) -> Any:
             return await fetch_page(connection, statement)
 
-        row = await self.connections.read(look, deadline=request.deadline, namespace=plan.namespace)
+        row = await self.connections.read(look, deadline=request.deadline, namespace=namespace)
         if row is None:
-            return False
+            return None
         number, catalog_id = row["version"], str(row["catalog_id"])
         if not self._history.saw(request.namespace, catalog_id, number, asked=asked):
-            return False
-        return self._history.version(catalog_id, number, epoch) == known.version
+            return None
+        return self._history.version(catalog_id, number, epoch)
 
     async def _one_page(
         self, request: ListingRequest, plan: Plan, memory: Memory
@@ -210,7 +224,7 @@ class PostgresLister:
             source = await self.source_for(plan, connection)
             row = await fetch_page(
                 connection,
-                version_statement(plan)
+                version_statement(plan.namespace)
                 if plan.impossible and source.versions
                 else first_page(plan, source, memory.page_bytes, most_names=0 if plan.impossible else None),
             )
@@ -247,7 +261,7 @@ class PostgresLister:
         async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
             version = None
             if self.source.versions:
-                row = await fetch_page(connection, version_statement(plan))
+                row = await fetch_page(connection, version_statement(plan.namespace))
                 if row is None:
                     return None, None
                 version = _version_of(row)
@@ -274,6 +288,16 @@ def _applied(request: ListingRequest) -> TopicsPattern | None:
     """The pattern that is applied here: what RE2 does not support the core treats as its settings say."""
     pattern = request.pattern
     return pattern if pattern is not None and pattern.supported else None
+
+
+def _question(request: ListingRequest, properties: Mapping[str, str]) -> Question:
+    pattern = _applied(request)
+    return (
+        request.namespace,
+        request.mode,
+        None if pattern is None else pattern.text,
+        tuple(sorted(properties.items())),
+    )
 
 
 def _version_of(row: Any) -> tuple[str, int] | None:

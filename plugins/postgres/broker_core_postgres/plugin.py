@@ -75,6 +75,12 @@ class PostgresPlugin:
         return await self.service.lister.list_topics(request)
 
     @hookimpl
+    async def broker_core_version(self, request: ListingRequest) -> str | None:
+        """The version of a namespace, for questions whose answers may be kept."""
+        assert self.service is not None, "the plugin was not started"
+        return await self.service.lister.version(request)
+
+    @hookimpl
     async def broker_core_describe_topics(self, request: DescribeRequest) -> Details | None:
         """Describe topics of a namespace that was loaded into the database."""
         assert self.service is not None, "the plugin was not started"
@@ -102,6 +108,7 @@ broker_core_startup = _plugin.broker_core_startup
 broker_core_change_log = _plugin.broker_core_change_log
 broker_core_shutdown = _plugin.broker_core_shutdown
 broker_core_list_topics = _plugin.broker_core_list_topics
+broker_core_version = _plugin.broker_core_version
 broker_core_describe_topics = _plugin.broker_core_describe_topics
 broker_core_check = _plugin.broker_core_check
 broker_core_commands = _plugin.broker_core_commands

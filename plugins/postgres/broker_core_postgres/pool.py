@@ -110,7 +110,8 @@ class Connections:
         self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
         #: By name of a replica's pool, how many versions it was behind when it was last compared.
         self.lags: dict[str, int] = {}
-        self._max_lag = max_lag
+        #: How many versions a replica that answers may be behind; 0 where there are none.
+        self.max_lag = max_lag if replicas else 0
         self._version_query = version_query
         self._turn = 0
 
@@ -255,7 +256,7 @@ class Connections:
             return None
         if version is not None:
             self.lags[pool.name] = max(newest - version, 0)
-            if version >= newest - self._max_lag:
+            if version >= newest - self.max_lag:
                 return held
         pool.give(held)
         self.choices["replica_behind"] += 1

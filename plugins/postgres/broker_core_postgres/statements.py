@@ -58,10 +58,10 @@ class Statement:
         return f'{place} COLLATE "{collation}"' if type_ == "text" else place
 
 
-def version_statement(plan: Plan) -> Statement:
+def version_statement(namespace: str) -> Statement:
     """The version of the namespace and the catalogue's id: one look at an index; no row where it was never loaded."""
     statement = Statement()
-    statement.text = _version(statement.bind(plan.namespace))
+    statement.text = _version(statement.bind(namespace))
     return statement
 
 
