@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.block_crcs import BlockCrcs
 from broker_core.bounded_cache import BoundedCache
 from broker_core.column_sort import sorted_rows
 from broker_core.errors import InvalidListing
@@ -72,6 +73,7 @@ class ListingData:
     """The columns of one listing. Only the core has it; plugins have a :class:`~broker_core.listing.Listing`."""
 
     __slots__ = (
+        "_block_crcs",
         "_checked",
         "_hash",
         "_last_range",
@@ -118,6 +120,7 @@ class ListingData:
         self._hash: str | None = None
         self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
         self._checked: _Array | None = None
+        self._block_crcs: BlockCrcs | None = None
         #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
         #: refer to the listing, which is freed at once when nobody has it any more.
         self.memo: BoundedCache[tuple[str, RowsKey | None], Any] = BoundedCache(
@@ -260,6 +263,13 @@ class ListingData:
         return checked is None or low >= high or bool(checked[low // _CHECKED : -(-high // _CHECKED)].all())
 
     # -- names and their text
+
+    @property
+    def block_crcs(self) -> BlockCrcs:
+        """The CRCs of blocks of names, each made when it is first asked for; the names were checked before."""
+        if self._block_crcs is None:
+            self._block_crcs = BlockCrcs(self.fields, self.field_offsets)
+        return self._block_crcs
 
     def column(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeBinaryArray:
         """The fields of these rows; of a stretch nothing is copied."""

@@ -280,7 +280,8 @@ class Selection(Sealed):
         a topic is none of this mode. Costs one copy.
         """
         base, other = _data_of(self), _data_of(added)
-        data = spliced_fields(base, self.column(), gone, put, other, added.column())
+        begins = self.bounds[0] if self.is_slice else None
+        data = spliced_fields(base, self.column(), gone, put, other, added.column(), begins)
         whole = Part(0, len(data), text=self.pattern if self.pattern == added.pattern else None)
         whole.hash = data.range_hash(0, len(data))
         return selection_of(listing_of(data), whole)

@@ -30,28 +30,37 @@ def spliced_fields(
     put: Any,
     other: ListingData,
     fresh: pa.LargeBinaryArray,
+    begins: int | None = None,
 ) -> ListingData:
     """What a listing holds of ``kept`` topics of ``one`` without the positions ``gone``, with the ``fresh`` ones of
     ``other`` in between: see :meth:`~broker_core.selection.Selection.spliced`. Its hash is known.
+
+    ``begins`` is the row of ``one`` that ``kept`` begins with, where it is a stretch of it.
     """
     gone, put = _positions(gone, len(kept) - 1, once=True), _positions(put, len(kept), once=False)
     if len(put) != len(fresh):
         raise ValueError(f"{len(put)} places for {len(fresh)} topics")
     if one.namespace != other.namespace or not _are_listed(fresh, other.mode, one.mode):
         raise InvalidListing(f"topics of {_shown(other)} do not belong between those of {_shown(one)}")
-    pieces = [
-        (fresh if is_fresh else kept).slice(low, high - low)
-        for is_fresh, low, high in _stretches(len(kept), gone, put)
-    ]
+    stretches = list(_stretches(len(kept), gone, put))
+    pieces = [(fresh if is_fresh else kept).slice(low, high - low) for is_fresh, low, high in stretches]
     ends = [(_key(piece, 0), _key(piece, len(piece) - 1)) for piece in pieces]
     if not all(before[1] < behind[0] for before, behind in pairwise(ends)):
         raise InvalidListing("topics were put in between that do not belong there in the order of the hash")
     whole = pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
-    crc, comma = 0, 1  # a comma stands in front of each name, but not of the first
-    for low in range(0, len(whole), _HASHED):
-        text, places = column_data(decode_fields(whole.slice(low, _HASHED), comma=True))
-        crc = extend_crc(crc, memoryview(text)[int(places[0]) + comma : int(places[-1])])
-        comma = 0
+    if begins is not None:
+        crc = one.block_crcs.crc(
+            [
+                piece if is_fresh else (begins + low, begins + high)
+                for piece, (is_fresh, low, high) in zip(pieces, stretches, strict=True)
+            ]
+        )
+    else:
+        crc, comma = 0, 1  # a comma stands in front of each name, but not of the first
+        for low in range(0, len(whole), _HASHED):
+            text, places = column_data(decode_fields(whole.slice(low, _HASHED), comma=True))
+            crc = extend_crc(crc, memoryview(text)[int(places[0]) + comma : int(places[-1])])
+            comma = 0
     data, offsets = column_data(whole)
     return ListingData.encoded(one.namespace, one.mode, data, offsets, crc_text(crc))
 
