@@ -32,6 +32,7 @@ from broker_core.catalog.set_properties import (
 from broker_core.catalog.store import SqliteCatalog
 from broker_core.catalog.summary import summarize as summarize  # for other parts of the core
 from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Listed, Operation
 
 __all__ = [
     "Catalog",
@@ -41,14 +42,20 @@ __all__ = [
     "CatalogLogReader",
     "CatalogState",
     "CatalogUnusable",
+    "CatalogVersion",
+    "Change",
+    "Changes",
     "DeletionReport",
     "ExportFormat",
     "ExportRefused",
+    "Gap",
     "ImportRefused",
     "ImportReport",
+    "Listed",
     "LogBounds",
     "Migration",
     "MigrationAhead",
+    "Operation",
     "PairRefused",
     "PropertiesChange",
     "PropertiesReport",
