@@ -39,7 +39,7 @@ class ListingBuilder:
     __slots__ = ("_making",)
 
     def __init__(self, request: ListingRequest) -> None:
-        if type(request) is not ListingRequest:
+        if not isinstance(request, ListingRequest):
             raise TypeError(f"a ListingBuilder is made of a request, not of a {type(request).__name__}")
         pattern = request.pattern
         if pattern is not None and (type(pattern) is not TopicsPattern or not pattern.supported):

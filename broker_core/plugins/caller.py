@@ -66,6 +66,8 @@ class HookCaller:
         self._implementation = plugin.implementations[hook]
         self._deadline = plugin.options.deadline
         self._on_call = on_call
+        #: What the plugin's function gets in place of the question; for tests.
+        self.shown: Callable[[Any], Any] | None = None
         self._next_log = 0.0
         self._not_logged = 0
 
@@ -137,6 +139,8 @@ class HookCaller:
             )
         if hasattr(question, "pausing"):
             question = question.pausing(deadline.paused)
+        if self.shown is not None:
+            question = self.shown(question)
         given = {
             name: values[name]
             if name in values

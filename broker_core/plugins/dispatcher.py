@@ -84,16 +84,16 @@ class Dispatcher:
         self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
         #: What the answers of each plugin depend on.
         self.words = Words(registry)
-        self._callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
+        self.callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
         for plugin in registry:
             for hook in (_AUTHORIZE, _LIST, _DESCRIBE, _VISIBLE, _VERSION, _SERVED):
                 if hook in plugin.implementations:
-                    self._callers[plugin.name][hook] = HookCaller(
+                    self.callers[plugin.name][hook] = HookCaller(
                         plugin, hook, self._runners[plugin.name], on_call=on_call
                     )
-        self.versions = Versions(self._callers, self.words)
+        self.versions = Versions(self.callers, self.words)
         self._observers = [
-            (plugin, Observer(self._callers[plugin.name][_SERVED]))
+            (plugin, Observer(self.callers[plugin.name][_SERVED]))
             for plugin in registry
             if _SERVED in plugin.implementations
         ]
@@ -156,7 +156,7 @@ class Dispatcher:
 
         Raises :exc:`PluginFailed`, whatever its ``on_failure`` says.
         """
-        caller = self._callers[plugin][_DESCRIBE]
+        caller = self.callers[plugin][_DESCRIBE]
         _, _, accepted = await caller.call(request, checked_details, accept)
         return accepted
 
@@ -357,7 +357,7 @@ class Dispatcher:
     def hooks(self) -> dict[str, tuple[str, ...]]:
         """For metrics: the hooks of each plugin that are called for listings."""
         return {
-            name: tuple(caller.hook for caller in callers.values()) for name, callers in self._callers.items()
+            name: tuple(caller.hook for caller in callers.values()) for name, callers in self.callers.items()
         }
 
     async def startup(self, handle: Callable[[str], object] = lambda _: None) -> None:
@@ -404,7 +404,7 @@ class Dispatcher:
         before = self._problems.get(plugin)
         self._problems[plugin] = tuple(map(without_credentials, problems))
         if before and not problems:
-            for caller in self._callers[plugin].values():
+            for caller in self.callers[plugin].values():
                 caller.breaker.recovered()
 
     def describe(self) -> list[dict[str, Any]]:
@@ -414,7 +414,7 @@ class Dispatcher:
         """
         described = self.registry.describe()
         for entry in described:
-            callers = self._callers[entry["name"]]
+            callers = self.callers[entry["name"]]
             runner = self._runners[entry["name"]]
             worst = max((caller.breaker.state for caller in callers.values()), default=None)
             if worst:
@@ -443,7 +443,7 @@ class Dispatcher:
         """For metrics: the worst breaker of each plugin; 0 closed, 1 half-open, 2 open."""
         return {
             name: max((int(caller.breaker.state) for caller in callers.values()), default=0)
-            for name, callers in self._callers.items()
+            for name, callers in self.callers.items()
         }
 
     def abandoned_calls(self) -> dict[str, int]:
@@ -454,14 +454,14 @@ class Dispatcher:
         """For metrics: failures of each plugin after which the next one was asked."""
         return {
             name: sum(caller.statistics.passed_over for caller in callers.values())
-            for name, callers in self._callers.items()
+            for name, callers in self.callers.items()
         }
 
     def loop_times(self) -> dict[tuple[str, str], LoopTime]:
         """For metrics: how long plugins held the event loop, by plugin and hook without its prefix, or task."""
         return {
             (name, caller.hook): caller.loop_time
-            for name, callers in self._callers.items()
+            for name, callers in self.callers.items()
             for caller in callers.values()
         } | {
             (name, task): loop_time
@@ -487,7 +487,7 @@ class Dispatcher:
         masks = []
         gates = []
         for plugin in self.registry:
-            callers = self._callers[plugin.name]
+            callers = self.callers[plugin.name]
             covers = plugin.options.covers(namespace)
             if _LIST in callers:
                 listers.append((plugin.name, callers[_LIST] if covers else None))

@@ -33,8 +33,11 @@ class BlockingServer:
         topics: Iterable[str] | Mapping[str, Mapping[str, str]] = (),
         settings: Mapping[str, Mapping[str, Any]] | None = None,
         check_masks: bool = True,
+        check_reads: bool = True,
     ) -> None:
-        self._serving = serve(plugins, topics=topics, settings=settings, check_masks=check_masks)
+        self._serving = serve(
+            plugins, topics=topics, settings=settings, check_masks=check_masks, check_reads=check_reads
+        )
         self._stack = AsyncExitStack()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(

@@ -23,6 +23,7 @@ from broker_core.testing.asking import PipelineAnswer, ask
 from broker_core.testing.commands import Invoked, invoke_given
 from broker_core.testing.mask_check import check_mask
 from broker_core.testing.personas import Persona, Personas
+from broker_core.testing.reads import Reads
 from broker_core.testing.requests import mode_of
 from broker_core.testing.scrape import MetricFamilies
 
@@ -186,6 +187,7 @@ async def serve(
     topics: Iterable[str] | Mapping[str, Mapping[str, str]] = (),
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     check_masks: bool = True,
+    check_reads: bool = True,
 ) -> AsyncIterator[Server]:
     """Serve ``plugins`` (name -> module or instance, in the order of the chain) on free ports of the loopback.
 
@@ -196,6 +198,9 @@ async def serve(
     With ``check_masks`` each mask is asked about the same names once more, shuffled and in pieces, and a listing fails
     for which it says something else then: a mask is about each name by itself. Turn it off where a mask counts its
     calls, or changes its mind from one to the next.
+
+    With ``check_reads`` the end of it is an :exc:`AssertionError` where a plugin has read fields of a request that its
+    ``broker_core_depends_on`` does not declare.
     """
     plugins = dict(plugins or {})
     personas = Personas()
@@ -210,9 +215,12 @@ async def serve(
             ):
                 if check_masks:
                     broker.pipeline.dispatcher.check_mask = check_mask
+                reads = Reads(broker.pipeline.dispatcher) if check_reads else None
                 host, port = broker.pulsar_address
                 client = await stack.enter_async_context(LookupClient(f"pulsar://{host}:{port}"))
                 yield Server(broker, client, catalog, plugins, personas, stack)
+            if reads is not None:
+                reads.check()
         finally:
             await asyncio.to_thread(catalog.close)
 
