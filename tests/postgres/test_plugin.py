@@ -113,6 +113,8 @@ async def test_topics_are_described_from_the_database(database: Database) -> Non
             ("b", 7, {}),
         ]
         assert len({row["topic_id"] for row in rows}) == 2
+        assert await server.partitions("persistent://acme/orders/b") == 7, "as clients ask for it"
+        assert await server.partitions("persistent://acme/orders/a") == 0
 
 
 async def test_the_metrics_of_the_plugin_are_the_broker_s(database: Database) -> None:
