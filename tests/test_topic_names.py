@@ -4,7 +4,7 @@ import pytest
 
 from broker_core import Listing, Mode
 from broker_core.patterns import compile_pattern
-from broker_core.topic_names import partitions_of, topic_names
+from broker_core.topic_names import count_partitions, partitions_of, topic_names
 
 BASE = "persistent://t/n/"
 LOCALS = [
@@ -48,6 +48,7 @@ def test_the_names_of_a_topic(topic: str, names: list[str], partitions: int | No
     found = topic_names(LISTING.all(), BASE + topic)
     assert found.to_pylist() == [BASE + each for each in names]
     assert partitions_of(found, BASE + topic) == partitions
+    assert count_partitions(LISTING.all(), BASE + topic) == partitions
 
 
 def test_of_a_selection_only_what_it_has() -> None:
@@ -55,3 +56,10 @@ def test_of_a_selection_only_what_it_has() -> None:
     assert topic_names(selection, f"{BASE}y").to_pylist() == [f"{BASE}y-partition-4"]
     assert topic_names(selection, f"{BASE}x").to_pylist() == []
     assert topic_names(LISTING.all(), "non-persistent://t/n/x").to_pylist() == ["non-persistent://t/n/x"]
+
+
+def test_many_partitions() -> None:
+    many = Listing.from_names(
+        "t/n", Mode.PERSISTENT, [f"{BASE}m-partition-{number}" for number in range(0, 600, 3)]
+    )
+    assert count_partitions(many.all(), f"{BASE}m") == 598

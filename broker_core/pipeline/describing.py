@@ -40,7 +40,7 @@ from broker_core.pipeline.shared_asks import SharedAsks
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import Dispatcher, LoadedPlugin, PluginFailed
 from broker_core.selection import Selection
-from broker_core.topic_names import partitions_of, topic_names
+from broker_core.topic_names import count_partitions, topic_names
 
 __all__ = ["Describing", "Topic", "partition_names"]
 
@@ -285,11 +285,11 @@ class Describing:
     def _partitions(self, selection: Selection, topic: str) -> int | None:
         """How many partitions a topic has by its names; remembered with a listing that is asked whole."""
         if not selection.is_whole:
-            return partitions_of(topic_names(selection, topic), topic)
+            return count_partitions(selection, topic)
         known = self._known.get(selection.listing, {})
         if topic in known:
             return known[topic]
-        found = partitions_of(topic_names(selection, topic), topic)
+        found = count_partitions(selection, topic)
         if found is not None:  # of what is not there clients may ask without end
             if sum(map(len, self._known.values())) >= _REMEMBERED:
                 self._known.clear()
