@@ -247,14 +247,19 @@ def _print_tables(report: dict[str, Any]) -> None:
 
 
 def _answer(step: dict[str, Any]) -> str:
-    age = step.get("stale_s")
-    return str(step["answer"]) if age is None else f"{step['answer']}, {age:g} s old"
+    age, version = step.get("stale_s"), step.get("version")
+    answer = str(step["answer"]) if age is None else f"{step['answer']}, {age:g} s old"
+    if version is not None:
+        answer += f", {'kept' if step.get('kept') else 'new'} at version {version}"
+    return answer
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         pairs = ((key, inner) for key, inner in value.items() if inner not in (None, [], {}))
         return "\n".join(f"{key}: {_text(inner)}" for key, inner in pairs)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "\n".join("; ".join(_text(each).splitlines()) for each in value)
     if isinstance(value, list):
         return ", ".join(" to ".join(item) if isinstance(item, list) else str(item) for item in value)
     if isinstance(value, bool):

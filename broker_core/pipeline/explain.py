@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final, cast
 
+from broker_core.depends_on import AnswerKey
 from broker_core.details import Details
 from broker_core.errors import ListingFailed
 from broker_core.listing_request import ListingRequest
@@ -15,6 +16,16 @@ from broker_core.pipeline.pipeline import Pipeline
 from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, Refusal
 
 __all__ = ["explain"]
+
+#: What each kind of answers is kept for: to be taken again while a version holds, in place of a failed one, or for all
+#: that the masks left of one.
+_KEPT_FOR: Final = {
+    "kept": "version",
+    "version": "version",
+    "last": "failure",
+    "last hash": "failure",
+    "masked": "masks",
+}
 
 
 async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]:
@@ -26,7 +37,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     age stands in for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is ``none`` (no
     pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
     ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name at which
-    the next one begins; ``details`` says of how many topics something is known, and what. A request that fails has
+    the next one begins; ``details`` says of how many topics something is known, and what. ``kept`` says whose answer a
+    server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``. A request that fails has
     ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an operator should know
     besides: a plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
     """
@@ -90,6 +102,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "next": None if answer.next is None else answer.next.name,
             "details": _details(answer.details),
             "permits": trace.permits,
+            "kept": _kept(pipeline, request),
             "warnings": [*trace.false_claims, *_former_answers(pipeline, trace.chain)],
             "ms": _ms(time.perf_counter() - started),
         }
@@ -112,6 +125,14 @@ def _former_answers(pipeline: Pipeline, chain: Iterable[ChainStep]) -> Iterator[
                     f"plugin {step.plugin!r} failed, and there is no former answer of it here: a server that has one "
                     f"to this question, at most {options.max_stale:g} s old, answers with that (on_failure is stale)"
                 )
+
+
+def _kept(pipeline: Pipeline, request: ListingRequest) -> list[dict[str, str | None]]:
+    """What a server has kept once it has answered: whose, and what for."""
+    found: set[tuple[str, str | None]] = set()
+    for kind, key, *_ in cast("list[tuple[str, AnswerKey]]", pipeline.answers.keys(request.namespace)):
+        found.add((_KEPT_FOR[kind], None if kind == "masked" else str(key.parts[0])))
+    return [{"plugin": plugin, "for": purpose} for purpose, plugin in sorted(found, key=str)]
 
 
 def _page(page: Page | None) -> dict[str, Any] | None:

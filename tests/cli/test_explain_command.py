@@ -212,3 +212,58 @@ def test_gates_are_asked_as_whoever_is_said(cli: Cli, config: Path, install_plug
     assert ([step["answer"] for step in report["gates"]], report["topics"]) == (["allowed"], 3)
     rows = [line.split() for line in cli(*asked, "--role", "alice").out.splitlines()]
     assert any(row[:3] == ["gate", "authorizes", "allowed"] for row in rows)
+
+
+VERSIONED = """
+from broker_core import TopicListingResult, hookimpl
+
+@hookimpl
+def broker_core_depends_on():
+    return set()
+
+@hookimpl
+def broker_core_version(request):
+    return "v7"
+
+@hookimpl
+def broker_core_list_topics(request):
+    return TopicListingResult.success([f"persistent://{request.namespace}/mine"])
+"""
+MASK = """
+from broker_core import hookimpl
+
+@hookimpl
+def broker_core_visible(request, topics):
+    return None
+"""
+
+
+def test_versions_and_what_is_kept(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("versioned", VERSIONED)
+    install_plugin("remembers", PLUGINS)
+    config.write_text(
+        '[plugins]\nenabled = ["remembers", "versioned"]\n[plugins.remembers]\non_failure = "stale"\n'
+    )
+    asked = ["explain", "public/default", "--config", config]
+    report = json.loads(cli(*asked, "--format", "json").out)
+    assert [(step["answer"], step.get("version")) for step in report["chain"]] == [
+        ("pass_through", None),
+        ("success", "v7"),
+    ]
+    assert report["kept"] == [
+        {"plugin": "remembers", "for": "failure"},
+        {"plugin": "versioned", "for": "version"},
+    ]
+    table = cli(*asked).out
+    assert "success, new at version v7" in table
+    assert "plugin: versioned; for: version" in table
+
+
+def test_nothing_is_kept_without_a_version(cli: Cli, config: Path, install_plugin: InstallPlugin) -> None:
+    install_plugin("forgets", PLUGINS)
+    install_plugin("shows-all", MASK)
+    config.write_text('[plugins]\nenabled = ["forgets", "shows-all"]\n')
+    report = json.loads(
+        cli("explain", "public/default", "--config", config, "--property", "who=me", "--format", "json").out
+    )
+    assert (report["lister"], report["kept"]) == ("forgets", [])
