@@ -57,14 +57,20 @@ class BlockingServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._stop(kind, error, trace)
 
     def close(self) -> None:
         """Stop the server; closing again does nothing."""
+        self._stop(None, None, None)
+
+    def _stop(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """``error`` is what the test failed with: what else is wrong at the end is of no interest then."""
         if self._loop.is_closed():
             return
         try:
-            self._run(self._stack.aclose())
+            self._run(self._stack.__aexit__(kind, error, trace))
         finally:
             self._end()
 

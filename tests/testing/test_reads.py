@@ -134,3 +134,9 @@ def test_without_async_it_is_told_at_the_end_too() -> None:
     server = BlockingServer({"mine": Reader(lambda r: r.asker.role, set())})
     with pytest.raises(AssertionError, match="principal"), server:
         server.list("public/default")
+    with (
+        pytest.raises(ZeroDivisionError),
+        BlockingServer({"mine": Reader(lambda r: r.asker.role, set())}) as server,
+    ):
+        server.list("public/default")
+        raise ZeroDivisionError
