@@ -76,12 +76,24 @@ def check_name(name: str) -> None:
 
 
 def write_plugin(name: str, folder: Path) -> Path:
-    """Write the project ``folder/name``, all of it or nothing. Raises as :func:`check_name`, and where it is there."""
+    """Write the project ``folder/name``, all of it or nothing.
+
+    Raises as :func:`check_name`, :exc:`NameTaken` where it is there, and :exc:`~broker_core.errors.BrokerCoreError`
+    where it cannot be written.
+    """
     check_name(name)
     target = folder / name
     _refuse_existing(target)
+    try:
+        _write(name, target)
+    except OSError as error:
+        raise BrokerCoreError(f"cannot write {target}: {error.strerror or error}") from error
+    return target
+
+
+def _write(name: str, target: Path) -> None:
     # Beside its place, so that it comes there in one step.
-    making = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=folder))
+    making = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=target.parent))
     try:
         project = making / name
         for parts, text in _files(name):
@@ -92,7 +104,6 @@ def write_plugin(name: str, folder: Path) -> Path:
         project.rename(target)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return target
 
 
 def _refuse_existing(target: Path) -> None:

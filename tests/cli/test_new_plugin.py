@@ -11,6 +11,7 @@ import pytest
 
 from broker_core.cli.new_plugin import NameTaken, check_name, package_of, write_plugin
 from broker_core.cli.question import UnusableQuestion
+from broker_core.errors import BrokerCoreError
 from broker_core.plugins.registry import RESERVED
 from tests.support.fresh_environment import ROOT
 
@@ -94,7 +95,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         return written(self, text, encoding=encoding)
 
     monkeypatch.setattr(Path, "write_text", until_the_disk_is_full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(BrokerCoreError, match="cannot write .*acme-topics: No space left"):
         write_plugin("acme-topics", tmp_path)
     assert len(files) == 5
     assert not list(tmp_path.iterdir())
@@ -103,7 +104,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(PermissionError):
+    with pytest.raises(BrokerCoreError, match="cannot write"):
         write_plugin("acme-topics", tmp_path)
 
 
