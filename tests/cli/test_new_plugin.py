@@ -95,7 +95,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         return written(self, text, encoding=encoding)
 
     monkeypatch.setattr(Path, "write_text", until_the_disk_is_full)
-    with pytest.raises(BrokerCoreError, match="cannot write .*acme-topics: No space left"):
+    with pytest.raises(BrokerCoreError, match=r"cannot write .*acme-topics: No space left"):
         write_plugin("acme-topics", tmp_path)
     assert len(files) == 5
     assert not list(tmp_path.iterdir())
