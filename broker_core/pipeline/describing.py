@@ -95,6 +95,10 @@ class Describing:
         namespace = topic.namespace
         return bool(self._dispatcher.describers(namespace)) or self._dispatcher.masks(namespace)
 
+    def is_listed_by_plugins(self, topic: TopicName) -> bool:
+        """Whether some plugin lists the topic's namespace and does not describe its topics."""
+        return any(not describes for _, describes in self._dispatcher.describers(topic.namespace))
+
     def listed_now(self, topic: TopicName, asker: Asker) -> int | None:
         """The partitions of a topic that the default lister lists, if it takes no waiting; ``None`` otherwise."""
         result = self._lister.list_now(ListingRequest(topic.namespace, _mode(topic), asker=asker))
@@ -103,15 +107,16 @@ class Describing:
         )
         return None if selection is None else self._partitions(selection, str(topic))
 
-    async def topic(self, topic: TopicName, asker: Asker) -> Topic | None:
+    async def topic(self, topic: TopicName, asker: Asker, *, by_hook: bool | None = None) -> Topic | None:
         """What plugins say of a topic; ``None`` where nobody who lists its namespace is there to say anything.
 
+        ``by_hook`` true: only those that describe topics are asked, false: only those that list and do not describe.
         Raises :exc:`ListingFailed`.
         """
         deadline = asyncio.get_running_loop().time() + self._options.time_budget
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._of_plugins(topic, asker, deadline)
+                return await self._of_plugins(topic, asker, deadline, by_hook)
         except TimeoutError:
             raise self._too_late() from None
 
@@ -158,9 +163,13 @@ class Describing:
 
     # -- asking
 
-    async def _of_plugins(self, topic: TopicName, asker: Asker, deadline: float) -> Topic | None:
+    async def _of_plugins(
+        self, topic: TopicName, asker: Asker, deadline: float, by_hook: bool | None
+    ) -> Topic | None:
         listers: list[LoadedPlugin] = []
         for plugin, describes in self._dispatcher.describers(topic.namespace):
+            if by_hook not in {None, describes}:
+                continue
             if not describes:
                 listers.append(plugin)
                 continue

@@ -14,6 +14,7 @@ from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError
 from broker_core.listing_request import Asker
 from broker_core.names import TopicName
 from broker_core.pipeline import Describing, Topic, partition_names
+from broker_core.plugins import PluginFailed
 from broker_core.pulsar.lookup_access import topic_of
 from broker_core.pulsar.lookups import MOST_PARTITIONS, Lookups
 from broker_core.wire import HEADER_SIZE, BaseCommand, FeatureFlags, commands
@@ -58,31 +59,56 @@ class TopicLookups:
 
     async def _metadata(self, command: BaseCommand, topic: TopicName, asker: Asker) -> bytes:
         describing = self._describing
+        if not self._lists_itself:
+            return await self._metadata_of_brokers(command, topic, asker)
         found = await describing.topic(topic, asker)
-        if self._lists_itself:
-            if found is None:
-                found = await describing.of_default_lister(topic, asker)
-                if not found.exists:  # a topic that no listing has, as those that brokers keep for themselves
-                    if not await describing.is_visible(topic, asker, None):
-                        return _missing(command, topic)
-                    return await self._behind.answer(command, asker)
-            if not found.exists or not await describing.is_visible(topic, asker, found):
-                return _missing(command, topic)
-            return _partitions(command, topic, found.partitions)
-        if found is not None and found.exists:
-            if not await describing.is_visible(topic, asker, found):
-                return _missing(command, topic)
-            return _partitions(command, topic, found.partitions)
-        return await self._relayed(command, topic, asker)
+        if found is None:
+            found = await describing.of_default_lister(topic, asker)
+            if not found.exists:  # a topic that no listing has, as those that brokers keep for themselves
+                if not await describing.is_visible(topic, asker, None):
+                    return _missing(command, topic)
+                return await self._behind.answer(command, asker)
+        return await self._told(command, topic, asker, found)
+
+    async def _told(self, command: BaseCommand, topic: TopicName, asker: Asker, found: Topic) -> bytes:
+        if not found.exists or not await self._describing.is_visible(topic, asker, found):
+            return _missing(command, topic)
+        return _partitions(command, topic, found.partitions)
 
     # -- brokers
+
+    async def _metadata_of_brokers(self, command: BaseCommand, topic: TopicName, asker: Asker) -> bytes:
+        """A plugin that describes topics knows best, then the brokers do; names that are listed tell the least.
+
+        Producers send by this number, and the listing of a plugin may be of a part of the partitions, or late.
+        """
+        describing = self._describing
+        found = await describing.topic(topic, asker, by_hook=True)
+        if found is not None and found.exists:
+            return await self._told(command, topic, asker, found)
+        if not describing.is_listed_by_plugins(topic):
+            return await self._relayed(command, topic, asker)
+        answer = await self._relayed(_without_creation(command), topic, asker)
+        if commands.decode(answer[HEADER_SIZE:]).partitionMetadataResponse.error != ServerError.TopicNotFound:
+            return answer
+        found = await self._listed(topic, asker)
+        if found is not None and found.exists:
+            return await self._told(command, topic, asker, found)
+        return await self._relayed(command, topic, asker)
+
+    async def _listed(self, topic: TopicName, asker: Asker) -> Topic | None:
+        """What plugins list; one that fails lists nothing here, since the brokers know their topics without it."""
+        try:
+            return await self._describing.topic(topic, asker, by_hook=False)
+        except PluginFailed:
+            return None  # counted and logged where it was asked
 
     async def _may_be_seen(self, topic: TopicName, asker: Asker) -> bool:
         """Whether brokers may be told of a topic by LOOKUP or GET_SCHEMA."""
         describing = self._describing
         if await describing.is_visible(topic, asker, None):
             return True
-        found = await describing.topic(topic, asker)
+        found = await describing.topic(topic, asker, by_hook=True) or await self._listed(topic, asker)
         if found is not None and found.exists:
             return await describing.is_visible(topic, asker, found)
         if not await self._some_partition(topic, asker):
@@ -100,9 +126,7 @@ class TopicLookups:
             if not await self._some_partition(topic, asker):
                 return _missing(command, topic)
             # Its partitions, if it has any, may be seen; if it has none, it is hidden, and must not be made.
-            question = BaseCommand()
-            question.CopyFrom(command)
-            question.partitionMetadata.metadata_auto_creation_enabled = False
+            question = _without_creation(command)
         else:
             question = command
         answer = await self._seen_there(question, topic, asker)
@@ -121,6 +145,13 @@ class TopicLookups:
         has_some = answer.type == BaseCommand.PARTITIONED_METADATA_RESPONSE and body.partitions > 0
         known = Topic(body.partitions) if has_some else None
         return frame if await self._describing.is_visible(topic, asker, known) else None
+
+
+def _without_creation(command: BaseCommand) -> BaseCommand:
+    question = BaseCommand()
+    question.CopyFrom(command)
+    question.partitionMetadata.metadata_auto_creation_enabled = False
+    return question
 
 
 def _partitions(command: BaseCommand, topic: TopicName, partitions: int) -> bytes:

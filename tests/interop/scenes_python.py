@@ -25,7 +25,7 @@ def sees_what_the_plugin_shows(stage: Stage) -> None:
     shown = [f"{base}/orders", *partitions_of(f"{base}/orders-p", 3)]
     hidden = [f"{base}/secret", *partitions_of(f"{base}/secret-p", 2)]
     wanted = stage.publish(shown, "early")
-    stage.publish([*hidden, f"{base}/other"], "early")
+    stage.publish([*hidden, f"{base}/other"], "early", past_the_gateway=True)
 
     with stage.python_consumer("shown", f"{base}/(orders|secret).*") as consumer:
         consumer.wait_subscribed()
@@ -33,7 +33,7 @@ def sees_what_the_plugin_shows(stage: Stage) -> None:
         admin.create_topic(f"{base}/orders-late")
         admin.create_topic(f"{base}/secret-late")
         wanted |= stage.publish([f"{base}/orders-late"], "late")
-        stage.publish([f"{base}/secret-late", *hidden], "late")
+        stage.publish([f"{base}/secret-late", *hidden], "late", past_the_gateway=True)
         consumer.wait_received(wanted, _ONE_PERIOD)
         # The subscription to a hidden topic would have been made before the one to the new topic.
         assert dict(consumer.received) == dict.fromkeys(wanted, 1)

@@ -226,14 +226,50 @@ async def test_a_mask_that_fails_opens_nothing() -> None:
 # -- before a cluster
 
 
-async def test_a_gateway_asks_its_plugins_first_and_relays_what_they_do_not_have() -> None:
+async def test_a_gateway_believes_its_brokers_more_than_a_list_of_names() -> None:
+    """Producers send by this number, and a plugin may list a part of the partitions."""
     cluster = Cluster(parted=8, other=2)
     async with lookups({"p": by_names()}, cluster=cluster) as (asked, _):
+        assert await metadata(asked, "parted") == 8
+        assert await metadata(asked, "parted", auto_create=True) == 8
+        assert await metadata(asked, "other") == 2
+        assert await metadata(asked, "new") == ServerError.TopicNotFound
+        assert not any(creates for _, _, creates in cluster.asked)
+        assert await metadata(asked, "new", auto_create=True) == 0
+        assert [topic for _, topic, creates in cluster.asked if creates] == [f"{BASE}new"]
+    # What the brokers do not have is there by the plugin's word, and is not made.
+    empty = Cluster()
+    async with lookups({"p": by_names()}, cluster=empty) as (asked, _):
         assert await metadata(asked, "parted") == 3
+        assert await metadata(asked, "parted", auto_create=True) == 3
+        assert not any(creates for _, _, creates in empty.asked)
+
+
+async def test_a_gateway_asks_whoever_describes_topics_before_its_brokers() -> None:
+    def describes(request: DescribeRequest) -> Details:
+        assert request.names is not None
+        known = [name for name in request.names.to_pylist() if name.endswith("parted")]
+        return Details.of(known, partitions=[5] * len(known))
+
+    cluster = Cluster(parted=8, other=2)
+    async with lookups({"p": by_names(describe_topics=describes)}, cluster=cluster) as (asked, _):
+        assert await metadata(asked, "parted") == 5
         assert cluster.asked == []
         assert await metadata(asked, "other") == 2
+
+
+@pytest.mark.parametrize("on_failure", ["error", "next"])
+async def test_producers_do_not_wait_for_a_plugin_that_fails_to_list(on_failure: str) -> None:
+    def fails() -> None:
+        raise RuntimeError("no store")
+
+    cluster = Cluster(parted=8)
+    tables = {"p": {"on_failure": on_failure}}
+    async with lookups({"p": PluginOf(list_topics=fails)}, cluster=cluster, tables=tables) as (asked, _):
+        assert await metadata(asked, "parted") == 8
+        assert await metadata(asked, "new") == ServerError.TopicNotFound
         assert await metadata(asked, "new", auto_create=True) == 0
-        assert [topic for _, topic, _ in cluster.asked] == [f"{BASE}other", f"{BASE}new"]
+        assert await outcome(asked, commands.lookup(5, f"{BASE}parted")) == ServerError.ServiceNotReady
 
 
 async def test_of_a_hidden_topic_no_broker_hears() -> None:
