@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from broker_core.listing_columns import Columns, build_columns, checked_local_names
 from broker_core.listing_data import ListingData
+from broker_core.listing_part import Part
 from broker_core.name_columns import as_column, hash_order_key, split_full_names
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.sealed import Sealed, seal
@@ -103,7 +104,7 @@ class Listing(Sealed):
         return data_of(self).mode
 
     def __len__(self) -> int:
-        return len(data_of(self))
+        return data_of(self).size
 
     @property
     def nbytes(self) -> int:
@@ -129,29 +130,20 @@ class Listing(Sealed):
 
     def all(self) -> Selection:
         """All topics of the listing."""
-        from broker_core.listing_part import Part
-        from broker_core.selection import selection_of
-
-        return selection_of(self, Part(0, len(data_of(self))))
+        return _selection(self, Part(0, data_of(self).size))
 
     def range(self, low: int, high: int) -> Selection:
         """Rows ``low`` to ``high``, without the last; nothing is copied. Raises :exc:`IndexError`."""
-        from broker_core.listing_part import Part
-        from broker_core.selection import selection_of
-
         if not 0 <= low <= high <= len(self):
             raise IndexError(f"rows from {low} to {high} of {len(self)}")
-        return selection_of(self, Part(int(low), int(high)))
+        return _selection(self, Part.given_range(int(low), int(high)))
 
     def rows(self, rows: _Array | Sequence[int]) -> Selection:
         """The topics at these positions (ascending, each once), which are copied.
 
         Raises :exc:`IndexError` for one that is outside, and :exc:`ValueError` where they do not ascend.
         """
-        from broker_core.listing_part import Part
-        from broker_core.selection import selection_of
-
-        return selection_of(self, Part.given(rows, len(self)))
+        return _selection(self, Part.given(rows, len(self)))
 
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics that match ``pattern``; the answer is remembered."""
@@ -214,6 +206,21 @@ class Listing(Sealed):
 _data = seal(Listing, "_data")
 #: What a listing holds.
 data_of: Final[Callable[[Listing], ListingData]] = _data.__get__
+
+
+class _Selections:
+    """How selections are made, by the module above, which is looked up once: each answer begins with one."""
+
+    make: Callable[[Listing, Part], Selection] | None = None
+
+
+def _selection(listing: Listing, part: Part) -> Selection:
+    make = _Selections.make
+    if make is None:
+        from broker_core.selection import selection_of
+
+        make = _Selections.make = selection_of
+    return make(listing, part)
 
 
 def listing_of(data: ListingData) -> Listing:

@@ -83,6 +83,7 @@ class ListingData:
         "fields",
         "has_newline",
         "is_mapped",
+        "is_searchable",
         "joined",
         "joined_offsets",
         "matched",
@@ -91,6 +92,7 @@ class ListingData:
         "mode",
         "namespace",
         "said_hash",
+        "size",
     )
 
     by_matched: _Array | None
@@ -112,8 +114,12 @@ class ListingData:
         # As they are handed out with columns, nobody may write them either.
         self.field_offsets = offsets.view()
         self.field_offsets.flags.writeable = False
+        #: How many topics there are.
+        self.size = len(offsets) - 1
         self.joined = None
         self.is_mapped = False
+        #: Whether there is what patterns match; of encoded fields it is made when all of them are first searched.
+        self.is_searchable = False
         #: What somebody says that the hash of all of it is.
         self.said_hash: str | None = None
         self._places: _Array | None = None
@@ -189,6 +195,7 @@ class ListingData:
         self.by_matched = order
         self.matched_offsets = column_data(matched)[1]
         self.matched = matched
+        self.is_searchable = True
 
     if not TYPE_CHECKING:  # the attributes are as they are declared above
 
@@ -204,17 +211,8 @@ class ListingData:
             self._set_matched(matched, order)
             return getattr(self, name)
 
-    @property
-    def is_searchable(self) -> bool:
-        """Whether there is what patterns match; of encoded fields it is made when all of them are first searched."""
-        try:
-            object.__getattribute__(self, "matched")
-        except AttributeError:
-            return False
-        return True
-
     def __len__(self) -> int:
-        return len(self.field_offsets) - 1
+        return self.size
 
     @property
     def column_bytes(self) -> int:
@@ -300,9 +298,6 @@ class ListingData:
 
     def _texts(self, low: int, high: int, rows: _Array | None) -> Iterator[memoryview]:
         """The text of these rows that is hashed, a stretch at a time, each name behind a comma."""
-        if rows is None and self.joined is not None:
-            yield memoryview(self.joined)[self.joined_offsets[low] : self.joined_offsets[high]]
-            return
         step = _STRETCH if rows is None else _GATHERED
         count = high - low if rows is None else len(rows)
         for first in range(0, count, step):
@@ -320,20 +315,23 @@ class ListingData:
 
     def hash(self, low: int, high: int, rows: _Array | None = None) -> str:
         """The topics hash of these rows."""
+        if rows is None and self.joined is not None and low < high:
+            offsets = self.joined_offsets
+            return crc_text(extend_crc(0, memoryview(self.joined)[offsets[low] + 1 : offsets[high]]))
         crc, comma = 0, 1
         for text in self._texts(low, high, rows):
             crc = extend_crc(crc, text[comma:])
             comma = 0
         return crc_text(crc)
 
-    def range_hash(self, low: int, high: int) -> str:
-        """The topics hash of rows ``low`` to ``high``; it is computed once."""
+    def range_hash(self, low: int, high: int, *, remember: bool = True) -> str:
+        """The topics hash of rows ``low`` to ``high``; of all, and where it is remembered, it is computed once."""
         known = self.known_range_hash(low, high)
         if known is None:
             known = self.hash(low, high)
-            if high - low == len(self):
+            if high - low == self.size:
                 self._hash = known
-            else:
+            elif remember:
                 self.memo.put(("\0hash", (low, high)), known)
         return known
 
@@ -341,7 +339,7 @@ class ListingData:
         """The hash of these rows where it takes no computing."""
         if low >= high:
             return EMPTY_HASH
-        return self._hash if high - low == len(self) else self.memo.get(("\0hash", (low, high)))
+        return self._hash if high - low == self.size else self.memo.get(("\0hash", (low, high)))
 
     def rows_hash(self, key: bytes, low: int, high: int, rows: _Array) -> str:
         """The topics hash of row numbers that have this key; it is computed once."""
@@ -358,12 +356,6 @@ class ListingData:
         last = self._last_range
         if last is not None and last[0] == low and last[1] == high:
             return last[2]  # asked for twice: to know whether it is quick, and then for the answer
-        first = self._bisect(low, 0)
-        found = first, self._bisect(high, first if low <= high else 0)
-        self._last_range = low, high, found
-        return found
-
-    def _bisect(self, key: bytes, start: int) -> int:
         # Views, since an array would make an object of numpy's for each offset.
         offsets = self.matched_offsets.data
         data = memoryview(self.matched.buffers()[2] or b"")
@@ -371,7 +363,15 @@ class ListingData:
         def form(position: int) -> bytes:
             return bytes(data[offsets[position] : offsets[position + 1]])
 
-        return bisect_left(range(len(self)), key, start, key=form)
+        every = range(self.size)
+        first = bisect_left(every, low, key=form)
+        # As a rule the end is near, and the longer the steps the farther it is.
+        start, step = first if low <= high else 0, 8
+        while start + step < self.size and form(start + step) < high:
+            start, step = start + step, 16 * step
+        found = first, bisect_left(every, high, start, min(start + step, self.size), key=form)
+        self._last_range = low, high, found
+        return found
 
     def locate(self, keys: list[bytes]) -> tuple[_Array, _Array]:
         """For each key of a name the row where it is or would be put, and whether it is there.

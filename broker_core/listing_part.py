@@ -27,8 +27,8 @@ class Part:
     """Which rows of a listing: ``low`` to ``high``, of these only ``rows`` if given; and what is known of them.
 
     It does not know its listing, so that a listing can remember parts of itself. ``text`` is the pattern (without its
-    scheme) that the core itself has applied. ``is_given`` says that the rows came from outside: another array may have
-    the same.
+    scheme) that the core itself has applied. ``is_given`` says that the rows came from outside: another part
+    may have the same, so that what is known of them is kept by them. The parts of searches are remembered.
     """
 
     __slots__ = (
@@ -65,6 +65,13 @@ class Part:
         if high - low == len(rows):
             return cls(low, high, text=text)
         return cls(low, high, rows.astype(row_type(size), copy=False), text)
+
+    @classmethod
+    def given_range(cls, low: int, high: int, text: str | None = None) -> Part:
+        """A range that a plugin asks for."""
+        part = cls(low, high, text=text)
+        part.is_given = True
+        return part
 
     @classmethod
     def given(cls, rows: _Rows | Sequence[int], size: int) -> Part:

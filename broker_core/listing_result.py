@@ -98,16 +98,15 @@ class TopicListingResult:
         refusal: Refused | None = None,
     ) -> TopicListingResult:
         result = object.__new__(cls)
-        put = object.__setattr__
-        put(result, "kind", kind)
-        put(result, "topics", topics)
-        put(result, "filtered", filtered)
-        put(result, "topics_hash", topics_hash)
-        put(result, "version", version)
-        put(result, "owned", owned)
-        put(result, "details", details)
-        put(result, "next", next)
-        put(result, "refusal", refusal)
+        _put_kind(result, kind)
+        _put_topics(result, topics)
+        _put_filtered(result, filtered)
+        _put_hash(result, topics_hash)
+        _put_version(result, version)
+        _put_owned(result, owned)
+        _put_details(result, details)
+        _put_next(result, next)
+        _put_refusal(result, refusal)
         return result
 
     @classmethod
@@ -134,7 +133,7 @@ class TopicListingResult:
         """
         if topics is None:
             raise ValueError("Topics list cannot be null in success result")
-        if not isinstance(topics, Listing | Selection | pa.Array | pa.ChunkedArray):
+        if not isinstance(topics, _COLUMNS):
             if isinstance(topics, _NO_NAMES) or not isinstance(topics, Sequence):
                 raise TypeError(
                     "topics must be a list or tuple of full names, an Arrow string array or a broker_core.Listing, "
@@ -157,7 +156,7 @@ class TopicListingResult:
         if next is not None and not isinstance(next, Position):
             raise TypeError(f"next must be a broker_core.Position or None, not {type(next).__name__}")
         result = cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned, details, next)
-        if isinstance(topics, list | tuple) and len(topics) >= MANY:
+        if isinstance(topics, _LISTS) and len(topics) >= MANY:
             free_with(result, topics)
         return result
 
@@ -194,6 +193,33 @@ class TopicListingResult:
         return "TopicListingResult.pass_through()"
 
 
+(
+    _put_kind,
+    _put_topics,
+    _put_filtered,
+    _put_hash,
+    _put_version,
+    _put_owned,
+    _put_details,
+    _put_next,
+    _put_refusal,
+) = (
+    vars(TopicListingResult)[slot].__set__
+    for slot in (
+        "kind",
+        "topics",
+        "filtered",
+        "topics_hash",
+        "version",
+        "owned",
+        "details",
+        "next",
+        "refusal",
+    )
+)
+#: What is taken as it is. Tuples: a union would be made anew for each answer.
+_COLUMNS = (Listing, Selection, pa.Array, pa.ChunkedArray)
+_LISTS = (list, tuple)
 #: Sequences, but not of names.
 _NO_NAMES = (str, bytes, bytearray, memoryview, range)
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from broker_core.errors import InvalidName
-from broker_core.sealed import seal_fields
+from broker_core.sealed import seal, seal_fields
 
 __all__ = [
     "DOMAINS",
@@ -79,8 +80,20 @@ class Mode(enum.IntEnum):
         return domain == (PERSISTENT if self is Mode.PERSISTENT else NON_PERSISTENT)
 
 
+class _Asked:
+    """What a listing asks of its namespace several times; no field of it."""
+
+    __slots__ = ("_hash", "_text")
+
+
+_asked_text, _asked_hash = seal(_Asked, "_text"), seal(_Asked, "_hash")
+_put_text, _put_hash = _asked_text.__set__, _asked_hash.__set__
+_text_of: Final[Callable[[_Asked], str]] = _asked_text.__get__
+_hash_of: Final[Callable[[_Asked], int]] = _asked_hash.__get__
+
+
 @dataclass(frozen=True, slots=True, order=True, init=False)
-class NamespaceName:
+class NamespaceName(_Asked):
     """A namespace; ``str()`` is ``tenant/namespace``. Building one checks both parts."""
 
     tenant: str
@@ -101,6 +114,8 @@ class NamespaceName:
                 )
         _put_tenant(self, tenant)
         _put_namespace(self, namespace)
+        _put_text(self, f"{tenant}/{namespace}")
+        _put_hash(self, hash((tenant, namespace)))
 
     def __reduce__(self) -> tuple[type[NamespaceName], tuple[str, str]]:
         return NamespaceName, (self.tenant, self.namespace)
@@ -110,8 +125,16 @@ class NamespaceName:
         """The namespace written as ``tenant/namespace``; an :exc:`InvalidName` says what is wrong with it."""
         return _parse_namespace(text)
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # as a rule, since a name that is parsed is one object
+            return True
+        return _text_of(self) == _text_of(other) if type(other) is NamespaceName else NotImplemented
+
+    def __hash__(self) -> int:
+        return _hash_of(self)
+
     def __str__(self) -> str:
-        return f"{self.tenant}/{self.namespace}"
+        return _text_of(self)
 
 
 # One object stands for a namespace in many requests and listings.

@@ -10,7 +10,7 @@ does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 import pyarrow as pa
@@ -87,6 +87,8 @@ class TopicsPattern(Sealed):
     #: The text that both engines run: anchored at both ends. Empty where unsupported.
     anchored: str
     program_size: int
+    #: How a listing is narrowed: ``all``, ``literal``, ``range``, ``scan``, or ``unsupported``.
+    plan: str = field(compare=False)
 
     @staticmethod
     def without_scheme(raw: str) -> str:
@@ -99,17 +101,6 @@ class TopicsPattern(Sealed):
     @property
     def supported(self) -> bool:
         return self.reason is None
-
-    @property
-    def plan(self) -> str:
-        """How a listing is narrowed: ``all``, ``literal``, ``range``, ``scan``, or ``unsupported``."""
-        if not self.supported:
-            return "unsupported"
-        if self.match_all:
-            return "all"
-        if self.literal is not None:
-            return "literal"
-        return "range" if self.ranges else "scan"
 
     def match_column(self, matched: pa.LargeStringArray) -> pa.BooleanArray:
         """Which matched forms (``tenant/namespace/topic`` without partition suffix) match in full.
@@ -155,7 +146,26 @@ def _pattern(
     anchored: str = "",
     program_size: int = 1,
 ) -> TopicsPattern:
-    facts = (raw, text, reason, literal, ranges, exact_range, required, match_all, anchored, program_size)
+    plan = "range" if ranges else "scan"
+    if reason is not None:
+        plan = "unsupported"
+    elif match_all:
+        plan = "all"
+    elif literal is not None:
+        plan = "literal"
+    facts = (
+        raw,
+        text,
+        reason,
+        literal,
+        ranges,
+        exact_range,
+        required,
+        match_all,
+        anchored,
+        program_size,
+        plan,
+    )
     pattern = object.__new__(TopicsPattern)
     for put, fact in zip(_setters, facts, strict=True):
         put(pattern, fact)

@@ -19,7 +19,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.sealed import Sealed, seal
 from broker_core.selection_splice import spliced_fields
 
-__all__ = ["Matching", "Selection", "part_of", "selection_of"]
+__all__ = ["Matching", "Selection", "part_of", "search", "search_is_quick", "selection_of"]
 
 _Rows = np.ndarray[Any, Any]
 
@@ -55,7 +55,7 @@ class Selection(Sealed):
     def is_whole(self) -> bool:
         """Whether this is all of the listing."""
         part = part_of(self)
-        return part.rows is None and part.high - part.low == len(_data_of(self))
+        return part.rows is None and part.high - part.low == _data_of(self).size
 
     @property
     def row_array(self) -> _Rows:
@@ -96,10 +96,11 @@ class Selection(Sealed):
     @property
     def topics_hash(self) -> str:
         """The topics hash of exactly these names."""
-        part, data = part_of(self), _data_of(self)
+        part = part_of(self)
         if part.hash is None:
+            data = _data_of(self)
             if part.rows is None:
-                part.hash = data.range_hash(part.low, part.high)
+                part.hash = data.range_hash(part.low, part.high, remember=part.is_given)
             elif part.is_given:
                 assert isinstance(part.key, bytes)
                 part.hash = data.rows_hash(part.key, part.low, part.high, part.rows)
@@ -110,9 +111,10 @@ class Selection(Sealed):
     @property
     def hash_known(self) -> bool:
         """Whether :attr:`topics_hash` is there already and costs nothing."""
-        part, data = part_of(self), _data_of(self)
+        part = part_of(self)
         if part.hash is not None:
             return True
+        data = _data_of(self)
         if part.rows is None:
             return data.known_range_hash(part.low, part.high) is not None
         if part.is_given:
@@ -184,12 +186,7 @@ class Selection(Sealed):
         The answer is remembered with the listing.
         """
         found = self.known_matching(pattern)
-        if found is None:
-            search = Matching(self, pattern)
-            while (work := search.take()) is not None:
-                work()
-            found = search.result()
-        return found
+        return search(self, pattern) if found is None else found
 
     def known_matching(self, pattern: TopicsPattern) -> Selection | None:
         """What :meth:`matching` gives, if it is known already and takes no work."""
@@ -201,14 +198,14 @@ class Selection(Sealed):
             every = Part(part.low, part.high, part.rows, text)
             every.hash, every.fields_size = part.hash, part.fields_size
             return selection_of(_listing_of(self), every)
-        known: Part | None = _data_of(self).memo.get((text, None if self.is_whole else part.key))
+        data = _data_of(self)
+        is_whole = part.rows is None and part.high - part.low == data.size
+        known: Part | None = data.memo.get((text, None if is_whole else part.key))
         return None if known is None else selection_of(_listing_of(self), known)
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most, so that it may run on the event loop."""
-        if self.known_matching(pattern) is not None:
-            return True
-        return quick_to_match(_data_of(self), pattern, _within(self))
+        return self.known_matching(pattern) is not None or search_is_quick(self, pattern)
 
     def mask(self, keep: _Rows) -> Selection:
         """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true."""
@@ -242,7 +239,9 @@ class Selection(Sealed):
             raise IndexError(f"topics from {low} to {high} of {len(self)}")
         part = part_of(self)
         if part.rows is None:
-            return selection_of(_listing_of(self), Part(part.low + low, part.low + high, text=part.text))
+            return selection_of(
+                _listing_of(self), Part.given_range(part.low + low, part.low + high, part.text)
+            )
         return self._of_rows(part.rows[low:high])
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
@@ -316,6 +315,19 @@ def _within(selection: Selection) -> Part | None:
     """What a search is restricted to: ``None``: it is one of all of the listing, by its columns for that."""
     part = part_of(selection)
     return None if selection.is_whole and not part.is_direct else part
+
+
+def search_is_quick(selection: Selection, pattern: TopicsPattern) -> bool:
+    """Whether :func:`search` takes about a millisecond at most."""
+    return quick_to_match(_data_of(selection), pattern, _within(selection))
+
+
+def search(selection: Selection, pattern: TopicsPattern) -> Selection:
+    """What :meth:`Selection.matching` gives where it is not known yet."""
+    searching = Matching(selection, pattern)
+    while (work := searching.take()) is not None:
+        work()
+    return searching.result()
 
 
 class Matching:

@@ -43,19 +43,18 @@ def known_selection(result: TopicListingResult, request: ListingRequest) -> Sele
     topics = result.topics
     # By their types, not by what they say of themselves.
     if type(topics) is Listing:
-        topics = topics.all()
-    if type(topics) is not Selection:
+        listing, selection = topics, topics.all()
+    elif type(topics) is Selection:
+        listing, selection = topics.listing, topics
+    else:
         return None
-    listing = topics.listing
-    if listing.namespace != request.namespace or listing.mode is not request.mode:
-        if listing.namespace == request.namespace and request.mode is Mode.ALL:
-            # A listing of one domain is a part of all; its order is the same.
-            return topics
+    # A listing of one domain is a part of all; its order is the same.
+    if listing.namespace != request.namespace or request.mode not in (listing.mode, Mode.ALL):
         raise _refused(
             f"returned a listing of {listing.namespace} {listing.mode.name} to a question about "
             f"{request.namespace} {request.mode.name}",
         )
-    return topics
+    return selection
 
 
 def given_bytes(topics: Any) -> int:

@@ -48,6 +48,7 @@ from broker_core.pipeline.versioned_answers import VersionedAnswers
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import ChainStep, Dispatcher
 from broker_core.questions import QuestionCounter
+from broker_core.selection import search, search_is_quick
 
 __all__ = ["Pipeline"]
 
@@ -191,9 +192,9 @@ class Pipeline:
         if pattern is not None:
             known = selection.known_matching(pattern)
             if known is None:
-                if not (has_time and selection.matching_is_quick(pattern)):
+                if not (has_time and search_is_quick(selection, pattern)):
                     return None
-                known = selection.matching(pattern)
+                known = search(selection, pattern)
             selection = known
         if not selection.hash_known and selection.fields_size > quick_bytes:
             return None

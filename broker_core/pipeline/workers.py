@@ -14,7 +14,7 @@ from broker_core.listing_request import Asker
 from broker_core.loop_turn import loop_turn
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.fair_threads import Allowance, Call, FairThreads
-from broker_core.selection import Matching, Selection
+from broker_core.selection import Matching, Selection, search, search_is_quick
 
 __all__ = ["Workers"]
 
@@ -57,8 +57,8 @@ class Workers:
         known = selection.known_matching(pattern)
         if known is not None:
             return known
-        if loop_turn().has_time() and selection.matching_is_quick(pattern):
-            return selection.matching(pattern)
+        if loop_turn().has_time() and search_is_quick(selection, pattern):
+            return search(selection, pattern)
         return await self._scan.run(asker.connection, Matching(selection, pattern))
 
     async def call(self, asker: Asker, work: Callable[[], T], *, quick: bool = False) -> T:
