@@ -35,7 +35,7 @@ from broker_core.names import DOMAINS, PERSISTENT, Mode, NamespaceName
 from broker_core.partition_columns import partitioned_local_names
 from broker_core.pattern_scan import matching_rows
 from broker_core.pattern_set import match_patterns
-from broker_core.patterns import TopicsPattern
+from broker_core.patterns import TopicsPattern, real_pattern
 from broker_core.topics_hash import crc_text, extend_crc
 
 __all__ = ["EncodedNames"]
@@ -190,11 +190,11 @@ class EncodedNames:
 
         Raises :exc:`~broker_core.errors.InvalidPattern` where RE2 does not support it.
         """
-        return matching_rows(self._data, pattern, None)
+        return matching_rows(self._data, real_pattern(pattern), None)
 
     def matching_each(self, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Picked]]:
         """``(index of the pattern, its rows)`` for each of many patterns, in any order: cheaper than one by one."""
-        return match_patterns(self._data, patterns)
+        return match_patterns(self._data, [real_pattern(pattern) for pattern in patterns])
 
     @staticmethod
     def joined_crcs(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:

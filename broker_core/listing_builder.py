@@ -17,7 +17,7 @@ from broker_core.listing_part import Part
 from broker_core.listing_request import ListingRequest
 from broker_core.name_columns import as_column, check_local_names, column_data, split_full_names, with_ends
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.patterns import TopicsPattern
+from broker_core.patterns import TopicsPattern, real_pattern
 from broker_core.sealed import seal
 from broker_core.selection import Selection, selection_of
 
@@ -42,7 +42,7 @@ class ListingBuilder:
         if not isinstance(request, ListingRequest):
             raise TypeError(f"a ListingBuilder is made of a request, not of a {type(request).__name__}")
         pattern = request.pattern
-        if pattern is not None and (type(pattern) is not TopicsPattern or not pattern.supported):
+        if pattern is not None and not real_pattern(pattern).supported:
             pattern = None
         _making.__set__(self, _Making(ListingEncoder(request.namespace, request.mode, pattern), pattern))
 

@@ -232,13 +232,15 @@ class ListingData:
     def check(self, low: int, high: int, rows: _Array | None = None) -> None:
         """Look at the names of these rows, if nobody has yet. Raises :exc:`~broker_core.errors.InvalidListing`."""
         checked = self._checked
-        if checked is None or low >= high:
+        count = high - low if rows is None else len(rows)
+        if checked is None or not count:
             return
+        if not 0 <= low < high <= self.size:  # nothing that could be looked at goes by unseen
+            raise InvalidListing(f"rows from {low} to {high} of {self.size}")
         first, last = low // _CHECKED, -(-high // _CHECKED)
         todo = np.flatnonzero(~checked[first:last]) + first
         if not len(todo):
             return
-        count = high - low if rows is None else len(rows)
         if 8 * count < len(todo) * _CHECKED:
             self._check_few(np.arange(low, high) if rows is None else rows)
             return

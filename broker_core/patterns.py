@@ -62,7 +62,8 @@ _OPTIONS_FOR_RANGE: Final = _options(_MEMORY_FOR_RANGE)
 
 
 @final
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+# Weak references: objects of another class are laid out otherwise then, so that none can be given this class.
+@dataclass(frozen=True, slots=True, weakref_slot=True, init=False, repr=False)
 class TopicsPattern(Sealed):
     """One compiled pattern, of :func:`compile_pattern`; immutable.
 
@@ -169,6 +170,15 @@ def _pattern(
     pattern = object.__new__(TopicsPattern)
     for put, fact in zip(_setters, facts, strict=True):
         put(pattern, fact)
+    return pattern
+
+
+def real_pattern(pattern: TopicsPattern) -> TopicsPattern:
+    """The same, if :func:`compile_pattern` made it: what matches it is believed. Raises :exc:`TypeError`."""
+    if type(pattern) is not TopicsPattern or not hasattr(pattern, "plan"):
+        raise TypeError(
+            f"a pattern is what broker_core.patterns.compile_pattern(text) gives, not a {type(pattern).__name__}"
+        )
     return pattern
 
 

@@ -15,7 +15,7 @@ from broker_core.listing_data import ListingData
 from broker_core.listing_part import Part
 from broker_core.partition_columns import matched_forms
 from broker_core.pattern_scan import PatternScan, quick_to_match
-from broker_core.patterns import TopicsPattern
+from broker_core.patterns import TopicsPattern, real_pattern
 from broker_core.sealed import Sealed, seal
 from broker_core.selection_splice import spliced_fields
 
@@ -183,7 +183,7 @@ class Selection(Sealed):
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics of this selection that match ``pattern``, which RE2 supports.
 
-        The answer is remembered with the listing.
+        The answer is remembered with the listing. Raises :exc:`TypeError` for what is no compiled pattern.
         """
         found = self.known_matching(pattern)
         return search(self, pattern) if found is None else found
@@ -191,7 +191,7 @@ class Selection(Sealed):
     def known_matching(self, pattern: TopicsPattern) -> Selection | None:
         """What :meth:`matching` gives, if it is known already and takes no work."""
         part = part_of(self)
-        text = pattern.text
+        text = real_pattern(pattern).text
         if part.text == text:
             return self
         if pattern.match_all:
@@ -208,10 +208,17 @@ class Selection(Sealed):
         return self.known_matching(pattern) is not None or search_is_quick(self, pattern)
 
     def mask(self, keep: _Rows) -> Selection:
-        """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true."""
+        """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true.
+
+        Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
+        """
+        if type(keep) is not np.ndarray or keep.dtype != np.bool_:
+            shown = f"an array of {keep.dtype}" if type(keep) is np.ndarray else f"a {type(keep).__name__}"
+            raise TypeError(f"a mask is a numpy array of bool, one for each topic, not {shown}")
         if keep.shape != (len(self),):
             raise ValueError(f"a mask of shape {keep.shape} for {len(self)} topics")
-        return self if keep.all() else self._of_rows(self.row_array[keep])
+        own = keep.copy()  # whoever has the array may write it meanwhile
+        return self if own.all() else self._of_rows(self.row_array[own])
 
     def _of_rows(self, rows: _Rows) -> Selection:
         return selection_of(_listing_of(self), Part.of_rows(rows, len(_data_of(self)), part_of(self).text))
@@ -341,7 +348,7 @@ class Matching:
 
     def __init__(self, searched: Selection, pattern: TopicsPattern) -> None:
         self._searched = searched
-        self.pattern = pattern
+        self.pattern = real_pattern(pattern)
         self._scan = PatternScan(_data_of(searched), pattern, _within(searched))
 
     @property

@@ -78,9 +78,14 @@ def _are_listed(fields: pa.LargeBinaryArray, given: Mode, mode: Mode) -> bool:
 
 
 def _positions(given: Any, highest: int, *, once: bool) -> _Array:
-    positions = np.array(given, np.int64)
-    if positions.ndim != 1 or (np.diff(positions) < int(once)).any():
-        raise ValueError("positions are one column of ascending numbers")
+    own = np.asarray(given)
+    if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
+        raise ValueError("positions are one column of ascending integers")
+    positions = np.array(own, np.int64)
+    # Compared, since a difference may be too large for its type.
+    before, behind = positions[:-1], positions[1:]
+    if (before >= behind if once else before > behind).any():
+        raise ValueError("positions are one column of ascending integers")
     if len(positions) and (positions[0] < 0 or positions[-1] > highest):
         raise IndexError(f"positions from {positions[0]} to {positions[-1]}: from 0 to {highest}")
     return positions

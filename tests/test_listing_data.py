@@ -155,3 +155,11 @@ def test_several_columns_and_none() -> None:
     for bad in (pa.array(["a"]), pa.array([None], pa.large_binary())):
         with pytest.raises(InvalidListing):
             Listing.from_encoded("t/n", Mode.ALL, bad)
+
+
+def test_rows_that_do_not_ascend_never_count_as_looked_at() -> None:
+    data = data_of(Listing.from_encoded(NAMESPACE, Mode.ALL, pa.array([b"x", b"y", b"z"], pa.large_binary())))
+    data.check(1, 1)
+    for low, high, rows in ((2, 1, None), (2, 1, np.array([2, 0])), (0, 4, None), (-1, 2, None)):
+        with pytest.raises(InvalidListing):
+            data.check(low, high, rows)

@@ -163,7 +163,7 @@ def test_the_hash_of_a_part_is_shared_by_all_who_ask_for_it() -> None:
 
 def test_a_mask_must_fit() -> None:
     listing = listing_of(persistent("a", "b", "c"))
-    for wrong in (np.ones(2, bool), np.ones(4, bool), np.ones((3, 1), bool)):
+    for wrong in (np.ones(2, bool), np.ones(4, bool), np.ones((3, 1), bool), np.ones((), bool)):
         with pytest.raises(ValueError, match="a mask of shape"):
             listing.all().mask(wrong)
     everything = listing.all()

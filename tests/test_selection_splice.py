@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,3 +74,10 @@ def test_topics_of_a_listing_of_all_modes_go_where_their_domain_is_listed(mode: 
         base.spliced([], at, every.all())
     with pytest.raises(InvalidListing, match="do not belong"):
         base.spliced([], [0], Listing.from_names("t/m", mode, [f"{domain}://t/m/x"]).all())
+
+
+@pytest.mark.parametrize("gone", [[0.0], [True], [[0]], [1, 0], [1, -(2**63), -1, 1]], ids=str)
+def test_positions_are_ascending_integers(gone: Any) -> None:
+    kept = Listing.from_names("t/n", Mode.PERSISTENT, ["persistent://t/n/a", "persistent://t/n/b"]).all()
+    with pytest.raises(ValueError, match="ascending integers"):
+        kept.spliced(np.array(gone), [], kept.range(0, 0))
