@@ -11,6 +11,7 @@ from broker_core.depends_on import key_of
 from broker_core.errors import Cause, InvalidListing, ListingFailed
 from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
 from broker_core.name_columns import as_column
+from broker_core.page import Page
 from broker_core.pipeline.checked import (
     VerifyFiltered,
     built,
@@ -73,7 +74,8 @@ class Acceptance:
         owned = 0
         if selection is not None:
             returned = len(selection)
-            await self._look_at(run, selection)
+            if not selection.is_checked:
+                await self._look_at(run, selection)
             if result.owned:
                 owned = selection.listing.column_bytes
         else:
@@ -88,7 +90,8 @@ class Acceptance:
         )
         if plugin is not None and not trusted:
             listed.said_hash = said
-        await self._accept_page(run, result, listed)
+        if request.page is not None:
+            await self._accept_page(run, request.page, result, listed)
         if result.details is not None:
             listed.details = await self._details.accept(run, result.details, selection)
         if not result.filtered:
@@ -108,9 +111,13 @@ class Acceptance:
             listed.filtered = True
             return listed
         sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
-        listed.filtered = sample is None or len(sample) == len(
-            await self._workers.matching(request.asker, sample, pattern)
-        )
+        if sample is None:
+            listed.filtered = True
+        else:
+            matching = sample.known_matching(pattern)
+            if matching is None:
+                matching = await self._workers.matching(request.asker, sample, pattern)
+            listed.filtered = len(sample) == len(matching)
         if not listed.filtered:
             self._dispatcher.claim_mismatch(plugin.name, len(selection))
             if run.trace is not None:
@@ -121,9 +128,7 @@ class Acceptance:
         return listed
 
     async def _look_at(self, run: Run, selection: Selection) -> None:
-        """Look at names that were encoded elsewhere, unless that was done before."""
-        if selection.is_checked:
-            return
+        """Look at names that were encoded elsewhere."""
         held = run.held
         await held.reserve(min(selection.fields_size, _CHECKED_BYTES))
         quick = len(selection) <= QUICK_NAMES
@@ -132,10 +137,10 @@ class Acceptance:
         except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
 
-    async def _accept_page(self, run: Run, result: TopicListingResult, listed: Listed) -> None:
+    async def _accept_page(self, run: Run, page: Page, result: TopicListingResult, listed: Listed) -> None:
         """Note whether these are all topics, and check those that are a page."""
-        page, selection = run.request.page, listed.selection
-        if page is None or selection is None:
+        selection = listed.selection
+        if selection is None:
             return
         listed.next = result.next
         if result.next is None:

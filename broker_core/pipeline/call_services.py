@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from broker_core.copies import copied
 from broker_core.depends_on import PROPERTY, key_of
 from broker_core.listing_request import Asker, ListingRequest, Pausing
 from broker_core.names import Mode, NamespaceName
@@ -43,7 +42,7 @@ class _Calls:
     running: set[asyncio.Task[RestAnswer]] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that takes three times as long to make, for each call
 class CallServices:
     """For one call of one plugin (:class:`~broker_core.listing_request.RequestServices`).
 
@@ -53,12 +52,19 @@ class CallServices:
 
     request: ListingRequest
     plugin: str
-    memory: Memory
+    held: Memory
     words: Callable[[], Collection[str]]
     behind: Behind | None
     #: Told what the answer depends on because of the call that begins.
     on_call: Callable[[Collection[str]], object]
     calls: _Calls = field(default_factory=_Calls)
+    #: See :meth:`pausing`.
+    waits: Pausing | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """The request's memory; waiting for more is not the plugin's time."""
+        return self.held if self.waits is None else PausedMemory(self.held, self.waits)
 
     @property
     def asked(self) -> bool:
@@ -71,7 +77,7 @@ class CallServices:
         """See :meth:`ListingRequest.rest`. What is wrong with the call is told at once, before anything is awaited."""
         if self.behind is None:
             raise RuntimeError("request.rest() is for broker_core_list_topics only")
-        _check_loop(self.memory.loop)
+        _check_loop(self.held.loop)
         if self.calls.over:
             raise RuntimeError("request.rest() came too late: the call of the plugin is over")
         _check(pattern, properties)
@@ -79,7 +85,8 @@ class CallServices:
             raise RuntimeError(f"request.rest() was called more than {CALLS} times for one request")
         self.calls.count += 1
         self.on_call(self._words_of(pattern, properties))
-        asking: Any = self.behind(pattern, properties)
+        behind: Any = self.behind if self.waits is None else self.waits(self._run)
+        asking = behind(pattern, properties)
         return cast("Coroutine[Any, Any, RestAnswer]", asking)
 
     def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable:
@@ -98,10 +105,8 @@ class CallServices:
 
     def pausing(self, pausing: Pausing) -> CallServices:
         """The same as one call has it: what it waits for is not its time."""
-        return copied(
-            self,
-            memory=PausedMemory(self.memory, pausing),
-            behind=None if self.behind is None else pausing(self._run),
+        return CallServices(
+            self.request, self.plugin, self.held, self.words, self.behind, self.on_call, self.calls, pausing
         )
 
     def close(self) -> None:

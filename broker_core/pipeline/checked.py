@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from enum import Enum
 from typing import Any
@@ -22,7 +23,7 @@ __all__ = ["VerifyFiltered", "built", "claim_sample", "given_bytes", "known_sele
 SAMPLE_ALL = 10_000
 SAMPLE_OF_MORE = 1_000
 
-_HASH_LENGTH = 8
+_HASH = re.compile("[0-9a-f]{8}")
 #: Names of a list that are looked at to know about how much memory all of it takes.
 _SIZED = 64
 
@@ -81,7 +82,7 @@ def own_hash(result: TopicListingResult, selection: Selection, returned: int) ->
     if given is None:
         return None
     given = str.__str__(given)
-    if len(given) != _HASH_LENGTH or not all(digit in "0123456789abcdef" for digit in given):
+    if _HASH.fullmatch(given) is None:
         raise _refused(f"returned a topics hash that is none: {given[:40]!r} (8 lower-case hex digits)")
     return given if len(selection) == returned else None
 

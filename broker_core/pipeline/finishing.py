@@ -42,15 +42,23 @@ class Finishing:
         if run.trace is not None:
             run.trace.listed = returned
         if pattern is not None and not filtered:
-            selection = await self._workers.matching(request.asker, selection, pattern)
+            known = selection.known_matching(pattern)
+            selection = (
+                known
+                if known is not None
+                else await self._workers.matching(request.asker, selection, pattern)
+            )
             filtered = True
         if self._dispatcher.masks(request.namespace):
             selection = await self._masking.visible(run, selection, listed.owned)
         if topics_hash is None or len(selection) != returned:
-            quick = selection.hash_known or selection.fields_size <= QUICK_BYTES
-            if not quick:
-                await held.reserve(listed.owned + selection.heap_bytes)
-            topics_hash = await self._workers.call(request.asker, partial(_hash, selection), quick=quick)
+            if selection.hash_known:
+                topics_hash = selection.topics_hash
+            else:
+                quick = selection.fields_size <= QUICK_BYTES
+                if not quick:
+                    await held.reserve(listed.owned + selection.heap_bytes)
+                topics_hash = await self._workers.call(request.asker, partial(_hash, selection), quick=quick)
             if listed.said_hash not in {None, topics_hash} and len(selection) == returned:
                 self._dispatcher.hash_mismatch(listed.lister, returned)
                 if run.trace is not None:

@@ -78,7 +78,13 @@ class HeldPermit:
         Raises :exc:`TypeError` or :exc:`ValueError` for what is no number of bytes, :exc:`ListingFailed` once the
         request is over, :exc:`TooManyRequests` where the permits cannot be had.
         """
-        await self._hold(whole_count(size), 0)
+        size = whole_count(size)
+        if not self._is_granted(size):
+            await self._hold(size, 0)
+
+    def _is_granted(self, size: int) -> bool:
+        """Whether so much was reserved before."""
+        return size <= self._reserved and not self._is_over and not self._kept and self._permit is not None
 
     async def grow(self, size: int) -> None:
         """``size`` bytes on top of all else, until they are given back; raises as :meth:`reserve` does."""
@@ -199,7 +205,8 @@ class HeldPermit:
             self._estimate.learned(max(self._peak, size))
         else:
             self._estimate.nothing_made()
-        self._move()
+        if self._kept:
+            self._move()
         if self._permit is not None and size < self._permit.count:
             self._permit = self._permits.heap.try_update(self._permit, size)
 

@@ -96,7 +96,9 @@ class Listers:
             first=first,
             only=only,
             services=partial(self._services, run),
-            keeps=self._versioned.to(request) if remembers else None,
+            keeps=self._versioned.to(request)
+            if remembers and self._dispatcher.versions.told_by_any
+            else None,
             versions=run.versions,
         )
         if run.trace is not None:

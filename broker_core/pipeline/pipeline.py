@@ -15,6 +15,7 @@ from dataclasses import replace
 import structlog
 
 from broker_core.access import Access
+from broker_core.copies import copied
 from broker_core.depends_on import EVERYTHING
 from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimates
@@ -301,8 +302,8 @@ class Pipeline:
         )
         estimate = self.estimates.of(request.namespace, (request.namespace, *question), unknown)
         held = HeldPermit(self.permits, estimate, request.asker.connection)
-        services = CallServices(request, "", held, lambda: EVERYTHING, None, len)
-        run = Run(replace(request, reserve_bytes=held.reserve, services=services), pattern, held, trace)
+        services = CallServices(request, "", held, _everything, None, len)
+        run = Run(copied(request, reserve_bytes=held.reserve, services=services), pattern, held, trace)
         try:
             await held.acquire_estimate()
             if trace is not None:
@@ -352,6 +353,10 @@ class Pipeline:
         if request.pattern is not None and self.options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self.options.max_length))
         self.dispatcher.listing_served(request, outcome)
+
+
+def _everything() -> frozenset[str]:
+    return EVERYTHING
 
 
 def _check_start(request: ListingRequest) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -93,11 +93,20 @@ class Chain:
     describers: tuple[tuple[LoadedPlugin, HookCaller | None], ...]
     masks: tuple[HookCaller, ...]
     gates: tuple[HookCaller, ...]
+    #: Whether one of them lists this namespace.
+    lists: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lists", any(caller for _, caller in self.listers))
 
 
-async def accepting_of(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Any:
+def accepting_of(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Awaitable[Any]:
     """What ``accept`` makes of an answer of ``plugin`` that is no refusal."""
-    return None if answer.kind is AnswerKind.REFUSED else await accept(plugin, answer)
+    return _nothing() if answer.kind is AnswerKind.REFUSED else accept(plugin, answer)
+
+
+async def _nothing() -> None:
+    return None
 
 
 def check_mask(length: int, answer: object, _request: ListingRequest) -> tuple[Any | None, str]:

@@ -129,7 +129,7 @@ class Dispatcher:
         if not self._concerned:
             return False
         chain = self._chain(namespace)
-        return bool(chain.gates or chain.masks) or any(caller for _, caller in chain.listers)
+        return bool(chain.lists or chain.gates or chain.masks)
 
     def gates(self, namespace: NamespaceName) -> bool:
         """Whether some plugin authorizes what is done with this namespace."""
@@ -141,7 +141,7 @@ class Dispatcher:
 
     def lists(self, namespace: NamespaceName) -> bool:
         """Whether some plugin is asked to list this namespace."""
-        return self.has_listers and any(caller for _, caller in self._chain(namespace).listers)
+        return self.has_listers and self._chain(namespace).lists
 
     def describers(self, namespace: NamespaceName) -> tuple[tuple[LoadedPlugin, bool], ...]:
         """The plugins that know topics of a namespace, in the order of the chain; false for one that only lists."""
@@ -214,7 +214,7 @@ class Dispatcher:
             accepting = partial(accepting_of, accept, caller.plugin) if accept is not None else None
             kept = False
             try:
-                version = await self.versions.of(request, name, versions)
+                version = await self.versions.of(request, name, versions) if name in self.versions else None
                 found = None if version is None or keeps is None else keeps.find(name, version)
                 if found is not None:
                     kept, answer, word, accepted = True, None, found.word, found.accepted

@@ -24,7 +24,13 @@ class Versions:
 
     def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: Words) -> None:
         self._callers = callers
+        #: Whether some plugin is one that tells.
+        self.told_by_any = any(_VERSION in hooks for hooks in callers.values())
         self._words = words
+
+    def __contains__(self, plugin: str) -> bool:
+        """Whether the plugin is one that tells."""
+        return _VERSION in self._callers[plugin]
 
     async def of(self, request: ListingRequest, plugin: str, told: Told) -> str | None:
         """What the plugin tells; ``None`` where it tells none. ``told`` is what is known of this question.
