@@ -20,6 +20,7 @@ from broker_core.errors import InvalidListing, InvalidName
 from broker_core.fields_codec import decode_fields, encode_fields, fields_fault
 from broker_core.listing_columns import build_columns
 from broker_core.listing_data import ListingData
+from broker_core.listing_part import row_range
 from broker_core.name_columns import (
     as_column,
     check_local_names,
@@ -160,8 +161,7 @@ class EncodedNames:
 
     def slice(self, low: int, high: int) -> EncodedNames:
         """Rows ``low`` to ``high``; nothing is copied."""
-        if not 0 <= low <= high <= len(self):
-            raise IndexError(f"rows from {low} to {high} of {len(self)}")
+        low, high = row_range(low, high, len(self))
         size = high - low
         part = EncodedNames(
             self.namespace, self.domain, self.names.slice(low, size), self.fields.slice(low, size)
@@ -173,9 +173,7 @@ class EncodedNames:
     def crc(self, picked: Picked) -> tuple[int, int]:
         """CRC32C of the full names of these rows with commas between (``topics_hash`` as a number), and their bytes."""
         if isinstance(picked, tuple):
-            low, high = picked
-            if not 0 <= low <= high <= len(self):
-                raise IndexError(f"rows from {low} to {high} of {len(self)}")
+            low, high = row_range(*picked, len(self))
             column = self._joined.slice(low, high - low)
         else:
             column = self._joined.take(pa.array(picked))

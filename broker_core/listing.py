@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from broker_core.listing_columns import Columns, build_columns, checked_local_names
 from broker_core.listing_data import ListingData
-from broker_core.listing_part import Part
+from broker_core.listing_part import Part, row_range
 from broker_core.name_columns import as_column, hash_order_key, split_full_names
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.sealed import Sealed, seal
@@ -113,11 +113,6 @@ class Listing(Sealed):
         return data.column_bytes + data.memo.limit
 
     @property
-    def column_bytes(self) -> int:
-        """Bytes of the columns alone; of one that was made of encoded names, of these."""
-        return data_of(self).column_bytes
-
-    @property
     def topics_hash(self) -> str:
         """The topics hash of all of it: 8 hex digits."""
         data = data_of(self)
@@ -134,9 +129,7 @@ class Listing(Sealed):
 
     def range(self, low: int, high: int) -> Selection:
         """Rows ``low`` to ``high``, without the last; nothing is copied. Raises :exc:`IndexError`."""
-        if not 0 <= low <= high <= len(self):
-            raise IndexError(f"rows from {low} to {high} of {len(self)}")
-        return _selection(self, Part.given_range(int(low), int(high)))
+        return _selection(self, Part.given_range(*row_range(low, high, len(self))))
 
     def rows(self, rows: _Array | Sequence[int]) -> Selection:
         """The topics at these positions (ascending, each once), which are copied.
@@ -149,12 +142,9 @@ class Listing(Sealed):
         """The topics that match ``pattern``; the answer is remembered."""
         return self.all().matching(pattern)
 
-    def forget(self) -> None:
-        """Remember no answers any more, because nobody new will ask this listing."""
-        data_of(self).memo.close()
-
-    def positions(self, names: pa.LargeStringArray) -> _Array:
+    def positions(self, names: Names) -> _Array:
         """The row of each full name, -1 where the listing does not have it (int64)."""
+        names = as_column(names)
         if len(names) <= _FEW:
             rows, present = self.locate(names)
             return np.where(present, rows, -1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 from broker_core.listing_columns import row_type
 from broker_core.listing_data import RowsKey, rows_key
 
-__all__ = ["Part"]
+__all__ = ["Part", "row_range"]
 
 _Rows = np.ndarray[Any, Any]
 
@@ -21,6 +22,17 @@ def _read_only(rows: _Rows) -> _Rows:
     if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
         return rows
     return np.frombuffer(pa.py_buffer(np.ascontiguousarray(rows).data.toreadonly()), rows.dtype)
+
+
+def row_range(low: int, high: int, size: int) -> tuple[int, int]:
+    """The bounds of a range of ``size`` rows as plain numbers, which cannot say anything else later.
+
+    Raises :exc:`TypeError` for what is no whole number, and :exc:`IndexError` for bounds outside.
+    """
+    low, high = index(low), index(high)
+    if not 0 <= low <= high <= size:
+        raise IndexError(f"rows from {low} to {high} of {size}")
+    return low, high
 
 
 class Part:

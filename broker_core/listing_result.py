@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import AsyncIterable, Iterable, Sequence
+from operator import index
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from broker_core.listing_request import ListingRequest
 from broker_core.page import Position
 from broker_core.selection import Selection
 
-__all__ = ["AnswerKind", "DefaultLister", "TopicListingResult", "Topics"]
+__all__ = ["AnswerKind", "DefaultLister", "TopicListingResult", "Topics", "check_result"]
 
 #: Full topic names as a lister may hand them over.
 Topics: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any] | Listing | Selection"
@@ -151,11 +152,13 @@ class TopicListingResult:
             raise TypeError(
                 f"version must be a string or an integer, not {type(version).__name__}: write str(version)"
             )
-        if details is not None and not isinstance(details, Details):
+        if details is not None and type(details) is not Details:
             details = Details(details)
-        if next is not None and not isinstance(next, Position):
+        if next is not None and type(next) is not Position:
             raise TypeError(f"next must be a broker_core.Position or None, not {type(next).__name__}")
-        result = cls._make(AnswerKind.SUCCESS, topics, filtered, topics_hash, version, owned, details, next)
+        result = cls._make(
+            AnswerKind.SUCCESS, topics, filtered, _own(topics_hash), _own(version), owned, details, next
+        )
         if isinstance(topics, _LISTS) and len(topics) >= MANY:
             free_with(result, topics)
         return result
@@ -168,7 +171,7 @@ class TopicListingResult:
                 "unchanged() needs the topics hash that the request carries: write "
                 "TopicListingResult.unchanged(request.topics_hash) where that is not None"
             )
-        return cls._make(AnswerKind.UNCHANGED, (), False, topics_hash, None)
+        return cls._make(AnswerKind.UNCHANGED, (), False, _own(topics_hash), None)
 
     @classmethod
     def refused(cls, message: str, cause: Cause = Cause.DENIED) -> TopicListingResult:
@@ -220,8 +223,35 @@ class TopicListingResult:
 #: What is taken as it is. Tuples: a union would be made anew for each answer.
 _COLUMNS = (Listing, Selection, pa.Array, pa.ChunkedArray)
 _LISTS = (list, tuple)
+_EXACT = (Listing, Selection, list, tuple)
+_ARRAYS = (pa.Array, pa.ChunkedArray)
 #: Sequences, but not of names.
 _NO_NAMES = (str, bytes, bytearray, memoryview, range)
+
+
+def _own(value: Any) -> Any:
+    """Of a kind of string or number its characters or its value, since what it says of itself may be anything."""
+    if value is None or type(value) is str or type(value) is int:
+        return value
+    return str.__str__(value) if isinstance(value, str) else index(value)
+
+
+def check_result(result: TopicListingResult) -> None:
+    """Raise a :exc:`TypeError` for a field that was written since the answer was made, and is of another type now."""
+    kind, topics, details = result.kind, result.topics, result.details
+    fits = (
+        (type(kind) is AnswerKind, "kind"),
+        (type(topics) in _EXACT or isinstance(topics, _ARRAYS), "topics"),
+        (type(result.filtered) is bool, "filtered"),
+        (result.topics_hash is None or type(result.topics_hash) is str, "topics_hash"),
+        (result.version is None or type(result.version) in (str, int), "version"),
+        (type(result.owned) is bool, "owned"),
+        (details is None or type(details) is Details, "details"),
+        (result.next is None or type(result.next) is Position, "next"),
+    )
+    for fit, name in fits:
+        if not fit:
+            raise TypeError(f"the field {name} of its answer was changed to something else")
 
 
 def _instead(topics: object) -> str:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import total_ordering
+from operator import index
 from typing import Final
 
 from broker_core.names import MAX_PARTITION_INDEX, PARTITION_SUFFIX, TopicName, partitioned_local_name
+from broker_core.sealed import seal_fields
 
 __all__ = ["NO_PARTITION", "Page", "Position"]
 
@@ -21,7 +23,7 @@ NO_PARTITION: Final = -1
 
 
 @total_ordering
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Position:
     """A place between names: in front of the one that it says, whether there is such a topic or not.
 
@@ -33,14 +35,21 @@ class Position:
     base: str
     partition: int = NO_PARTITION
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.base, str):
-            raise TypeError(f"base must be a topic's full name, not {type(self.base).__name__}")
-        if not isinstance(self.partition, int) or isinstance(self.partition, bool):
-            raise TypeError(f"partition must be a whole number, not {type(self.partition).__name__}")
-        if not NO_PARTITION <= self.partition <= MAX_PARTITION_INDEX:
-            raise ValueError(f"partition must be -1 (none) to {MAX_PARTITION_INDEX}, not {self.partition}")
-        TopicName.parse(self.base)
+    def __init__(self, base: str, partition: int = NO_PARTITION) -> None:
+        if not isinstance(base, str):
+            raise TypeError(f"base must be a topic's full name, not {type(base).__name__}")
+        if not isinstance(partition, int) or isinstance(partition, bool):
+            raise TypeError(f"partition must be a whole number, not {type(partition).__name__}")
+        # Of a kind of string or number, what it is: what it says of itself may change.
+        base, partition = str.__str__(base), index(partition)
+        if not NO_PARTITION <= partition <= MAX_PARTITION_INDEX:
+            raise ValueError(f"partition must be -1 (none) to {MAX_PARTITION_INDEX}, not {partition}")
+        TopicName.parse(base)
+        _put_base(self, base)
+        _put_partition(self, partition)
+
+    def __reduce__(self) -> tuple[type[Position], tuple[str, int]]:
+        return Position, (self.base, self.partition)
 
     @classmethod
     def of(cls, name: str) -> Position:
@@ -62,7 +71,10 @@ class Position:
         return self.base.encode("utf-16-be") < other.base.encode("utf-16-be")
 
 
-@dataclass(frozen=True, slots=True)
+_put_base, _put_partition = seal_fields(Position)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Page:
     """The part of a listing that is asked for: at most ``limit`` names, from ``start`` on (inclusive; ``None``: all).
 
@@ -72,10 +84,18 @@ class Page:
     start: Position | None = None
     limit: int = 1000
 
-    def __post_init__(self) -> None:
-        if self.start is not None and not isinstance(self.start, Position):
-            raise TypeError(f"start must be a broker_core.Position or None, not {type(self.start).__name__}")
-        if not isinstance(self.limit, int) or isinstance(self.limit, bool):
-            raise TypeError(f"limit must be a whole number, not {type(self.limit).__name__}")
-        if self.limit < 1:
-            raise ValueError(f"limit must be at least 1, not {self.limit}")
+    def __init__(self, start: Position | None = None, limit: int = 1000) -> None:
+        if start is not None and type(start) is not Position:
+            raise TypeError(f"start must be a broker_core.Position or None, not {type(start).__name__}")
+        if not isinstance(limit, int) or isinstance(limit, bool):
+            raise TypeError(f"limit must be a whole number, not {type(limit).__name__}")
+        if (limit := index(limit)) < 1:
+            raise ValueError(f"limit must be at least 1, not {limit}")
+        _put_start(self, start)
+        _put_limit(self, limit)
+
+    def __reduce__(self) -> tuple[type[Page], tuple[Position | None, int]]:
+        return Page, (self.start, self.limit)
+
+
+_put_start, _put_limit = seal_fields(Page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import index
 from typing import Any, Final, final
 
 import numpy as np
@@ -12,7 +13,7 @@ from broker_core.fields_reader import GATHERED, FieldsReader
 from broker_core.listing import Listing, data_of, listing_of
 from broker_core.listing_columns import gathered, row_type
 from broker_core.listing_data import ListingData
-from broker_core.listing_part import Part
+from broker_core.listing_part import Part, row_range
 from broker_core.partition_columns import matched_forms
 from broker_core.pattern_scan import PatternScan, quick_to_match
 from broker_core.patterns import TopicsPattern, real_pattern
@@ -242,8 +243,7 @@ class Selection(Sealed):
 
     def range(self, low: int, high: int) -> Selection:
         """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
-        if not 0 <= low <= high <= len(self):
-            raise IndexError(f"topics from {low} to {high} of {len(self)}")
+        low, high = row_range(low, high, len(self))
         part = part_of(self)
         if part.rows is None:
             return selection_of(
@@ -262,6 +262,8 @@ class Selection(Sealed):
             raise ValueError(
                 f"columns are name, field and matched, not {', '.join(map(repr, columns)) or 'none'}"
             )
+        if (rows := index(rows)) < 1:
+            raise ValueError(f"rows must be at least 1, not {rows}")
         for low in range(0, len(self), rows):
             part = self.range(low, min(low + rows, len(self)))
             names = part.names if set(columns) != {"field"} else None

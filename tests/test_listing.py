@@ -180,13 +180,13 @@ def test_memory_is_counted_and_answers_have_their_room() -> None:
     names = persistent(*(f"topic-{number:06d}" for number in range(20_000)))
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names)
     text = sum(map(len, names))
-    assert 2.5 * text < listing.column_bytes < 4 * text
+    assert 2.5 * text < data_of(listing).column_bytes < 4 * text
     before = listing.nbytes
     for number in range(2000):
         listing.matching(compile_pattern(f"t/n/.*{number:04d}.*[0-9]"))
-    assert data_of(listing).memo.nbytes <= data_of(listing).memo.limit < listing.column_bytes // 10
+    assert data_of(listing).memo.nbytes <= data_of(listing).memo.limit < data_of(listing).column_bytes // 10
     assert len(data_of(listing).memo) > 10
-    assert listing.nbytes == before == listing.column_bytes + data_of(listing).memo.limit
+    assert listing.nbytes == before == data_of(listing).column_bytes + data_of(listing).memo.limit
 
 
 def test_an_answer_is_remembered_by_the_pattern_without_its_scheme() -> None:
@@ -195,9 +195,9 @@ def test_an_answer_is_remembered_by_the_pattern_without_its_scheme() -> None:
     again = listing.matching(compile_pattern("persistent://t/n/a[0-9]"))
     assert part_of(again) is part_of(found)
     assert again.pattern == "t/n/a[0-9]"
-    listing.forget()
+    data_of(listing).memo.close()
     assert part_of(listing.matching(compile_pattern("t/n/a[0-9]"))) is not part_of(found)
-    assert listing.nbytes == listing.column_bytes
+    assert listing.nbytes == data_of(listing).column_bytes
 
 
 def test_a_listing_is_freed_with_its_last_user_whatever_it_remembers() -> None:

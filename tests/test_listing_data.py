@@ -52,7 +52,7 @@ def both(count: int) -> tuple[Listing, Listing, list[str]]:
 
 def test_an_encoded_listing_says_what_a_built_one_says() -> None:
     built, encoded, names = both(500)
-    assert encoded.column_bytes == 0
+    assert data_of(encoded).column_bytes == 0
     pick = np.array(sorted(random.Random(1).sample(range(500), 60)))
     for one in (encoded.all(), encoded.range(20, 333), encoded.rows(pick)):
         other = built.rows(one.row_array)
@@ -62,7 +62,7 @@ def test_an_encoded_listing_says_what_a_built_one_says() -> None:
     assert not data_of(encoded).is_searchable
     assert_listing(encoded, names)
     assert data_of(encoded).is_searchable
-    assert encoded.column_bytes > 0
+    assert data_of(encoded).column_bytes > 0
 
 
 def test_a_claim_about_some_rows_makes_no_columns_of_all() -> None:

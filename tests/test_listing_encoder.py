@@ -65,7 +65,9 @@ def test_what_the_core_asks_a_listing_works_on_an_encoded_one() -> None:
     encoder.add(NON_PERSISTENT, page(["n5", "n7\n"]))
     encoder.add(PERSISTENT, page(names))
     listing = encoder.finish()
-    assert listing.column_bytes == data_of(listing).fields.size + data_of(listing).field_offsets.nbytes
+    assert (
+        data_of(listing).column_bytes == data_of(listing).fields.size + data_of(listing).field_offsets.nbytes
+    )
     found = listing.matching(compile_pattern("acme/orders/n5.*"))
     assert found.names.to_pylist()[:2] == ["non-persistent://acme/orders/n5", "persistent://acme/orders/n5"]
     assert data_of(listing).has_newline

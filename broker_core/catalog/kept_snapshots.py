@@ -16,7 +16,7 @@ import structlog
 
 from broker_core.catalog.snapshot import Snapshot, SnapshotRest
 from broker_core.leases import Leases
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.listing_result import TopicListingResult
 from broker_core.names import Mode, NamespaceName
 from broker_core.permits import Permit, PermitBudget
@@ -185,7 +185,8 @@ class KeptSnapshots:
             other = self._kept.get((key[0], mode))
             if other is not None and other.snapshot.listing is listing:
                 del self._kept[key[0], mode]
-        listing.forget()
+        # Nobody new will ask this listing.
+        data_of(listing).memo.close()
 
     def drop_all(self) -> None:
         """Let go of all."""

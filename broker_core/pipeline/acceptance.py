@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from broker_core.depends_on import key_of
 from broker_core.errors import Cause, InvalidListing, ListingFailed
+from broker_core.listing import data_of
 from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
 from broker_core.name_columns import as_column
 from broker_core.page import Page
@@ -77,7 +78,7 @@ class Acceptance:
             if not selection.is_checked:
                 await self._look_at(run, selection)
             if result.owned:
-                owned = selection.listing.column_bytes
+                owned = data_of(selection.listing).column_bytes
         else:
             selection, returned, owned = await self._build(run, plugin, result)
         said = own_hash(result, selection, returned)
@@ -181,7 +182,7 @@ class Acceptance:
         if key is not None and result.version is not None and surely_whole(listing.all(), request.page):
             if self._kept.put(key, result.version, listing, len(names), text=key.text):
                 return listing.all(), len(names), 0  # charged where it is kept
-        return listing.all(), len(names), listing.column_bytes
+        return listing.all(), len(names), data_of(listing).column_bytes
 
     async def _column(self, run: Run, topics: Any) -> pa.LargeStringArray:
         """The names that a plugin returned as a column, which there is room for before it is made."""

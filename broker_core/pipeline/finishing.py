@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from broker_core.listing import data_of
 from broker_core.loop_turn import loop_turn
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.detailing import Detailing
@@ -78,7 +79,7 @@ class Finishing:
             await held.reserve(listed.owned + own)
             quick = own <= QUICK_BYTES
             selection = await self._workers.call(request.asker, selection.on_its_own, quick=quick)
-            needed = selection.listing.column_bytes
+            needed = data_of(selection.listing).column_bytes
         if details is not None:
             needed += details.batch.nbytes
         held.settle(needed)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing import Listing
+from broker_core.listing import Listing, data_of
 from broker_core.page import Page, Position
 from broker_core.page_order import PageOrder
 from broker_core.pipeline.answer import Answer
@@ -159,7 +159,11 @@ class Paging:
             )
         topics_hash = await self._workers.call(asker, partial(_hash, selection), quick=quick)
         plan = "lister" if listed.filtered else plan_of(run.request, run.pattern)
-        needed = selection.listing.column_bytes + names.nbytes + (0 if found is None else found.batch.nbytes)
+        needed = (
+            data_of(selection.listing).column_bytes
+            + names.nbytes
+            + (0 if found is None else found.batch.nbytes)
+        )
         held.settle(needed)
         if run.trace is not None:
             run.trace.visible = len(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker_core.access import Refused
 from broker_core.causes import Cause
 from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import AnswerKind, TopicListingResult
+from broker_core.listing_result import AnswerKind, TopicListingResult, check_result
 from broker_core.plugins.failures import Refusal
 from broker_core.plugins.raised import bounded
 
@@ -24,6 +24,7 @@ def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListin
         raise TypeError(
             f"it returned a {type(answer).__name__}, and not what TopicListingResult.success() made"
         )
+    check_result(answer)
     if answer.is_pass_through:
         return None, AnswerKind.PASS_THROUGH.value
     if answer.kind is AnswerKind.REFUSED and not _is_sound(answer.refusal):

@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from broker_core import Asker, ListingRequest, RestAnswer, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
+from broker_core.listing import data_of
 from broker_core.permits import PermitLimits
 from broker_core.pipeline import Trace
 from broker_core.plugins import BehindFailed
@@ -271,7 +272,7 @@ async def test_what_is_behind_is_counted_for_each_answer_and_moves_to_the_snapsh
     plugins = {"cache": PluginOf(list_topics=broker_core_list_topics), "b": lists(*NAMES)}
     async with made(plugins=plugins, limits=PermitLimits(heap=10**9)) as m:
         assert names(await m.ask()) == [A]
-        whole = kept[0].listing.column_bytes
+        whole = data_of(kept[0].listing).column_bytes
         assert during[0] >= 2 * whole
         await eventually(lambda: whole <= m.permits.snapshots.acquired <= 1.2 * whole)
         assert m.permits.heap.acquired == 0

@@ -305,7 +305,7 @@ async def test_memory_is_reserved_before_it_is_used(
         assert len(answer.topics) == 5_000
         assert answer.owned
         assert reserved == sorted(reserved)
-        assert reserved[-1] >= answer.topics.listing.column_bytes  # type: ignore[union-attr]
+        assert reserved[-1] >= answer.topics.column().nbytes  # type: ignore[union-attr]
 
 
 async def test_no_connection_is_held_while_a_request_waits_for_memory(

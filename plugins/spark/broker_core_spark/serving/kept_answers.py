@@ -74,7 +74,7 @@ class KeptAnswers:
             return
         listing = kept.selection.listing
         self._same.pop(key)
-        self._made.put(key, kept, listing.column_bytes, owner=listing)
+        self._made.put(key, kept, listing.all().column().nbytes, owner=listing)
 
     def close(self) -> None:
         """Keep nothing any more."""

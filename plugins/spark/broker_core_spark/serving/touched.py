@@ -97,7 +97,7 @@ class Touched:
     def nbytes(self) -> int:
         """Bytes in memory, about."""
         arrays = (self.listed, self.versions, self.places, self.there, *self.values.values())
-        return self.names.column_bytes + sum(int(array.nbytes) for array in arrays)
+        return self.names.nbytes + sum(int(array.nbytes) for array in arrays)
 
     def with_states(self, base: Listing, states: Mapping[str, NameState]) -> Touched:
         """The same after more changes; ``base`` is the generation's listing of mode ``ALL``.
