@@ -1,8 +1,8 @@
 """CRC32C of a text from the CRC32C of its parts, without the parts: what makes the hashes of segments one hash.
 
 ``crc(a + b) = shift(crc(a), len(b)) ^ crc(b)``, where a shift by a zero byte is linear over GF(2). Shifts by every
-power of two are kept as four tables of 256 words, so that a shift by any length is as many look-ups as the length has
-bits; all functions take whole columns.
+length of one digit (of 16) are kept as four tables of 256 words each, so that a shift by any length is as many look-ups
+as the length has digits; all functions take whole columns.
 """
 
 from __future__ import annotations
@@ -17,44 +17,56 @@ __all__ = ["combined", "joined_groups", "shifted"]
 
 _POLYNOMIAL: Final = 0x82F63B78  # CRC32C (Castagnoli), bits reversed
 _MOST_BITS: Final = 48  # lengths are below 2**48 bytes
+_DIGIT: Final = 4  # bits
+#: Where the table of each byte of a CRC begins.
+_BYTES: Final = np.arange(0, 1024, 256)
 _COMMA: Final = int(google_crc32c.value(b","))
 _Array = np.ndarray[Any, Any]
 
 
-@lru_cache(maxsize=1)
-def _operators() -> tuple[_Array, ...]:
-    """For each power of two the operator that shifts by so many zero bytes: uint32 of shape (4, 256)."""
-    register = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        register = (register >> np.uint32(1)) ^ (_POLYNOMIAL * (register & np.uint32(1))).astype(np.uint32)
-    values = np.arange(256, dtype=np.uint32)
-    operator = np.stack([register, *(values << np.uint32(8 * (byte - 1)) for byte in (1, 2, 3))])
-    operators = [operator]
-    for _ in range(_MOST_BITS - 1):
-        operators.append(_applied(operators[-1], operators[-1]))
-    return tuple(operators)
+@lru_cache(maxsize=_MOST_BITS // _DIGIT)
+def _operators(digit: int) -> _Array:
+    """What shifts by each value of a digit, the lowest first: uint32 of shape (16 * 4 * 256)."""
+    if digit:
+        # The last of the digit before shifts by 15 of its units; one unit more makes one of this digit's.
+        before = _operators(digit - 1).reshape(-1, 1024)
+        unit = _applied(before[1], before[-1])
+    else:
+        register = np.arange(256, dtype=np.uint32)
+        for _ in range(8):
+            register = (register >> np.uint32(1)) ^ (_POLYNOMIAL * (register & np.uint32(1))).astype(
+                np.uint32
+            )
+        values = np.arange(256, dtype=np.uint32)
+        unit = np.concatenate([register, *(values << np.uint32(8 * (byte - 1)) for byte in (1, 2, 3))])
+    operators = np.empty((1 << _DIGIT, 1024), np.uint32)
+    for byte in range(4):  # nothing is shifted by zero bytes
+        operators[0, 256 * byte : 256 * (byte + 1)] = np.arange(256, dtype=np.uint32) << np.uint32(8 * byte)
+    for value in range(1, 1 << _DIGIT):
+        operators[value] = _applied(unit, operators[value - 1])
+    return operators.reshape(-1)
 
 
-def _applied(operator: _Array, crcs: _Array) -> _Array:
-    """What an operator makes of each CRC."""
-    result: _Array = operator[0][crcs & 0xFF]
-    for byte in (1, 2, 3):
-        result = result ^ operator[byte][(crcs >> np.uint32(8 * byte)) & 0xFF]
+def _applied(operator: _Array, crcs: _Array, first: _Array | int = 0) -> _Array:
+    """What an operator makes of each CRC; ``first`` is where it begins in the table, for each of them."""
+    places = np.add(crcs.astype("<u4", copy=False).view(np.uint8).reshape(-1, 4), _BYTES)
+    places += first
+    found = operator.take(places)
+    result: _Array = found[:, 0] ^ found[:, 1] ^ found[:, 2] ^ found[:, 3]
     return result
 
 
 def shifted(crcs: _Array, sizes: _Array) -> _Array:
     """Each CRC (uint32) moved in front of ``sizes`` bytes: XOR with the CRC of those makes it that of both."""
     result = np.array(crcs, np.uint32)
-    sizes = np.asarray(sizes, np.uint64)
-    if len(sizes) and int(sizes.max()) >> _MOST_BITS:
-        raise ValueError(f"a length of {int(sizes.max())} bytes: at most 2**{_MOST_BITS}")
-    for bit, operator in enumerate(_operators()):
-        rows = np.flatnonzero((sizes >> np.uint64(bit)) & np.uint64(1))
-        if len(rows):
-            result[rows] = _applied(operator, result[rows])
-        elif not (sizes >> np.uint64(bit)).any():
-            break
+    lengths = np.asarray(sizes, np.uint64)
+    longest = int(lengths.max()) if len(lengths) else 0
+    if longest >> _MOST_BITS:
+        raise ValueError(f"a length of {longest} bytes: at most 2**{_MOST_BITS}")
+    lengths = lengths.astype(np.int64)
+    for digit in range(-(-longest.bit_length() // _DIGIT)):
+        values = (lengths >> (_DIGIT * digit)) & ((1 << _DIGIT) - 1)
+        result = _applied(_operators(digit), result, (values << 10).reshape(-1, 1))
     return result
 
 

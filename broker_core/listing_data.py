@@ -29,7 +29,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.block_crcs import BlockCrcs
 from broker_core.bounded_cache import BoundedCache
 from broker_core.column_sort import sorted_rows
 from broker_core.errors import InvalidListing
@@ -73,7 +72,6 @@ class ListingData:
     """The columns of one listing. Only the core has it; plugins have a :class:`~broker_core.listing.Listing`."""
 
     __slots__ = (
-        "_block_crcs",
         "_checked",
         "_hash",
         "_last_range",
@@ -126,7 +124,6 @@ class ListingData:
         self._hash: str | None = None
         self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
         self._checked: _Array | None = None
-        self._block_crcs: BlockCrcs | None = None
         #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
         #: refer to the listing, which is freed at once when nobody has it any more.
         self.memo: BoundedCache[tuple[str, RowsKey | None], Any] = BoundedCache(
@@ -197,18 +194,21 @@ class ListingData:
         self.matched = matched
         self.is_searchable = True
 
+    def search_in(self, forms: pa.LargeStringArray) -> None:
+        """Take what patterns match of each row, in the order of the rows, for searches of all of them."""
+        order: _Array | None = None
+        if len(forms) > 1 and not pc.all(pc.less_equal(forms[:-1], forms[1:])).as_py():
+            order = sorted_rows(forms).astype(row_type(len(forms)), copy=False)
+            forms = forms.take(pa.array(order))
+        self._set_matched(forms, order)
+
     if not TYPE_CHECKING:  # the attributes are as they are declared above
 
         def __getattr__(self, name: str) -> Any:
             """Make the columns that an encoded listing lacks; called only where one is not there yet."""
             if name not in _DERIVED:
                 raise AttributeError(name)
-            matched = matched_forms(self.names(0, len(self)), self.namespace)
-            order: _Array | None = None
-            if len(matched) > 1 and not pc.all(pc.less_equal(matched[:-1], matched[1:])).as_py():
-                order = sorted_rows(matched).astype(row_type(len(matched)), copy=False)
-                matched = matched.take(pa.array(order))
-            self._set_matched(matched, order)
+            self.search_in(matched_forms(self.names(0, len(self)), self.namespace))
             return getattr(self, name)
 
     def __len__(self) -> int:
@@ -263,13 +263,6 @@ class ListingData:
         return checked is None or low >= high or bool(checked[low // _CHECKED : -(-high // _CHECKED)].all())
 
     # -- names and their text
-
-    @property
-    def block_crcs(self) -> BlockCrcs:
-        """The CRCs of blocks of names, each made when it is first asked for; the names were checked before."""
-        if self._block_crcs is None:
-            self._block_crcs = BlockCrcs(self.fields, self.field_offsets)
-        return self._block_crcs
 
     def column(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeBinaryArray:
         """The fields of these rows; of a stretch nothing is copied."""

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from broker_core.crc_marks import crc_of_fields, crc_of_spliced
 from broker_core.errors import InvalidListing
 from broker_core.fields_codec import decode_fields, name_start
 from broker_core.listing_data import ListingData
-from broker_core.name_columns import column_data, hash_order_bytes
+from broker_core.name_columns import column_data, hash_order_bytes, hash_order_key
 from broker_core.names import Mode
-from broker_core.topics_hash import crc_text, extend_crc
+from broker_core.topics_hash import crc_text
 
 __all__ = ["spliced_fields"]
 
-#: Names that are hashed at a time.
-_HASHED: Final = 64 * 1024
 _Array = np.ndarray[Any, Any]
 
 
@@ -44,25 +43,33 @@ def spliced_fields(
         raise InvalidListing(f"topics of {_shown(other)} do not belong between those of {_shown(one)}")
     stretches = list(_stretches(len(kept), gone, put))
     pieces = [(fresh if is_fresh else kept).slice(low, high - low) for is_fresh, low, high in stretches]
-    ends = [(_key(piece, 0), _key(piece, len(piece) - 1)) for piece in pieces]
-    if not all(before[1] < behind[0] for before, behind in pairwise(ends)):
-        raise InvalidListing("topics were put in between that do not belong there in the order of the hash")
     whole = pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
-    if begins is not None:
-        crc = one.block_crcs.crc(
-            [
-                piece if is_fresh else (begins + low, begins + high)
-                for piece, (is_fresh, low, high) in zip(pieces, stretches, strict=True)
-            ]
-        )
+    places = np.cumsum([0, *(high - low for _, low, high in stretches)])
+    _check_order(whole, stretches, places)
+    if begins is None:
+        crc = crc_of_fields(whole)
     else:
-        crc, comma = 0, 1  # a comma stands in front of each name, but not of the first
-        for low in range(0, len(whole), _HASHED):
-            text, places = column_data(decode_fields(whole.slice(low, _HASHED), comma=True))
-            crc = extend_crc(crc, memoryview(text)[int(places[0]) + comma : int(places[-1])])
-            comma = 0
+        same = [
+            (place, begins + low, begins + high)
+            for (is_fresh, low, high), place in zip(stretches, places.tolist(), strict=False)
+            if not is_fresh
+        ]
+        crc = crc_of_spliced(whole, same, one)
     data, offsets = column_data(whole)
     return ListingData.encoded(one.namespace, one.mode, data, offsets, crc_text(crc))
+
+
+def _check_order(
+    whole: pa.LargeBinaryArray, stretches: Sequence[tuple[bool, int, int]], places: _Array
+) -> None:
+    """Raise :exc:`InvalidListing` where what was put in does not belong there; the others stand as they stood."""
+    is_fresh = np.array([is_fresh for is_fresh, _, _ in stretches], bool)
+    seams = places[1:-1][is_fresh[:-1] | is_fresh[1:]]
+    # A comma in front of all of them leaves the order as it is.
+    around = whole.take(pa.array(np.concatenate((seams - 1, seams))))
+    keys = hash_order_key(decode_fields(around, comma=True))
+    if not pc.all(pc.less(keys[: len(seams)], keys[len(seams) :]), min_count=0).as_py():
+        raise InvalidListing("topics were put in between that do not belong there in the order of the hash")
 
 
 def _shown(data: ListingData) -> str:
