@@ -18,7 +18,6 @@ from broker_core.column_sort import sorted_rows
 from broker_core.crc_combine import joined_groups
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.fields_codec import decode_fields, encode_fields, fields_fault
-from broker_core.listing_columns import build_columns
 from broker_core.listing_data import ListingData
 from broker_core.listing_part import row_range
 from broker_core.name_columns import (
@@ -156,8 +155,9 @@ class EncodedNames:
     @cached_property
     def _data(self) -> ListingData:
         mode = Mode.PERSISTENT if self.domain == PERSISTENT else Mode.NON_PERSISTENT
-        columns = (self.names, None) if self.domain == PERSISTENT else (None, self.names)
-        return ListingData.built(self.namespace, mode, build_columns(self.namespace, *columns))
+        data = ListingData.encoded(self.namespace, mode, *column_data(self.fields))
+        data.search_in(self.matched)
+        return data
 
     def slice(self, low: int, high: int) -> EncodedNames:
         """Rows ``low`` to ``high``; nothing is copied."""
