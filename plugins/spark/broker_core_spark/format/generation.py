@@ -20,14 +20,17 @@ from broker_core_spark.format.opening import Checks, Opened, open_files
 from broker_core_spark.format.question import Question
 from broker_core_spark.store import Store
 
-__all__ = ["LISTINGS_BYTES", "SELECTIONS_BYTES", "Answer", "Generation", "read_manifest"]
+__all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Answer", "Generation", "read_manifest"]
 
 #: Bytes of the listings that are kept, a kilobyte or two each: a catalogue may have a hundred thousand namespaces.
 LISTINGS_BYTES: Final = 8 * 1024 * 1024
 _LISTING: Final = 1536
-#: Bytes of the answers that are kept, most of them row numbers of scattered topics: a question that comes again gets
-#: the very object of before, of which the broker knows what it has seen of it.
+#: Bytes of the answers that are kept, row numbers of scattered topics: a question that comes again gets the very object
+#: of before, of which the broker knows what it has seen of it.
 SELECTIONS_BYTES: Final = 24 * 1024 * 1024
+#: The same for ranges, which are made anew in microseconds: those that are asked all the time are enough, since a
+#: hundred thousand questions together should take no memory to speak of.
+RANGES_BYTES: Final = 768 * 1024
 _ANSWER: Final = 512
 _KEY: Final = struct.Struct(">QQ")
 _RECORD: Final = struct.Struct("<QQIIQQQ")
@@ -91,6 +94,7 @@ class Generation:
         self._lines = memoryview(opened.lines).cast("B")
         self._rows: np.ndarray[Any, Any] = np.frombuffer(opened.rows, "<i4")
         self._listings = BoundedCache[tuple[str, Mode], Listing](LISTINGS_BYTES)
+        self._ranges = BoundedCache[bytes, Answer](RANGES_BYTES)
         self._answers = BoundedCache[bytes, Answer](SELECTIONS_BYTES)
 
     @classmethod
@@ -144,7 +148,7 @@ class Generation:
     def lookup(self, question: Question) -> Answer | None:
         """The answer to a question that was precomputed, else ``None``. Takes some microseconds."""
         line = question.line
-        known = self._answers.get(line)
+        known = self._ranges.get(line) or self._answers.get(line)
         if known is not None:
             return known
         high, low = _KEY.unpack_from(hashlib.sha256(line).digest())
@@ -155,8 +159,10 @@ class Generation:
             )
             if found == low and self._lines[line_at : line_at + line_size] == line:
                 answer = self._answer(question, crc, count, first, kind)
-                size = _ANSWER + 2 * len(line) + (0 if kind == IS_RANGE else 4 * count)
-                return self._answers.put_first(line, answer, size)
+                size = _ANSWER + 2 * len(line)
+                if kind == IS_RANGE:
+                    return self._ranges.put_first(line, answer, size)
+                return self._answers.put_first(line, answer, size + 4 * count)
             at += 1
         return None
 
