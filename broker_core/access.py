@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from broker_core.causes import Cause
 from broker_core.listing_request import Asker
 from broker_core.names import NamespaceName, TopicName
+from broker_core.sealed import seal_value
 
 __all__ = ["ACTIONS", "Access", "Refused"]
 
@@ -21,7 +22,7 @@ ACTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Access:
     """Somebody wants to do something with a namespace, or with one topic of it; immutable.
 
@@ -34,8 +35,20 @@ class Access:
     topic: TopicName | None
     asker: Asker
 
+    def __new__(cls, action: str, namespace: NamespaceName, topic: TopicName | None, asker: Asker) -> Self:
+        access = object.__new__(cls)
+        _put_action(access, action)
+        _put_namespace(access, namespace)
+        _put_topic(access, topic)
+        _put_asker(access, asker)
+        return access
 
-@dataclass(frozen=True, slots=True)
+
+# All gates are asked with one.
+_put_action, _put_namespace, _put_topic, _put_asker = seal_value(Access)
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class Refused:
     """It is not allowed. ``message`` is what the client is told, ``cause`` what its code is made of.
 
@@ -46,14 +59,23 @@ class Refused:
     message: str
     cause: Cause = Cause.DENIED
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.message, str):
+    def __new__(cls, message: str, cause: Cause = Cause.DENIED) -> Self:
+        if not isinstance(message, str):
             raise TypeError(
-                f"message must be a string, what the client is told, not {type(self.message).__name__}"
+                f"message must be a string, what the client is told, not {type(message).__name__}"
             )
-        if not self.message:
+        # Of a kind of string, its characters: what it says of itself may change.
+        message = str.__str__(message)
+        if not message:
             raise ValueError("message must say to the client what is refused, or why: it is empty")
-        if not isinstance(self.cause, Cause):
+        if not isinstance(cause, Cause):
             raise TypeError(
-                f"cause must be a broker_core.Cause, such as Cause.DENIED, not {type(self.cause).__name__}"
+                f"cause must be a broker_core.Cause, such as Cause.DENIED, not {type(cause).__name__}"
             )
+        refused = object.__new__(cls)
+        _put_message(refused, message)
+        _put_cause(refused, cause)
+        return refused
+
+
+_put_message, _put_cause = seal_value(Refused)

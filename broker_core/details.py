@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from broker_core.sealed import seal_value
 
 __all__ = ["DETAIL_TYPES", "MAX_PARTITIONS", "TOPIC", "WANTS", "Details", "check_values", "checked_wants"]
 
@@ -62,8 +64,10 @@ class Details:
 
     batch: pa.RecordBatch
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
-        object.__setattr__(self, "batch", _typed(batch))
+    def __new__(cls, batch: pa.RecordBatch) -> Self:
+        details = object.__new__(cls)
+        _put_batch(details, _typed(batch))
+        return details
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("Details cannot be changed")
@@ -117,6 +121,9 @@ class Details:
 
     def __repr__(self) -> str:
         return f"<Details of {len(self)} topics: {', '.join(self.columns) or 'nothing'}>"
+
+
+(_put_batch,) = seal_value(Details)
 
 
 def check_values(details: Details, wants: Collection[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeAlias
 
 from broker_core.copies import copied
@@ -14,14 +13,14 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.page import Page
 from broker_core.patterns import TopicsPattern
 from broker_core.request_lease import UNCOUNTED, Lease, Memory
+from broker_core.request_properties import NO_PROPERTIES, Properties
 from broker_core.rest_answer import SAME, RestAnswer, Same
+from broker_core.sealed import seal_value
 
 __all__ = ["Asker", "ListingRequest", "Pausing", "RequestServices"]
 
-_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Asker:
     """Who asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed.
 
@@ -37,6 +36,26 @@ class Asker:
     transport: str = "pulsar"
     connection: object = field(default_factory=object, repr=False, compare=False)
 
+    def __new__(
+        cls,
+        role: str | None = None,
+        original_principal: str | None = None,
+        remote_address: str = "",
+        client_version: str = "",
+        protocol_version: int = 0,
+        transport: str = "pulsar",
+        connection: object = None,
+    ) -> Self:
+        asker = object.__new__(cls)
+        _put_role(asker, role)
+        _put_principal(asker, original_principal)
+        _put_address(asker, remote_address)
+        _put_client_version(asker, client_version)
+        _put_protocol_version(asker, protocol_version)
+        _put_transport(asker, transport)
+        _put_connection(asker, object() if connection is None else connection)
+        return asker
+
     @property
     def host(self) -> str:
         """``remote_address`` without the port, which is another one with each connection of the same client."""
@@ -44,6 +63,18 @@ class Asker:
         if not (port.isascii() and port.isdigit()) or (":" in host and not host.startswith("[")):
             return self.remote_address  # no port: a path, or an IPv6 address alone
         return host.removeprefix("[").removesuffix("]")
+
+
+# One stands for all that its connection asks, whichever plugins hear of it.
+(
+    _put_role,
+    _put_principal,
+    _put_address,
+    _put_client_version,
+    _put_protocol_version,
+    _put_transport,
+    _put_connection,
+) = seal_value(Asker)
 
 
 #: Makes a function that a plugin waits for one whose time is not the plugin's.
@@ -71,7 +102,7 @@ async def _unlimited(_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ListingRequest:
-    """One listing asked for; immutable, and the same object for every plugin of the chain.
+    """One listing asked for; immutable. Each plugin of the chain gets a copy of its own.
 
     ``pattern`` is the compiled pattern with its literal, its ranges and its required substrings, or ``None`` without
     one; ``topics_hash`` the hash that the client holds already; ``properties`` what the client sent, the last of a
@@ -86,7 +117,7 @@ class ListingRequest:
     mode: Mode = Mode.PERSISTENT
     pattern: TopicsPattern | None = None
     topics_hash: str | None = None
-    properties: Mapping[str, str] = field(default_factory=lambda: _NO_PROPERTIES)
+    properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
     asker: Asker = field(default_factory=Asker)
     deadline: float = float("inf")
     reserve_bytes: Callable[[int], Awaitable[None]] = field(default=_unlimited, repr=False, compare=False)
@@ -96,8 +127,8 @@ class ListingRequest:
 
     def __post_init__(self) -> None:
         # Whoever makes the request: a plugin must not change what the next one reads.
-        if type(self.properties) is not MappingProxyType:
-            object.__setattr__(self, "properties", MappingProxyType(dict(self.properties)))
+        if type(self.properties) is not Properties:
+            object.__setattr__(self, "properties", Properties(self.properties))
         if self.wants:
             object.__setattr__(self, "wants", checked_wants(self.wants))
 

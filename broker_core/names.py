@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Self
 
 from broker_core.errors import InvalidName
-from broker_core.sealed import seal, seal_fields
+from broker_core.sealed import seal, seal_value
 
 __all__ = [
     "DOMAINS",
@@ -99,7 +99,7 @@ class NamespaceName(_Asked):
     tenant: str
     namespace: str
 
-    def __init__(self, tenant: str, namespace: str) -> None:
+    def __new__(cls, tenant: str, namespace: str) -> Self:
         # Of a kind of string, its characters: what it says of itself may change.
         tenant, namespace = str.__str__(tenant), str.__str__(namespace)
         size = len(tenant) + 1 + len(namespace)
@@ -112,13 +112,12 @@ class NamespaceName(_Asked):
                     f"Invalid namespace name {f'{tenant}/{namespace}'!r}: the {what} {part!r} must be one or more of "
                     "letters, digits, '_', '-', '=', ':' and '.'"
                 )
-        _put_tenant(self, tenant)
-        _put_namespace(self, namespace)
-        _put_text(self, f"{tenant}/{namespace}")
-        _put_hash(self, hash((tenant, namespace)))
-
-    def __reduce__(self) -> tuple[type[NamespaceName], tuple[str, str]]:
-        return NamespaceName, (self.tenant, self.namespace)
+        name = object.__new__(cls)
+        _put_tenant(name, tenant)
+        _put_namespace(name, namespace)
+        _put_text(name, f"{tenant}/{namespace}")
+        _put_hash(name, hash((tenant, namespace)))
+        return name
 
     @classmethod
     def parse(cls, text: str) -> NamespaceName:
@@ -138,7 +137,7 @@ class NamespaceName(_Asked):
 
 
 # One object stands for a namespace in many requests and listings.
-_put_tenant, _put_namespace = seal_fields(NamespaceName)
+_put_tenant, _put_namespace = seal_value(NamespaceName)
 
 
 @lru_cache(maxsize=4096)
@@ -157,17 +156,16 @@ class TopicName:
     namespace: NamespaceName
     local: str
 
-    def __init__(self, domain: str, namespace: NamespaceName, local: str) -> None:
+    def __new__(cls, domain: str, namespace: NamespaceName, local: str) -> Self:
         domain, local = str.__str__(domain), str.__str__(local)
         if domain not in DOMAINS:
             raise InvalidName(f"Invalid topic domain {_shown(domain)}: one of persistent, non-persistent")
         check_local_name(local)
-        _put_domain(self, domain)
-        _put_topic_namespace(self, namespace)
-        _put_local(self, local)
-
-    def __reduce__(self) -> tuple[type[TopicName], tuple[str, NamespaceName, str]]:
-        return TopicName, (self.domain, self.namespace, self.local)
+        name = object.__new__(cls)
+        _put_domain(name, domain)
+        _put_topic_namespace(name, namespace)
+        _put_local(name, local)
+        return name
 
     @classmethod
     def parse(cls, text: str) -> TopicName:
@@ -208,7 +206,7 @@ class TopicName:
         return is_system_topic(self.domain, self.namespace, self.local)
 
 
-_put_domain, _put_topic_namespace, _put_local = seal_fields(TopicName)
+_put_domain, _put_topic_namespace, _put_local = seal_value(TopicName)
 
 
 def check_local_name(local: str) -> None:

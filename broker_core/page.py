@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import total_ordering
-from operator import index
-from typing import Final
+from typing import Final, Self
 
 from broker_core.names import MAX_PARTITION_INDEX, PARTITION_SUFFIX, TopicName, partitioned_local_name
-from broker_core.sealed import seal_fields
+from broker_core.sealed import seal_value
 
 __all__ = ["NO_PARTITION", "Page", "Position"]
 
@@ -35,21 +34,20 @@ class Position:
     base: str
     partition: int = NO_PARTITION
 
-    def __init__(self, base: str, partition: int = NO_PARTITION) -> None:
+    def __new__(cls, base: str, partition: int = NO_PARTITION) -> Self:
         if not isinstance(base, str):
             raise TypeError(f"base must be a topic's full name, not {type(base).__name__}")
         if not isinstance(partition, int) or isinstance(partition, bool):
             raise TypeError(f"partition must be a whole number, not {type(partition).__name__}")
-        # Of a kind of string or number, what it is: what it says of itself may change.
-        base, partition = str.__str__(base), index(partition)
+        # Of a kind of string or number, the value: what it says of itself may change.
+        base, partition = str.__str__(base), int.__index__(partition)
         if not NO_PARTITION <= partition <= MAX_PARTITION_INDEX:
             raise ValueError(f"partition must be -1 (none) to {MAX_PARTITION_INDEX}, not {partition}")
         TopicName.parse(base)
-        _put_base(self, base)
-        _put_partition(self, partition)
-
-    def __reduce__(self) -> tuple[type[Position], tuple[str, int]]:
-        return Position, (self.base, self.partition)
+        position = object.__new__(cls)
+        _put_base(position, base)
+        _put_partition(position, partition)
+        return position
 
     @classmethod
     def of(cls, name: str) -> Position:
@@ -71,7 +69,7 @@ class Position:
         return self.base.encode("utf-16-be") < other.base.encode("utf-16-be")
 
 
-_put_base, _put_partition = seal_fields(Position)
+_put_base, _put_partition = seal_value(Position)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -84,18 +82,18 @@ class Page:
     start: Position | None = None
     limit: int = 1000
 
-    def __init__(self, start: Position | None = None, limit: int = 1000) -> None:
+    def __new__(cls, start: Position | None = None, limit: int = 1000) -> Self:
         if start is not None and type(start) is not Position:
             raise TypeError(f"start must be a broker_core.Position or None, not {type(start).__name__}")
         if not isinstance(limit, int) or isinstance(limit, bool):
             raise TypeError(f"limit must be a whole number, not {type(limit).__name__}")
-        if (limit := index(limit)) < 1:
+        limit = int.__index__(limit)
+        if limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit}")
-        _put_start(self, start)
-        _put_limit(self, limit)
+        page = object.__new__(cls)
+        _put_start(page, start)
+        _put_limit(page, limit)
+        return page
 
-    def __reduce__(self) -> tuple[type[Page], tuple[Position | None, int]]:
-        return Page, (self.start, self.limit)
 
-
-_put_start, _put_limit = seal_fields(Page)
+_put_start, _put_limit = seal_value(Page)

@@ -4,36 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from broker_core.depends_on import PROPERTY, word_of
 from broker_core.listing_request import Asker, ListingRequest
 
-__all__ = ["Note", "recorded", "recorded_asker"]
+__all__ = ["Note", "RecordedProperties", "recorded", "recorded_asker"]
 
 #: Told the word of each field that is read, each time.
 Note: TypeAlias = Callable[[str], None]
 
-T = TypeVar("T")
-
 
 def recorded(request: ListingRequest, note: Note) -> ListingRequest:
     """``request``, such that ``note`` is told of each field that is read: of one property, ``property:NAME``."""
-    copy = _copy(request, _Request, note)
+    copy = object.__new__(_Request)
+    for field in fields(request):
+        object.__setattr__(copy, field.name, object.__getattribute__(request, field.name))
     object.__setattr__(copy, "asker", recorded_asker(request.asker, note))
-    object.__setattr__(copy, "properties", _Properties(request.properties, note))
+    object.__setattr__(copy, "properties", RecordedProperties(request.properties, note))
+    object.__setattr__(copy, "_note", note)
     return copy
 
 
 def recorded_asker(asker: Asker, note: Note) -> Asker:
     """The same for who asks alone."""
-    return _copy(asker, _Asker, note)
-
-
-def _copy(value: Any, kind: type[T], note: Note) -> T:
-    copy = object.__new__(kind)
-    for field in fields(value):
-        object.__setattr__(copy, field.name, object.__getattribute__(value, field.name))
+    copy = _Asker(*(object.__getattribute__(asker, field.name) for field in fields(Asker)))
     object.__setattr__(copy, "_note", note)
     return copy
 
@@ -64,7 +59,7 @@ def _tell(value: object, word: str | None) -> None:
         note(word)
 
 
-class _Properties(Mapping[str, str]):
+class RecordedProperties(Mapping[str, str]):
     """Properties of which each use is told."""
 
     __slots__ = ("_note", "_properties")

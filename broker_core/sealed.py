@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-__all__ = ["Sealed", "seal", "seal_fields"]
+__all__ = ["Sealed", "seal", "seal_fields", "seal_value"]
 
 
 class Sealed:
@@ -60,3 +60,18 @@ def seal_fields(owner: type) -> list[Any]:
     if issubclass(owner, Sealed):
         owner._sealed = "all"  # type: ignore[attr-defined]  # noqa: SLF001 - it is this module's mark
     return setters
+
+
+def seal_value(owner: type) -> list[Any]:
+    """:func:`seal_fields` of a class whose objects are made by ``owner(...)``, and may be copied and sent.
+
+    Its fields are set by ``__new__``: an ``__init__`` could be called once more, with other values.
+    """
+    setters = seal_fields(owner)
+    owner.__reduce__ = _made_anew  # type: ignore[method-assign, assignment]
+    return setters
+
+
+def _made_anew(value: Any) -> tuple[type, tuple[Any, ...]]:
+    slots = [slot for slot in type(value).__slots__ if slot != "__weakref__"]
+    return type(value), tuple(getattr(value, slot) for slot in slots)

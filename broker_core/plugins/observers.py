@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from broker_core.copies import copied
 from broker_core.errors import ListingFailed
 from broker_core.hookspecs import ListingOutcome
 from broker_core.listing_request import ListingRequest
@@ -39,7 +40,8 @@ class Observer:
         if len(self._backlog) >= BACKLOG:
             self.dropped += 1
             return
-        self._backlog.append((replace(request, reserve_bytes=_nothing), outcome))
+        # An outcome of its own: another observer must not read what this one may have made of it.
+        self._backlog.append((replace(request, reserve_bytes=_nothing), copied(outcome)))
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
 

@@ -8,10 +8,9 @@ was asked, since it has to read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
-
 from broker_core.plugins.registry import LoadedPlugin
+from broker_core.recorded import RecordedProperties
+from broker_core.request_properties import NO_PROPERTIES
 
 __all__ = ["WatchedProperties"]
 
@@ -23,11 +22,11 @@ _ONE_OF_THEM = "property:"
 class WatchedProperties:
     """No properties, for one plugin to ask for. ``depends`` is whether its answer depends on what they are."""
 
-    __slots__ = ("_read", "_says", "properties")
+    __slots__ = ("_says", "_was_read", "properties")
 
     def __init__(self, plugin: LoadedPlugin) -> None:
-        self._read = _Read()
-        self.properties = MappingProxyType(self._read)
+        self._was_read = False
+        self.properties = RecordedProperties(NO_PROPERTIES, self._note)
         self._says: bool | None = None
         if _HOOK in plugin.implementations:
             self._says = any(word == _WORD or word.startswith(_ONE_OF_THEM) for word in plugin.depends_on)
@@ -35,29 +34,7 @@ class WatchedProperties:
     @property
     def depends(self) -> bool:
         """As the plugin says; of one that says nothing, whether it has looked at any up to now."""
-        return self._read.was_read if self._says is None else self._says
+        return self._was_read if self._says is None else self._says
 
-
-class _Read(Mapping[str, str]):
-    """An empty mapping that knows whether anybody looked into it."""
-
-    __slots__ = ("was_read",)
-
-    def __init__(self) -> None:
-        self.was_read = False
-
-    def __getitem__(self, key: str) -> str:
-        self.was_read = True
-        raise KeyError(key)
-
-    def __iter__(self) -> Iterator[str]:
-        self.was_read = True
-        return iter(())
-
-    def __len__(self) -> int:
-        self.was_read = True
-        return 0
-
-    def __contains__(self, key: object) -> bool:
-        self.was_read = True
-        return False
+    def _note(self, _word: str) -> None:
+        self._was_read = True

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
+from broker_core.request_properties import NO_PROPERTIES, Properties
 from broker_core.wire import CommandGetTopicsOfNamespace, KeyValue
 
 __all__ = ["RequestBounds", "read_listing_request"]
 
 _MODES = {mode.value: mode for mode in Mode}
-_NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ def read_listing_request(
         mode=mode,
         pattern=pattern,
         topics_hash=command.topics_hash if command.HasField("topics_hash") else None,
-        properties=_properties(command.properties, bounds) if command.properties else _NO_PROPERTIES,
+        properties=_properties(command.properties, bounds) if command.properties else NO_PROPERTIES,
         asker=asker,
         deadline=now + pipeline.options.time_budget,
     )
@@ -80,4 +79,4 @@ def _properties(pairs: Sequence[KeyValue], bounds: RequestBounds) -> Mapping[str
             cause=Cause.BAD_REQUEST,
             reason="bad_request",
         )
-    return MappingProxyType({pair.key: pair.value for pair in pairs})
+    return Properties((pair.key, pair.value) for pair in pairs)

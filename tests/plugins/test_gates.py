@@ -114,8 +114,7 @@ async def test_an_answer_that_is_none_keeps_it_closed(answer: object) -> None:
 
 
 async def test_a_refusal_that_was_changed_keeps_it_closed() -> None:
-    refused = Refused("no")
-    object.__setattr__(refused, "message", None)
+    refused = object.__new__(Refused)
     assert (await closed(lambda: refused)).reason == "plugin_answer"
 
     class Own(Refused):

@@ -41,12 +41,8 @@ def test_a_refusal_that_was_changed_is_no_answer() -> None:
         object.__setattr__(refused, "refusal", other)
         with pytest.raises(TypeError, match="a refusal whose fields were changed"):
             checked_answer(refused, asked())
-    refusal = Refused("no")
-    object.__setattr__(refusal, "cause", "denied")
-    refused = TopicListingResult.refused("not for you")
-    object.__setattr__(refused, "refusal", refusal)
-    with pytest.raises(TypeError, match="a refusal whose fields were changed"):
-        checked_answer(refused, asked())
+    with pytest.raises(AttributeError):
+        object.__setattr__(Refused("no"), "cause", "denied")
 
 
 def test_a_refusal_goes_to_the_client_as_it_is_written() -> None:
