@@ -13,7 +13,7 @@ Parts with errors of their own (wire, permits, plugins, catalog, client) derive 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from broker_core.causes import Cause
 from broker_core.pulsar_codes import CODES, ServerError, cause_of
@@ -90,6 +90,12 @@ class ListingFailed(BrokerCoreError):
         self.reason = reason
         self.plugin = plugin
         self.counts = counts and self.code is not ServerError.TooManyRequests
+
+    def copy(self) -> Self:
+        """The same failure, to be raised for somebody else: one that is raised twice collects both tracebacks."""
+        fresh = type(self).__new__(type(self), *self.args)
+        fresh.__dict__.update(self.__dict__)
+        return fresh
 
 
 def _check(value: object, kind: type, rule: str, instead: str) -> None:

@@ -120,3 +120,13 @@ def test_a_number_of_the_protocol_is_its_code() -> None:
     assert not failed.counts
     with pytest.raises(TypeError, match="reason must be a string"):
         TooManyRequests("x", reason=None)  # type: ignore[arg-type]
+
+
+def test_a_copy_says_the_same_and_was_never_raised() -> None:
+    failure = ResponseTooLarge(10, 5, 1)
+    with pytest.raises(ListingFailed):
+        raise failure
+    fresh = failure.copy()
+    assert type(fresh) is ResponseTooLarge
+    assert (str(fresh), vars(fresh)) == (str(failure), vars(failure))
+    assert (fresh.__traceback__, failure.__traceback__ is None) == (None, False)

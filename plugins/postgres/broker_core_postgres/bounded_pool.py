@@ -182,7 +182,7 @@ class BoundedPool:
                 return held
             self._drop(held)
         if self.failure is not None and not self._live and not self._opening and now < self._retry_at:
-            raise _again(self.failure)
+            raise self.failure.copy()
         if self.waiting - self._opening >= self.options.waiting:
             self.refused += 1
             raise DatabaseFailed.of("pool_full")
@@ -200,7 +200,7 @@ class BoundedPool:
             if isinstance(error, TimeoutError):
                 self.refused += 1
                 raise (
-                    _again(self.failure) if self.down and self.failure else DatabaseFailed.of("pool_timeout")
+                    self.failure.copy() if self.down and self.failure else DatabaseFailed.of("pool_timeout")
                 ) from None
             raise
         finally:
@@ -279,7 +279,7 @@ class BoundedPool:
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
-                waiter.set_exception(_again(failure))
+                waiter.set_exception(failure.copy())
 
     async def _settle(self, held: Held) -> None:
         """Wait until the server has ended what was cancelled, and use the connection again if it is clean."""
@@ -433,13 +433,6 @@ class BoundedPool:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _again(failure: ListingFailed) -> ListingFailed:
-    """The same failure for somebody else: an exception that is raised twice collects both tracebacks."""
-    fresh = type(failure).__new__(type(failure), *failure.args)
-    fresh.__dict__.update(failure.__dict__)
-    return fresh
 
 
 def _may_be_under_way(error: BaseException | None) -> bool:
