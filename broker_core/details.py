@@ -177,6 +177,7 @@ def _typed(batch: object) -> pa.RecordBatch:
             raise TypeError(f"details have a column {name!r:.100}, and there are {known}")
         if not fits:
             raise TypeError(f"the column {name!r} of details must be {_SHOWN[name]}, not {column.type}")
+        column.validate(full=True)  # before anything follows what it says of its own memory
         columns[name] = column if column.type == target else column.cast(target)
     return pa.RecordBatch.from_pydict(columns)
 

@@ -117,7 +117,7 @@ class EncodedNames:
             if fault is not None:
                 raise InvalidListing(f"the names of {namespace}: {fault}")
             full = decode_fields(fields)
-        except pa.ArrowInvalid as error:
+        except pa.ArrowException as error:
             raise InvalidListing(f"the names of {namespace}: {error!s:.200}") from None
         prefix = f"{domain}://{namespace}/"
         if not pc.all(pc.starts_with(full, prefix), min_count=0).as_py():
@@ -213,7 +213,7 @@ class EncodedNames:
         namespace: NamespaceName | str, domain: str, names: pa.LargeStringArray
     ) -> pa.BooleanArray | None:
         """Which of these local names are topics that brokers keep for themselves; ``None`` where none is."""
-        return system_topics(partitioned_local_names(names), _namespace(namespace, domain), domain)
+        return system_topics(partitioned_local_names(_sound(names)), _namespace(namespace, domain), domain)
 
     @staticmethod
     def check(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:
@@ -223,20 +223,29 @@ class EncodedNames:
     @staticmethod
     def sort_key(names: pa.LargeStringArray) -> pa.LargeBinaryArray:
         """A column of bytes that sorts as the names do by the hash; :meth:`names_of_key` is the way back."""
-        return hash_order_key(names)
+        return hash_order_key(_sound(names))
 
     @staticmethod
     def names_of_key(keys: pa.LargeBinaryArray) -> pa.LargeStringArray:
         """The names of a column that :meth:`sort_key` gave."""
-        return names_of_key(keys)
+        return names_of_key(_sound(keys))
 
     @staticmethod
     def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
         """The rows of a column in the order of its bytes (int64); no value may have a NUL."""
-        return sorted_rows(column)
+        return sorted_rows(_sound(column))
 
     def __repr__(self) -> str:
         return f"<EncodedNames of {self.domain}://{self.namespace}: {len(self)}>"
+
+
+def _sound(column: Any) -> Any:
+    """A column whose offsets and characters were looked at. Raises :exc:`InvalidListing`."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidListing(f"a column that is none: {error!s:.200}") from None
+    return column
 
 
 def _namespace(namespace: NamespaceName | str, domain: str) -> NamespaceName:

@@ -56,18 +56,18 @@ class Listing(Sealed):
         """The listing of names that are encoded already: each the protobuf field that it is sent in.
 
         They are in the order of the hash, each once, of this namespace and mode, without system topics, as
-        :attr:`~broker_core.EncodedNames.fields` gives them. A column whose memory nobody can write is not copied.
-        ``topics_hash`` is what the hash of all of it should be. ``mapped`` says that the column is a file that is
-        mapped: it counts as no memory.
+        :attr:`~broker_core.EncodedNames.fields` gives them; they are copied. ``topics_hash`` is what the hash of all of
+        it should be. ``mapped`` says that the one column is a file that is mapped read-only: where the kernel says so
+        too, it is not copied, and counts as no memory. It must be a file that nobody else can change, best one without
+        a name: what is written into it is sent unseen, and where it is cut short the kernel ends the process
+        (``SIGBUS``). One that still has a name is a :exc:`RuntimeWarning`.
 
         Nothing of that is believed. Names are looked at before they go into an answer, once, and only those that do:
         one that is wrong makes the answer an error, and a wrong hash is counted and replaced by the right one.
         """
         namespace = NamespaceName.parse(namespace) if isinstance(namespace, str) else namespace
-        if not isinstance(fields, pa.Array):
-            columns = list(fields)
-            fields = pa.concat_arrays(columns) if columns else pa.array([], pa.large_binary())
-        return listing_of(ListingData.claimed(namespace, mode, fields, topics_hash, mapped=mapped))
+        columns = [fields] if isinstance(fields, pa.Array) else list(fields)
+        return listing_of(ListingData.claimed(namespace, mode, columns, topics_hash, mapped=mapped))
 
     @classmethod
     def from_names(cls, namespace: NamespaceName | str, mode: Mode, names: Names) -> Listing:

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -35,6 +36,7 @@ from broker_core.errors import InvalidListing
 from broker_core.fields_codec import binary_column, decode_fields, name_start
 from broker_core.listing_checks import check_fields, checked_column
 from broker_core.listing_columns import Columns, gathered, row_type
+from broker_core.mapped_memory import map_of
 from broker_core.name_columns import column_data, contains, hash_order_bytes, without_ends
 from broker_core.names import Mode, NamespaceName
 from broker_core.partition_columns import matched_forms
@@ -56,11 +58,44 @@ _CHECKED: Final = 4096
 _FEW: Final = 512
 
 
-def frozen(buffer: pa.Buffer, *, copy: bool = False) -> pa.Buffer:
-    """The same bytes, which nobody can write through what is given; copied if somebody else still could."""
-    if not buffer.is_mutable:
-        return buffer
-    return pa.py_buffer(buffer.to_pybytes()) if copy else pa.py_buffer(memoryview(buffer).toreadonly())
+def frozen(buffer: pa.Buffer) -> pa.Buffer:
+    """The same bytes, which nobody can write through what is given."""
+    return pa.py_buffer(memoryview(buffer).toreadonly()) if buffer.is_mutable else buffer
+
+
+def _own(offsets: _Array) -> _Array:
+    return np.frombuffer(offsets.tobytes(), np.int64)
+
+
+def _claimed_column(column: object) -> tuple[pa.Buffer, _Array]:
+    """The memory of a column that somebody else made, whose first and last offset are within its bytes."""
+    if not isinstance(column, pa.Array) or not pa.types.is_large_binary(column.type):
+        kind = column.type if isinstance(column, pa.Array) else type(column).__name__
+        raise InvalidListing(f"encoded names are a column of large_binary, not of {kind}")
+    try:
+        column.validate()
+    except pa.ArrowException as error:
+        raise InvalidListing(f"encoded names: {error!s:.200}") from None
+    if column.null_count:
+        raise InvalidListing("encoded names must not be null")
+    return column_data(column)
+
+
+def _copied(parts: Sequence[tuple[pa.Buffer, _Array]]) -> tuple[pa.Buffer, _Array]:
+    """The bytes of columns, one behind the other, and where the values begin and the last ends."""
+    pieces: list[bytes] = []
+    ends = [np.zeros(1, np.int64)]
+    size = 0
+    for buffer, given in parts:
+        offsets = _own(given)
+        first, last = int(offsets[0]), int(offsets[-1])
+        if not 0 <= first <= last <= buffer.size:
+            raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
+        pieces.append(bytes(memoryview(buffer)[first:last]))
+        ends.append(offsets[1:] - first + size)
+        size += last - first
+    joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return pa.py_buffer(joined), _own(np.concatenate(ends))
 
 
 def rows_key(rows: _Array) -> bytes:
@@ -89,6 +124,7 @@ class ListingData:
         "memo",
         "mode",
         "namespace",
+        "offsets_mapped",
         "said_hash",
         "size",
     )
@@ -115,7 +151,8 @@ class ListingData:
         #: How many topics there are.
         self.size = len(offsets) - 1
         self.joined = None
-        self.is_mapped = False
+        #: Whether the fields, and where each begins, are a file that is mapped.
+        self.is_mapped = self.offsets_mapped = False
         #: Whether there is what patterns match; of encoded fields it is made when all of them are first searched.
         self.is_searchable = False
         #: What somebody says that the hash of all of it is.
@@ -159,30 +196,32 @@ class ListingData:
         cls,
         namespace: NamespaceName,
         mode: Mode,
-        fields: pa.LargeBinaryArray,
+        columns: Sequence[pa.LargeBinaryArray],
         said_hash: str | None,
         *,
         mapped: bool,
     ) -> ListingData:
-        """Of fields that somebody else encoded: they are checked before they are sent."""
-        if not pa.types.is_large_binary(fields.type):
-            raise InvalidListing(f"encoded names are a column of large_binary, not of {fields.type}")
-        if fields.null_count:
-            raise InvalidListing("encoded names must not be null")
+        """Of fields that somebody else encoded, in memory that nobody can write: checked before they are sent."""
         if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
             raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
-        try:
-            fields.validate()
-        except pa.ArrowInvalid as error:
-            raise InvalidListing(f"encoded names: {error!s:.200}") from None
-        _, offsets_buffer, _ = fields.buffers()
-        buffer, offsets = column_data(fields)
-        if offsets_buffer is not None and offsets_buffer.is_mutable:
-            offsets = np.frombuffer(offsets.tobytes(), np.int64)
-        data = cls(namespace, mode, frozen(buffer, copy=True), offsets)
+        parts = [_claimed_column(column) for column in columns]
+        file = map_of(parts[0][0]) if mapped and len(parts) == 1 else None
+        if file is None:
+            data = cls(namespace, mode, *_copied(parts))
+        else:
+            if file.has_name:
+                warnings.warn(
+                    f"{file.path} is mapped for a listing and still has a name: "
+                    "whoever cuts it short ends this process",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+            buffer, offsets = parts[0]
+            are_mapped = map_of(pa.py_buffer(offsets)) is not None
+            data = cls(namespace, mode, buffer, offsets if are_mapped else _own(offsets))
+            data.is_mapped, data.offsets_mapped = True, are_mapped
         data.said_hash = None if said_hash is None else str.__str__(said_hash)
-        data.is_mapped = bool(mapped)
-        data._checked = np.zeros(-(-len(fields) // _CHECKED), bool)
+        data._checked = np.zeros(-(-data.size // _CHECKED), bool)
         return data
 
     def _set_matched(
@@ -217,7 +256,8 @@ class ListingData:
     @property
     def column_bytes(self) -> int:
         """Bytes of the columns alone; a file that is mapped takes none."""
-        own = 0 if self.is_mapped else int(self.fields.size + self.field_offsets.nbytes)
+        own = 0 if self.is_mapped else int(self.fields.size)
+        own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
         if self.joined is not None:
             own += int(self.joined.size + self.joined_offsets.nbytes)
         elif not self.is_mapped:

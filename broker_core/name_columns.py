@@ -61,6 +61,9 @@ def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa
     Raises :exc:`InvalidListing` for nulls, for what is no string and for invalid UTF-8.
     """
     try:
+        if isinstance(names, pa.Array | pa.ChunkedArray):
+            # Before anything follows what it says of its own memory.
+            names.validate(full=True)
         if isinstance(names, pa.ChunkedArray):
             names = names.combine_chunks()
         if isinstance(names, pa.ChunkedArray):  # of several chunks still, or of none
@@ -69,12 +72,11 @@ def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa
             if not _is_text(names.type):
                 raise InvalidListing(f"topics must be strings, not a column of {names.type}")
             column = names.cast(pa.large_string())
-            column.validate(full=True)
         else:
             column = _of_objects(names)
     except UnicodeEncodeError:
         raise InvalidListing("a topic name is not valid Unicode (a lone surrogate)") from None
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except pa.ArrowException as error:
         if not isinstance(names, pa.Array | pa.ChunkedArray):
             raise InvalidListing(_no_string(names)) from None
         raise InvalidListing(f"topics must be strings of valid UTF-8: {error}") from None

@@ -14,6 +14,7 @@ from broker_core.errors import InvalidListing
 from broker_core.listing import data_of
 from broker_core.patterns import compile_pattern
 from broker_core.topics_hash import topics_hash
+from tests.support.mapped import mapped
 from tests.support.topics import NAMESPACE, assert_listing
 
 PATTERNS = ["t/n/.*", "t/n/n1.*", ".*7", "t/n/n12", "t/n/(n1|n2).*-partition-.*", ".*é.*", "(?i)T/N/N3.*"]
@@ -34,9 +35,7 @@ def names_of(count: int, seed: int = 0) -> list[str]:
 def read_only(column: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     _, offsets, data = column.buffers()
     return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(),
-        len(column),
-        [None, pa.py_buffer(offsets.to_pybytes()), pa.py_buffer(data.to_pybytes())],
+        pa.large_binary(), len(column), [None, mapped(offsets.to_pybytes()), mapped(data.to_pybytes())]
     )
 
 

@@ -26,6 +26,7 @@ def checked_mask(answer: object, length: int) -> Any | None:
             )
         answer = pa.array(answer)
     elif isinstance(answer, pa.ChunkedArray):
+        answer.validate(full=True)
         answer = answer.combine_chunks()
     if not isinstance(answer, pa.Array):
         instead = ": write pyarrow.array(mask)" if isinstance(answer, list | tuple) else ""
@@ -34,6 +35,7 @@ def checked_mask(answer: object, length: int) -> Any | None:
         )
     if not pa.types.is_boolean(answer.type):
         raise TypeError(f"the mask is an Arrow array of {answer.type}, not of booleans")
+    answer.validate(full=True)
     if len(answer) != length:
         raise ValueError(f"the mask has {len(answer)} values for {length} topics")
     if answer.null_count:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core import EncodedNames, Listing, ListingBuilder, ListingRequest, Mode, TopicListingResult
+from broker_core.errors import InvalidListing
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugin_answers import NAMESPACE, A, B, C, answering, topics
@@ -147,3 +150,83 @@ async def test_rows_in_the_place_of_a_mask_are_the_plugins_failure() -> None:
     async with serving(MemoryLister(ALL), {"liar": answering(answer)}) as s, await s.client() as client:
         with pytest.raises(Refused, match="plugin 'liar' failed"):
             await client.ask(NAMESPACE, pattern=TEXT)
+
+
+def changing(*, mapped: bool) -> tuple[Listing, bytearray, Any]:
+    """A listing of memory that Arrow takes for read-only, and what writes it."""
+    fields = encoded().fields
+    data = bytearray(fields.buffers()[2].to_pybytes())
+    offsets = np.frombuffer(fields.buffers()[1], np.int64).copy()
+    shown = offsets.view()
+    shown.flags.writeable = False
+    column = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 3, [None, pa.py_buffer(shown), pa.py_buffer(memoryview(data).toreadonly())]
+    )
+    assert not any(buffer.is_mutable for buffer in column.buffers() if buffer is not None)
+    return Listing.from_encoded(NAMESPACE, Mode.PERSISTENT, column, mapped=mapped), data, offsets
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+async def test_memory_that_only_looks_read_only_is_copied(*, mapped: bool) -> None:
+    listing, data, offsets = changing(mapped=mapped)
+    plugin = answering(lambda _: TopicListingResult.success(listing))
+    async with serving(MemoryLister(ALL), {"liar": plugin}) as s, await s.client() as client:
+        assert topics(await client.ask(NAMESPACE)) == ALL
+        data[:] = bytes(len(data))
+        offsets[:] = [0, 1 << 40, 5, 1 << 50]
+        for pattern, wanted in ((None, ALL), (TEXT, [A, B]), ("t/n/.*c", [C])):
+            assert topics(await client.ask(NAMESPACE, pattern=pattern)) == wanted
+    assert listing.nbytes > len(data)
+
+
+def test_a_mapped_file_with_a_name_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "fields"
+    fields = encoded().fields
+    path.write_bytes(fields.buffers()[2].to_pybytes())
+    with pa.memory_map(str(path)) as file:
+        data = file.read_buffer()
+    column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 3, [None, fields.buffers()[1], data])
+    with pytest.warns(RuntimeWarning, match="still has a name"):
+        Listing.from_encoded(NAMESPACE, Mode.PERSISTENT, column, mapped=True)
+
+
+def views(offset: int) -> Any:
+    """A column of views whose one name is said to be at ``offset`` of its memory."""
+    name = A.encode()
+    view = struct.pack("<i4sii", len(name), name[:4], 0, offset)
+    return pa.Array.from_buffers(pa.string_view(), 1, [None, pa.py_buffer(view), pa.py_buffer(name)])
+
+
+def far(kind: Any) -> Any:
+    """A column one of whose offsets is far outside of its memory."""
+    offsets = np.array([0, 1 << 30, 5], np.int64 if "large" in str(kind) else np.int32)
+    return pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(offsets), pa.py_buffer(A.encode())])
+
+
+CRASHING: dict[str, Callable[[], Any]] = {
+    "a view": lambda: views(1 << 28),
+    "a view before": lambda: views(-(1 << 28)),
+    "string": lambda: far(pa.string()),
+    "large_string": lambda: far(pa.large_string()),
+    "chunks": lambda: pa.chunked_array([far(pa.string()), far(pa.string())]),
+    "a dictionary": lambda: pa.DictionaryArray.from_arrays(
+        pa.array([0, 1], pa.int32()), far(pa.string()), safe=False
+    ),
+}
+
+
+@pytest.mark.parametrize("column", CRASHING)
+async def test_a_column_that_points_outside_of_its_memory_is_refused(column: str) -> None:
+    plugin = answering(lambda _: TopicListingResult.success(CRASHING[column]()))
+    async with serving(MemoryLister(ALL), {"liar": plugin}) as s, await s.client() as client:
+        with pytest.raises(Refused, match="plugin 'liar' returned a bad topic"):
+            await client.ask(NAMESPACE)
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, ALL)
+    for work in (listing.positions, listing.locate, lambda names: listing.with_changes(names, [])):
+        with pytest.raises(InvalidListing):
+            work(CRASHING[column]())
+
+
+def test_views_that_are_sound_are_taken() -> None:
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, views(0))
+    assert listing.names.to_pylist() == [A]

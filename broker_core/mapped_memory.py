@@ -1,0 +1,50 @@
+"""Whether memory is a file that is mapped read-only: then no program can write it through that map, whoever made it.
+
+An Arrow buffer says of itself whether it may be written, but that is no more than how it was made: a read-only view of
+a ``bytearray`` can still be written through the ``bytearray``. So the kernel is asked. Where it cannot be (there is no
+``/proc``), nothing counts as mapped.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = ["Map", "map_of"]
+
+_MAPS: Final = Path("/proc/self/maps")
+_DELETED: Final = " (deleted)"
+
+
+class Map:
+    """A file that is mapped read-only."""
+
+    __slots__ = ("has_name", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path.removesuffix(_DELETED)
+        #: Whether others can still open the file, and make it shorter.
+        self.has_name = not path.endswith(_DELETED)
+
+
+def map_of(buffer: pa.Buffer) -> Map | None:
+    """The file that all of the buffer is a map of, which cannot be written; ``None`` where it is none."""
+    low, high = buffer.address, buffer.address + buffer.size
+    if low == high:
+        return None
+    try:
+        with _MAPS.open(encoding="utf-8", errors="replace") as maps:
+            # By ascending addresses: start-end, permissions, offset, device, inode, path.
+            for line in maps:
+                start, _, rest = line.partition("-")
+                end, permissions, _, _, inode, *path = rest.split(None, 5)
+                if int(end, 16) <= low:
+                    continue
+                if int(start, 16) > low or int(end, 16) < high or "w" in permissions or inode == "0":
+                    return None
+                return Map(path[0].rstrip("\n") if path else "")
+    except OSError:
+        return None
+    return None
