@@ -5,7 +5,9 @@ question is new, it is what the namespace's questions took lately. Where the nam
 with what questions of other namespaces took lately (but with no less than its caller says), and all others about the
 namespace wait for what it learns. If it fails, one of these takes its place. An answer that no listing was made for
 (``unchanged``) teaches nothing, but is no reason to go on one by one either: each of them doubles the number of
-requests that may run unknown. Before anything at all was learned, a few namespaces are asked about at a time.
+requests that may run unknown. Where the permits for what others took could not be had, the next one asks for less:
+nobody would ever learn otherwise how little a question takes. Before anything at all was learned, a few namespaces are
+asked about at a time.
 """
 
 from __future__ import annotations
@@ -49,6 +51,10 @@ class _Namespace:
     def is_full(self) -> bool:
         """Whether one more that does not know has to wait for the others."""
         return self.peak is None and self.running >= self.may_run
+
+    def asked_for_too_much(self) -> None:
+        if self.peak is not None:
+            self.peak = self.peak * 3 // 4
 
     def learned(self, peak: int) -> None:
         # A large question after many small ones is an exception, a small one after a large one may be, too.
@@ -163,6 +169,13 @@ class Estimate:
                 each.may_run = min(2 * each.may_run, _MOST_UNKNOWN)
             self._ended()
             self._namespace.wake()
+
+    def refused(self) -> None:
+        """The permits did not come in time: where they were for what others took, the next one asks for less."""
+        if self._estimates.peak(self._key) is None:
+            (
+                self._namespace if self._namespace.peak is not None else self._estimates.everywhere
+            ).asked_for_too_much()
 
     def failed(self) -> None:
         """The request was not answered; nothing, where it had ended already."""

@@ -13,6 +13,8 @@ releases them when the memory is free again. Who cannot have them at once waits 
 - An update upwards waits for the difference only, and keeps what it has. So when all that is acquired is held by
   requests that wait in this very queue, the first of them goes on with what there is, like a demand above the maximum:
   more than this cannot be had. ``acquired`` never exceeds the maximum.
+- What outlives its request (:meth:`PermitBudget.keep`) may last for good, so nobody waits for it: a demand above what
+  it leaves runs alone, as one above the maximum does. Only where it takes more than :data:`_MOST_KEPT` do others wait.
 
 Everything happens on the event loop's thread, and nothing polls.
 """
@@ -24,8 +26,9 @@ import operator
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Final, SupportsIndex, TypeAlias
+from typing import Final, SupportsIndex
 
+from broker_core.cancelled import Cancelled, is_over, watch
 from broker_core.leases import Leases
 from broker_core.permit_errors import (
     PermitCancelled,
@@ -58,9 +61,8 @@ _PRESS_AGAIN: Final = 0.02
 _SMALL_SHARE: Final = 16
 #: How far behind the head of a queue small demands are looked for, so that a release never scans a thousand waiters.
 _PASSING_LOOKS_AT: Final = 64
-
-#: Done or set means: whoever waits for permits does not want them any more.
-Cancelled: TypeAlias = "asyncio.Future[Any] | asyncio.Event"
+#: The share of a budget that may outlive its requests without keeping large demands out.
+_MOST_KEPT: Final = 0.75
 
 
 def whole_count(n: SupportsIndex) -> int:
@@ -75,11 +77,12 @@ def whole_count(n: SupportsIndex) -> int:
 class Permit:
     """A number of permits held by one request. Made by a :class:`PermitBudget` only; releasing twice is harmless."""
 
-    __slots__ = ("budget", "count", "released", "updates")
+    __slots__ = ("budget", "count", "lasts", "released", "updates")
 
-    def __init__(self, budget: PermitBudget, count: int) -> None:
+    def __init__(self, budget: PermitBudget, count: int, *, lasts: bool = False) -> None:
         self.budget = budget
         self.count = count  # 0 once this was released, or replaced by an update; only the budget sets it
+        self.lasts = lasts  # beyond its request
         self.updates = 0  # updates of this permit that wait in the queue
         self.released = False  # its owner wants nothing back, not even from an update that fails
 
@@ -113,9 +116,10 @@ class _Waiter:
         self.turn = (0, 0)
         self.held = 0  # what that permit had when the update was granted
 
-    def need(self) -> int:
-        """What is missing. An update whose permit was released meanwhile needs the whole."""
-        return self.demand if self.permit is None else self.demand - self.permit.count
+    def need(self, most: int) -> int:
+        """What is missing of a demand that counts ``most``. An update of a released permit needs the whole."""
+        demand = min(self.demand, most)
+        return demand if self.permit is None else max(demand - self.permit.count, 0)
 
 
 class PermitBudget:
@@ -145,6 +149,7 @@ class PermitBudget:
         self.granted_at_once = 0
         self._acquired = 0
         self._held_by_waiting = 0  # part of _acquired: permits whose update waits in the queue
+        self._kept = 0  # part of _acquired: what has outlived its request
         self._queue: TurnQueue[_Waiter] = TurnQueue()
         self._closed = False
 
@@ -171,6 +176,7 @@ class PermitBudget:
         """``n`` permits at once, or ``None`` where that would mean to wait. Raises as :meth:`acquire` does."""
         count, demand = self._checked(n)
         if demand:
+            demand = min(demand, self._most)
             if demand > self.maximum - self._acquired or not self._may_go_first(demand):
                 return None
             self._acquired += demand
@@ -192,7 +198,7 @@ class PermitBudget:
         Raises :exc:`PermitTimeout`, :exc:`PermitQueueFull`, :exc:`PermitCancelled` or :exc:`PermitsClosed`, and
         :exc:`ValueError` for a negative ``n``, :exc:`TypeError` for one that is no whole number.
         """
-        if self.maximum and _is_over(cancelled):
+        if self.maximum and is_over(cancelled):
             raise PermitCancelled
         permit = self.try_acquire(n)
         if permit is not None:
@@ -206,6 +212,8 @@ class PermitBudget:
         if not self.maximum:
             permit.count = 0
             return Permit(self, count)
+        if demand > permit.count:
+            demand = max(min(demand, self._most), permit.count)
         more = demand - permit.count
         if more > 0 and (more > self.maximum - self._acquired or not self._may_go_first(more)):
             return None
@@ -232,7 +240,7 @@ class PermitBudget:
         updated = self.try_update(permit, n)
         if updated is not None:
             return updated
-        if _is_over(cancelled):
+        if is_over(cancelled):
             raise PermitCancelled
         return await self._wait(self._checked(n)[1], permit, timeout, cancelled, key)
 
@@ -245,12 +253,20 @@ class PermitBudget:
             self._acquired -= count
             self._drain()
 
-    def split(self, permit: Permit, n: int) -> Permit:
-        """At most ``n`` of these permits, as a permit of their own."""
-        part = Permit(self, min(n, permit.count))
+    def keep(self, permit: Permit, n: int) -> Permit:
+        """At most ``n`` of these permits, as a permit of their own for what outlives the request."""
+        part = Permit(self, min(n, permit.count), lasts=bool(self.maximum))
         permit.count -= part.count
         self._held_by_waiting -= part.count * bool(permit.updates)
+        if part.lasts:
+            self._kept += part.count
+            self._drain()  # somebody who waited for these runs with what there is
         return part
+
+    @property
+    def _most(self) -> int:
+        """What one demand may have at the most: all but what may never come back."""
+        return max(self.maximum - self._kept, self.maximum - int(self.maximum * _MOST_KEPT))
 
     def close(self) -> None:
         """Fail everybody who waits, and all who come later, with :exc:`PermitsClosed`. What is held can be released."""
@@ -293,7 +309,7 @@ class PermitBudget:
         timer = loop.call_later(max(limit, 0.0), self._expire, waiter, limit)
         pressure = loop.call_later(max(limit, 0.0) * PRESSURE, self._press, waiter, max(limit, 0.0))
         waiter.pressing = pressure
-        unwatch = _watch(cancelled, lambda: self._fail(waiter, PermitCancelled()))
+        unwatch = watch(cancelled, lambda: self._fail(waiter, PermitCancelled()))
         self._drain()  # this one may be the last that everybody waits for
         try:
             granted = await waiter.future
@@ -350,7 +366,7 @@ class PermitBudget:
         if not self._queue:
             return True
         head = self._queue.head
-        if head.future.done() or need > self.maximum // _SMALL_SHARE or need >= head.need():
+        if head.future.done() or need > self.maximum // _SMALL_SHARE or need >= head.need(self._most):
             return False
         return head.future.get_loop().time() < head.passed_until
 
@@ -358,9 +374,9 @@ class PermitBudget:
         """The first who waits behind the head of the queue, fits, and may be granted before it."""
         free = self.maximum - self._acquired
         for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
-            if waiter.future.done() or _is_over(waiter.cancelled):
+            if waiter.future.done() or is_over(waiter.cancelled):
                 continue
-            need = waiter.need()
+            need = waiter.need(self._most)
             if need <= free and self._may_go_first(need):
                 return waiter
         return None
@@ -371,28 +387,26 @@ class PermitBudget:
             head = self._queue.head
             if head.future.done():  # cancelled a moment ago, its task has not run since
                 self._remove(head)
-            elif _is_over(head.cancelled):
+            elif is_over(head.cancelled):
                 self._remove(head)
                 head.future.set_exception(PermitCancelled())
-            elif head.need() <= self.maximum - self._acquired:
+            elif head.need(self._most) <= self.maximum - self._acquired:
                 self._queue.take(head)
                 self._granted(head)
-            elif self._held_by_waiting == self._acquired:
-                # Nobody is left who could release anything: see the theory of operation.
-                stuck = (
-                    w
-                    for w in self._queue.first(len(self._queue))
-                    if w.permit is not None and w.permit.count and not w.future.done()
-                )
-                first = next(stuck, None)
+            else:
+                first = self._stuck() or self._small_behind()
                 if first is None:
                     return
                 self._grant(first)
-            else:
-                small = self._small_behind()
-                if small is None:
-                    return
-                self._grant(small)
+
+    def _stuck(self) -> _Waiter | None:
+        """The first holder that waits, where nobody is left who could release anything: see the theory of operation."""
+        if self._held_by_waiting != self._acquired - self._kept:
+            return None
+        for waiter in self._queue.first(len(self._queue)):
+            if waiter.permit is not None and waiter.permit.count and not waiter.future.done():
+                return waiter
+        return None
 
     def _grant(self, waiter: _Waiter) -> None:
         self._queue.remove(waiter)
@@ -400,7 +414,7 @@ class PermitBudget:
 
     def _granted(self, waiter: _Waiter) -> None:
         """Give one that has just left the queue what it needs, or what there is."""
-        take = min(waiter.need(), self.maximum - self._acquired)
+        take = min(waiter.need(self._most), self.maximum - self._acquired)
         self._waits_no_more(waiter)
         if waiter.permit is not None:
             waiter.held = self._zero(waiter.permit)
@@ -423,6 +437,8 @@ class PermitBudget:
         permit.count = 0
         if permit.updates:
             self._held_by_waiting -= count
+        if permit.lasts:
+            self._kept -= count
         return count
 
 
@@ -452,6 +468,7 @@ class Permits:
     def __init__(self, limits: PermitLimits | None = None) -> None:
         self.limits = limits = limits or PermitLimits()
         self.leases = Leases()
+        self.overflow_told = False  # that plugins keep more than the snapshots have room for
         reserve = max(min(limits.direct_reserve, limits.direct // 2), 1) if limits.direct > 0 else 0
         direct = max(limits.direct - reserve, 1) if limits.direct > 0 else 0  # 0 would be unlimited
         self.heap = PermitBudget(limits.heap, queue_limit=limits.queue, timeout=limits.timeout, name="heap")
@@ -475,26 +492,3 @@ class Permits:
     def close(self) -> None:
         for budget in (self.heap, self.direct, self.reserve, self.snapshots, self.unkept):
             budget.close()
-
-
-def _is_over(cancelled: Cancelled | None) -> bool:
-    if cancelled is None:
-        return False
-    return cancelled.is_set() if isinstance(cancelled, asyncio.Event) else cancelled.done()
-
-
-def _watch(cancelled: Cancelled | None, call: Callable[[], None]) -> Callable[[], object]:
-    """Call once when ``cancelled`` is over; the returned function ends the watch."""
-    if cancelled is None:
-        return lambda: None
-    if isinstance(cancelled, asyncio.Event):
-        waiting = asyncio.create_task(cancelled.wait())  # the returned function keeps it
-        waiting.add_done_callback(lambda done: None if done.cancelled() else call())
-        return waiting.cancel
-
-    def over(_: asyncio.Future[Any]) -> None:
-        call()
-
-    future = cancelled
-    future.add_done_callback(over)
-    return lambda: future.remove_done_callback(over)

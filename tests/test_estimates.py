@@ -219,3 +219,21 @@ async def test_long_keys_of_clients_are_not_kept() -> None:
     estimates.of("t/n", ("t/n", pattern)).learned(5)
     assert all(isinstance(key, int) for key in estimates._peaks)
     assert estimates.of("t/n", ("t/n", pattern)).try_take() == 5
+
+
+async def test_what_could_not_be_had_for_others_sake_is_asked_for_no_more() -> None:
+    """A question that fails learns nothing, so the guess must fall by itself; what is known stays."""
+    estimates = Estimates()
+    estimates.of("t/large", "all").learned(1_000_000)
+    for expected in (1_000_000, 750_000, 562_500):
+        new = estimates.of("t/new", "new")
+        assert await new.take() == expected
+        new.refused()
+        new.failed()
+    assert estimates.of("t/large", "all").try_take() == 1_000_000
+    estimates.of("t/large", "all").refused()  # it took so much itself
+    assert estimates.of("t/large", "all").try_take() == 1_000_000
+    other = estimates.of("t/large", "other")
+    assert other.try_take() == 1_000_000
+    other.refused()
+    assert estimates.of("t/large", "other").try_take() == 750_000

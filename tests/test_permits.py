@@ -390,6 +390,41 @@ async def test_a_large_newcomer_at_the_head_does_not_lock_the_holders_behind_it(
     assert (await newcomer).count == 10
 
 
+async def test_nobody_waits_for_what_may_be_kept_for_good() -> None:
+    """What outlives its request makes the maximum less, for those who come and for those who wait already."""
+    permits = budget(100)
+    one = await permits.acquire(60)
+    waiting = await started(permits.acquire(90))
+    kept = permits.keep(one, 50)
+    await settle()
+    assert not waiting.done()  # the rest of the request is given back, as ever
+    one.release()
+    whole = await waiting
+    assert (whole.count, permits.available) == (50, 0)
+    growing = await started(permits.update(whole, 100))
+    assert (await growing).count == 50  # it is alone, and nobody will give it more
+    (await growing).release()
+    again = permits.try_acquire(200)
+    assert again is not None
+    assert again.count == 50
+    again.release()
+    kept.release()
+    assert (await permits.acquire(100)).count == 100
+
+
+async def test_what_takes_nearly_all_for_good_keeps_large_demands_out_and_lets_small_ones_in() -> None:
+    permits = budget(100)
+    one = await permits.acquire(90)
+    kept = permits.keep(one, 90)
+    large = await started(permits.acquire(60))  # 25 at the least
+    await settle()
+    assert not large.done()
+    small = await permits.acquire(5)
+    assert small.count == 5
+    kept.release()
+    assert (await large).count == 60
+
+
 async def test_a_client_that_goes_gives_its_place_up_at_once() -> None:
     permits = budget(10)
     held = await permits.acquire(5)
@@ -501,7 +536,7 @@ async def test_many_at_once_end_at_full_availability() -> None:
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["acquire", "update", "release", "cancel", "client", "try"]),
+        st.sampled_from(["acquire", "update", "release", "cancel", "client", "try", "keep"]),
         st.integers(0, 14),
         st.integers(0, 9),
     ),
@@ -534,8 +569,9 @@ def test_nothing_leaks_and_nothing_is_overdrawn(steps: list[tuple[str, int, int]
             assert permits._held_by_waiting == sum(p.count for p in held if p.updates)
             if waiting:
                 head = next(iter(permits._queue.first(1)))
-                assert head.need() > permits.available
+                assert head.need(permits._most) > permits.available
                 assert permits._held_by_waiting < permits.acquired
+            assert permits._kept == sum(permit.count for permit in held if permit.lasts)
 
         for what, n, which in steps:
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -544,8 +580,10 @@ def test_nothing_leaks_and_nothing_is_overdrawn(steps: list[tuple[str, int, int]
             elif what == "try":
                 permit = permits.try_acquire(n)
                 held += [permit] if permit else []
-            elif what == "update" and held:
+            elif what == "update" and held and not held[which % len(held)].lasts:
                 await start(permits.update(held[which % len(held)], n, cancelled=gone), gone)
+            elif what == "keep" and held and not held[which % len(held)].lasts:
+                held.append(permits.keep(held[which % len(held)], n))
             elif what == "release" and held:
                 held[which % len(held)].release()
             elif what == "cancel" and waiting:

@@ -7,11 +7,15 @@ import weakref
 from collections.abc import Hashable
 from typing import Any
 
+import structlog
+
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.estimates import Estimate
 from broker_core.permits import Permit, PermitError, PermitQueueFull, Permits, PermitTimeout, whole_count
 
 __all__ = ["HeldPermit"]
+
+_log = structlog.get_logger(__name__)
 
 
 class HeldPermit:
@@ -61,6 +65,7 @@ class HeldPermit:
     async def acquire_estimate(self) -> None:
         """Permits for the peak that the last request like this had (PIP-442)."""
         self.loop = asyncio.get_running_loop()
+        size = None
         try:
             size = self._estimate.try_take()
             if size is None:
@@ -69,6 +74,8 @@ class HeldPermit:
                 size, key=self._key
             )
         except PermitError as error:
+            if size is not None and isinstance(error, PermitTimeout):
+                self._estimate.refused()
             raise _no_heap(error) from None
         self._estimated = self._permit.count
 
@@ -117,7 +124,7 @@ class HeldPermit:
         """``size`` of the bytes that were leased are those of ``owner``: until nobody has it any more.
 
         Where somebody has it when the request is over, they move to the budget of the snapshots; where that is full,
-        they stay heap permits, and are ``owner``'s.
+        they stay heap permits, and are ``owner``'s: the log says so once.
         """
         self._kept.append((weakref.ref(owner), size))
 
@@ -190,10 +197,21 @@ class HeldPermit:
             snapshots = self._permits.snapshots
             permit = snapshots.try_acquire(size) if snapshots.fits(size) else None
             if permit is None and self._permit is not None:
-                permit = self._permits.heap.split(self._permit, size)
+                permit = self._permits.heap.keep(self._permit, size)
+                self._overflowed(size)
             if permit is not None:
                 leases.hold(owner, permit)
         self._kept.clear()
+
+    def _overflowed(self, size: int) -> None:
+        """Say once that the heap has room for less because of what is kept."""
+        if not self._permits.overflow_told:
+            self._permits.overflow_told = True
+            _log.warning(
+                "what a plugin keeps of other listers does not fit into limits.snapshots and stays heap permits",
+                bytes=size,
+                snapshots=self._permits.snapshots.maximum,
+            )
 
     def settle(self, size: int, *, made: bool = True) -> None:
         """The answer holds ``size`` bytes, and the surplus goes back.

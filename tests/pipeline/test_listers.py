@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from structlog.testing import capture_logs
 from broker_core import Asker, ListingRequest, RestAnswer, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing import data_of
+from broker_core.names import NamespaceName
 from broker_core.permits import PermitLimits
 from broker_core.pipeline import Trace
 from broker_core.plugins import BehindFailed
@@ -279,6 +281,43 @@ async def test_what_is_behind_is_counted_for_each_answer_and_moves_to_the_snapsh
         kept.clear()
         gc.collect()
         await eventually(lambda: m.permits.snapshots.acquired == 0)
+
+
+async def test_what_is_kept_beyond_the_snapshots_keeps_no_other_namespace_out() -> None:
+    """It stays in the heap, which has room for less; a new namespace is not made to wait for what never comes back."""
+    kept: list[Any] = []
+
+    async def keeping(request: ListingRequest) -> TopicListingResult:
+        answer = await request.rest()
+        if request.namespace.namespace == "n":
+            kept.append(answer.selection)
+        return success(answer.selection)
+
+    async def behind(request: ListingRequest) -> TopicListingResult:
+        names = NAMES if request.namespace.namespace == "n" else NAMES[:50]
+        return success([f"persistent://{request.namespace}/{name.rpartition('/')[2]}" for name in names])
+
+    plugins = {"cache": PluginOf(list_topics=keeping), "b": PluginOf(list_topics=behind)}
+    async with made(plugins=plugins, limits=PermitLimits(heap=10**9)) as m:
+        await m.ask()
+        peak = m.pipeline.estimates.everywhere.peak
+        assert peak is not None
+        assert kept
+    kept.clear()
+    with capture_logs() as logs:
+        limits = PermitLimits(heap=peak + peak // 20, snapshots=1000, timeout=0.3)
+        async with made(plugins=plugins, limits=limits) as m:
+            assert len(names(await m.ask())) == len(NAMES)
+            assert 0 < m.permits.heap.acquired < m.permits.heap.maximum // 2
+            assert peak > m.permits.heap.available
+            for namespace in ("other", "third"):
+                asked = replace(request(), namespace=NamespaceName.parse(f"t/{namespace}"))
+                assert len(names(await m.pipeline.answer(asked))) == 50
+            kept.clear()
+            gc.collect()
+            await eventually(lambda: m.permits.heap.acquired == 0)
+    said = [line for line in logs if "does not fit into limits.snapshots" in line["event"]]
+    assert len(said) == 1
 
 
 async def test_memory_that_cannot_be_had_behind_is_final() -> None:
