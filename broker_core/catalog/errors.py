@@ -12,6 +12,7 @@ CatalogError
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,6 +104,12 @@ def _translated(path: Path, error: sqlite3.Error) -> CatalogError:
             f"The catalogue {path} is damaged ({error}); restore it from a copy or import it anew"
         )
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        if path.is_file() and not os.access(path.absolute().parent, os.W_OK):
+            return CatalogUnusable(
+                f"The catalogue {path} cannot be opened: SQLite keeps {path.name}-wal and {path.name}-shm beside it "
+                f"while it is read, and the folder {path.absolute().parent} cannot be written; make it writable, or copy the "
+                "file to a folder that is"
+            )
         return CatalogUnusable(f"The catalogue {path} cannot be opened ({error})")
     if name.startswith("SQLITE_READONLY"):
         return CatalogError(

@@ -46,7 +46,11 @@ def check_page(selection: Selection, page: Page, following: Position) -> None:
             f"says that the next page begins at {_at(following)}, and this one at {_at(page.start)}"
         )
     if not len(selection):
-        return
+        # Nothing says that such pages come to an end: the position could grow for ever.
+        raise _refused(
+            f"returned no topic, and says that the next page begins at {_at(following)}: a page that is followed by "
+            "another one has at least one topic"
+        )
     listing = selection.listing
     order = PageOrder.of(listing)
     places = np.concatenate(list(order.walk(selection, 0, len(selection))))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -58,3 +59,15 @@ def test_a_refused_import_has_its_line() -> None:
     error = ImportRefused(7, "it is empty")
     assert (error.line, error.reason, str(error)) == (7, "it is empty", "line 7: it is empty")
     assert isinstance(error, BrokerCoreError)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a read-only mount, which a test cannot make: what SQLite says there is raised."""
+    path = tmp_path / "topics.sqlite"
+    path.touch()
+    error = sqlite3.OperationalError("unable to open database file")
+    error.sqlite_errorname = "SQLITE_CANTOPEN"
+    for writable, says in ((False, f"the folder {tmp_path} cannot be written"), (True, "unable to open")):
+        monkeypatch.setattr(os, "access", lambda *_, writable=writable: writable)
+        with pytest.raises(CatalogUnusable, match=says), sqlite_errors(path):
+            raise error

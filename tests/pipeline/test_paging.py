@@ -202,6 +202,7 @@ async def test_who_gives_pages_that_nothing_is_taken_from_is_asked_once() -> Non
         (lambda: TopicListingResult.success([f"{BASE}n"], next=Position(f"{BASE}n")), "next page begins at"),
         (lambda: TopicListingResult.success([], next=Position(f"{BASE}m")), "next page begins at"),
         (lambda: TopicListingResult.success([], next=Position(f"{BASE}b")), "next page begins at"),
+        (lambda: TopicListingResult.success([], next=Position(f"{BASE}z")), "has at least one topic"),
         (
             lambda: TopicListingResult.success(
                 Listing.from_names(NAMESPACE, Mode.PERSISTENT, [f"{BASE}a"]), next=Position(f"{BASE}z")
