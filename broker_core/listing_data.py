@@ -216,8 +216,11 @@ class ListingData:
                     RuntimeWarning,
                     stacklevel=3,
                 )
-            buffer, offsets = parts[0]
-            are_mapped = map_of(pa.py_buffer(offsets)) is not None
+            column, (buffer, offsets) = columns[0], parts[0]
+            held = column.buffers()[1]
+            are_mapped = held is not None and map_of(held) is not None
+            if are_mapped:  # by the very buffer that was asked about
+                offsets = np.frombuffer(held, np.int64)[column.offset : column.offset + len(column) + 1]
             data = cls(namespace, mode, buffer, offsets if are_mapped else _own(offsets))
             data.is_mapped, data.offsets_mapped = True, are_mapped
         data.said_hash = None if said_hash is None else str.__str__(said_hash)

@@ -7,6 +7,7 @@ a ``bytearray`` can still be written through the ``bytearray``. So the kernel is
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,7 @@ __all__ = ["Map", "map_of"]
 
 _MAPS: Final = Path("/proc/self/maps")
 _DELETED: Final = " (deleted)"
+_REMEMBERED: Final = 64
 
 
 class Map:
@@ -29,11 +31,28 @@ class Map:
         self.has_name = not path.endswith(_DELETED)
 
 
+#: Asking takes up to a millisecond where much is mapped, and many listings are of one map.
+_known: Final[dict[tuple[int, int], tuple[weakref.ref[pa.Buffer], Map]]] = {}
+
+
 def map_of(buffer: pa.Buffer) -> Map | None:
     """The file that all of the buffer is a map of, which cannot be written; ``None`` where it is none."""
     low, high = buffer.address, buffer.address + buffer.size
     if low == high:
         return None
+    known = _known.get((low, high))
+    # As long as somebody has that buffer, its memory is still the same map.
+    if known is not None and known[0]() is not None:
+        return known[1]
+    found = _found(low, high)
+    if found is not None:
+        if len(_known) >= _REMEMBERED:
+            _known.clear()
+        _known[low, high] = weakref.ref(buffer), found
+    return found
+
+
+def _found(low: int, high: int) -> Map | None:
     try:
         with _MAPS.open(encoding="utf-8", errors="replace") as maps:
             # By ascending addresses: start-end, permissions, offset, device, inode, path.

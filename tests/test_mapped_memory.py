@@ -18,6 +18,7 @@ def test_a_file_that_is_mapped_read_only_is_a_map() -> None:
     assert found is not None
     assert not found.has_name
     assert map_of(buffer.slice(5, 100)) is not None
+    assert map_of(buffer) is found  # which is not asked again
 
 
 def test_a_file_with_a_name_says_so(tmp_path: Path) -> None:
