@@ -107,8 +107,8 @@ def _translated(path: Path, error: sqlite3.Error) -> CatalogError:
         if path.is_file() and not os.access(path.absolute().parent, os.W_OK):
             return CatalogUnusable(
                 f"The catalogue {path} cannot be opened: SQLite keeps {path.name}-wal and {path.name}-shm beside it "
-                f"while it is read, and the folder {path.absolute().parent} cannot be written; make it writable, or copy the "
-                "file to a folder that is"
+                f"while it is read, and the folder {path.absolute().parent} cannot be written; make it writable, or "
+                "copy the file to a folder that is"
             )
         return CatalogUnusable(f"The catalogue {path} cannot be opened ({error})")
     if name.startswith("SQLITE_READONLY"):
