@@ -38,7 +38,7 @@ from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.run import Listed, Run
 from broker_core.pipeline.shared_asks import SharedAsks
 from broker_core.pipeline.workers import Workers
-from broker_core.plugins import Dispatcher, LoadedPlugin, PluginFailed
+from broker_core.plugins import Dispatcher, LoadedPlugin
 from broker_core.selection import Selection
 from broker_core.topic_names import count_partitions, topic_names
 
@@ -59,8 +59,10 @@ class Topic:
 
     partitions: int
     exists: bool = True
-    #: The names that it is listed by, where it was found in a listing.
+    #: The names that it is listed by, where it was found in a listing and somebody masks the namespace.
     names: pa.LargeStringArray | None = None
+    #: False where only a plugin that does not list the namespace knows it: whether it exists is for others to say.
+    listed: bool = True
 
 
 _MISSING: Final = Topic(0, exists=False)
@@ -96,8 +98,8 @@ class Describing:
         return bool(self._dispatcher.describers(namespace)) or self._dispatcher.masks(namespace)
 
     def is_listed_by_plugins(self, topic: TopicName) -> bool:
-        """Whether some plugin lists the topic's namespace and does not describe its topics."""
-        return any(not describes for _, describes in self._dispatcher.describers(topic.namespace))
+        """Whether some plugin lists the topic's namespace, as far as is known before it is asked."""
+        return self._dispatcher.lists(topic.namespace)
 
     def listed_now(self, topic: TopicName, asker: Asker) -> int | None:
         """The partitions of a topic that the default lister lists, if it takes no waiting; ``None`` otherwise."""
@@ -107,21 +109,23 @@ class Describing:
         )
         return None if selection is None else self._partitions(selection, str(topic))
 
-    async def topic(self, topic: TopicName, asker: Asker, *, by_hook: bool | None = None) -> Topic | None:
+    async def topic(
+        self, topic: TopicName, asker: Asker, *, by_hook: bool | None = None, answered: set[str] | None = None
+    ) -> Topic | None:
         """What plugins say of a topic; ``None`` where nobody who lists its namespace is there to say anything.
 
-        ``by_hook`` true: only those that describe topics are asked, false: only those that list and do not describe.
-        Raises :exc:`ListingFailed`.
+        ``by_hook`` true: plugins are only asked to describe it, and ``answered`` gets the names of those that did not
+        pass; false: they are only asked to list, without those in ``answered``. Raises :exc:`ListingFailed`.
         """
         deadline = asyncio.get_running_loop().time() + self._options.time_budget
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._of_plugins(topic, asker, deadline, by_hook)
+                return await self._of_plugins(topic, asker, deadline, by_hook, answered)
         except TimeoutError:
             raise self._too_late() from None
 
-    async def of_default_lister(self, topic: TopicName, asker: Asker) -> Topic:
-        """The same of what the default lister lists."""
+    async def of_default_lister(self, topic: TopicName, asker: Asker, told: Topic | None = None) -> Topic:
+        """The same of what the default lister lists. ``told`` is what plugins said that do not list."""
         deadline = asyncio.get_running_loop().time() + self._options.time_budget
         request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
         try:
@@ -131,7 +135,7 @@ class Describing:
             raise self._too_late() from None
         selection = known_selection(result, request)
         assert selection is not None  # the catalogue has nothing but listings
-        return await self._found(selection, topic, asker)
+        return _with(await self._found(selection, topic, asker), told)
 
     async def is_visible(self, topic: TopicName, asker: Asker, known: Topic | None) -> bool:
         """Whether some name that the topic is listed by may be seen, as far as masks do not depend on properties.
@@ -164,22 +168,55 @@ class Describing:
     # -- asking
 
     async def _of_plugins(
-        self, topic: TopicName, asker: Asker, deadline: float, by_hook: bool | None
+        self,
+        topic: TopicName,
+        asker: Asker,
+        deadline: float,
+        by_hook: bool | None,
+        answered: set[str] | None,
     ) -> Topic | None:
+        """Walk the chain; plugins in a row that are asked to list are asked together."""
+        told: Topic | None = None  # by a plugin that does not list
         listers: list[LoadedPlugin] = []
         for plugin, describes in self._dispatcher.describers(topic.namespace):
-            if by_hook not in {None, describes}:
+            if describes and by_hook is not False:
+                if (found := await self._listed(topic, asker, listers, deadline)) is not None:
+                    return _with(found, told)
+                listers = []
+                described = await self._described(plugin, topic, asker, deadline)
+                if described is not None:
+                    if answered is not None:
+                        answered.add(plugin.name)
+                    found = await self._as_listed(plugin, described, topic, asker, deadline)
+                    if found.listed:
+                        return _with(found, told)
+                    told = told or (found if found.exists else None)
+                    continue
+            if by_hook or plugin.name in (answered or ()) or not self._lists(plugin):
                 continue
-            if not describes:
-                listers.append(plugin)
-                continue
-            found = await self._listed(topic, asker, listers, deadline) if listers else None
-            listers = []
-            if found is None:
-                found = await self._described(plugin, topic, asker, deadline)
-            if found is not None:
-                return found
-        return await self._listed(topic, asker, listers, deadline) if listers else None
+            listers.append(plugin)
+        found = await self._listed(topic, asker, listers, deadline)
+        return told if found is None else _with(found, told)
+
+    async def _as_listed(
+        self, plugin: LoadedPlugin, described: Topic, topic: TopicName, asker: Asker, deadline: float
+    ) -> Topic:
+        """What a plugin described, by the names that it lists it by where somebody may hide these."""
+        if not self._lists(plugin):
+            return copied(described, listed=False)
+        if not described.exists or not self._dispatcher.masks(topic.namespace):
+            return described
+        found = await self._listed(topic, asker, [plugin], deadline)
+        if found is None:  # it passes where it is asked to list
+            return copied(described, listed=False)
+        if (
+            not found.exists and topic.partition >= 0
+        ):  # a partition that is told by the number alone: as its topic
+            found = await self._listed(topic.partitioned_name, asker, [plugin], deadline) or found
+        return _with(found, described)
+
+    def _lists(self, plugin: LoadedPlugin) -> bool:
+        return self._dispatcher.is_lister(plugin.name)
 
     async def _described(
         self, plugin: LoadedPlugin, topic: TopicName, asker: Asker, deadline: float
@@ -197,11 +234,6 @@ class Describing:
             accept = partial(self._accepted, run, question)
             details = await self._dispatcher.details(plugin.name, question, accept)
             held.settle(0)
-        except PluginFailed:
-            held.give_up()
-            if plugin.options.on_failure != "next":
-                raise
-            return None
         except BaseException:
             held.give_up()
             raise
@@ -222,7 +254,9 @@ class Describing:
     async def _listed(
         self, topic: TopicName, asker: Asker, listers: Collection[LoadedPlugin], deadline: float
     ) -> Topic | None:
-        """What plugins list, one after the other; ``None`` where all of them pass."""
+        """What plugins list, one after the other; ``None`` where all of them pass, or there are none."""
+        if not listers:
+            return None
         depends_on: set[str] = set()
         for plugin, _ in self._dispatcher.describers(topic.namespace):
             depends_on |= self._dispatcher.words.of(plugin.name)
@@ -315,6 +349,11 @@ def partition_names(topic: TopicName, low: int, high: int) -> pa.LargeStringArra
     numbers = pa.array(range(low, high)).cast(pa.large_string())
     prefix = pa.scalar(f"{topic}{PARTITION_SUFFIX}", pa.large_string())
     return pc.binary_join_element_wise(prefix, numbers, pa.scalar("", pa.large_string()))
+
+
+def _with(listed: Topic, told: Topic | None) -> Topic:
+    """A topic as it is listed, with the number of partitions that somebody told who knows better."""
+    return listed if told is None or not listed.exists else copied(listed, partitions=told.partitions)
 
 
 def _of_details(details: Details, topic: TopicName) -> Topic:

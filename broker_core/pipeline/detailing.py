@@ -103,27 +103,35 @@ class Detailing:
         self, run: Run, listed: Listed, topics: pa.LargeStringArray, wants: frozenset[str]
     ) -> list[Details]:
         """What whoever listed says of these topics when it is asked."""
-        request = run.request
-        describes = any(
-            plugin.name == listed.lister and does
-            for plugin, does in self._dispatcher.describers(request.namespace)
-        )
-        if not describes and (listed.lister != self._lister.name or wants == {"partitions"}):
-            return []  # names are all that it knows
+        describers = self._describers(run, listed)
+        asks_default = listed.lister == self._lister.name and wants != {"partitions"}
         found: list[Details] = []
-        for start in range(0, len(topics), _ASKED):
+        request = run.request
+        for start in range(0, len(topics) if describers or asks_default else 0, _ASKED):
             part = topics[start : start + _ASKED]
             question = DescribeRequest(
                 request.namespace, request.asker, part, None, wants, request.deadline, run.held
             )
-            details = (
-                await self._dispatcher.details(listed.lister, question, partial(self.accepted, run, question))
-                if describes
-                else await self._lister.describe(question)
-            )
-            if details is not None:
-                found.append(details)
+            accept = partial(self.accepted, run, question)
+            answers = [await self._dispatcher.details(name, question, accept) for name in describers]
+            if asks_default:
+                answers.append(await self._lister.describe(question))
+            found += [details for details in answers if details is not None]
         return found
+
+    def _describers(self, run: Run, listed: Listed) -> list[str]:
+        """The plugins that say more of the topics: those in front of the lister that do not list, and the lister.
+
+        As in lookups. Names are all that a lister knows that does not describe.
+        """
+        names: list[str] = []
+        for plugin, describes in self._dispatcher.describers(run.request.namespace):
+            is_it = plugin.name == listed.lister
+            if describes and (is_it or not self._dispatcher.is_lister(plugin.name)):
+                names.append(plugin.name)
+            if is_it:
+                break
+        return names
 
     async def accepted(self, run: Run, question: DescribeRequest, details: Details) -> Details:
         """Check details that a plugin gave when it was asked. Raises :exc:`ListingFailed`."""

@@ -149,15 +149,25 @@ class Dispatcher:
             return ()
         return tuple((plugin, caller is not None) for plugin, caller in self._chain(namespace).describers)
 
+    def is_lister(self, plugin: str) -> bool:
+        """Whether a plugin has the hook that lists."""
+        return _LIST in self.callers[plugin]
+
     async def details(
         self, plugin: str, request: DescribeRequest, accept: Callable[[Details], Awaitable[Any]]
     ) -> Any | None:
         """What ``accept`` makes of the details that a plugin gives; ``None`` where it passes.
 
-        Raises :exc:`PluginFailed`, whatever its ``on_failure`` says.
+        So does one that fails and whose ``on_failure`` is ``next``. Raises :exc:`PluginFailed` for others.
         """
         caller = self.callers[plugin][_DESCRIBE]
-        _, _, accepted = await caller.call(request, checked_details, accept)
+        try:
+            _, _, accepted = await caller.call(request, checked_details, accept)
+        except PluginFailed:
+            if caller.plugin.options.on_failure != "next":
+                raise
+            caller.statistics.passed_over += 1
+            return None
         return accepted
 
     def depends_on_from(self, namespace: NamespaceName, first: int) -> frozenset[str]:

@@ -62,8 +62,8 @@ class TopicLookups:
         if not self._lists_itself:
             return await self._metadata_of_brokers(command, topic, asker)
         found = await describing.topic(topic, asker)
-        if found is None:
-            found = await describing.of_default_lister(topic, asker)
+        if found is None or not found.listed:
+            found = await describing.of_default_lister(topic, asker, found)
             if not found.exists:  # a topic that no listing has, as those that brokers keep for themselves
                 if not await describing.is_visible(topic, asker, None):
                     return _missing(command, topic)
@@ -83,7 +83,8 @@ class TopicLookups:
         Producers send by this number, and the listing of a plugin may be of a part of the partitions, or late.
         """
         describing = self._describing
-        found = await describing.topic(topic, asker, by_hook=True)
+        answered: set[str] = set()
+        found = await describing.topic(topic, asker, by_hook=True, answered=answered)
         if found is not None and found.exists:
             return await self._told(command, topic, asker, found)
         if not describing.is_listed_by_plugins(topic):
@@ -91,15 +92,15 @@ class TopicLookups:
         answer = await self._relayed(_without_creation(command), topic, asker)
         if commands.decode(answer[HEADER_SIZE:]).partitionMetadataResponse.error != ServerError.TopicNotFound:
             return answer
-        found = await self._listed(topic, asker)
+        found = await self._listed(topic, asker, answered)
         if found is not None and found.exists:
             return await self._told(command, topic, asker, found)
         return await self._relayed(command, topic, asker)
 
-    async def _listed(self, topic: TopicName, asker: Asker) -> Topic | None:
+    async def _listed(self, topic: TopicName, asker: Asker, answered: set[str]) -> Topic | None:
         """What plugins list; one that fails lists nothing here, since the brokers know their topics without it."""
         try:
-            return await self._describing.topic(topic, asker, by_hook=False)
+            return await self._describing.topic(topic, asker, by_hook=False, answered=answered)
         except PluginFailed:
             return None  # counted and logged where it was asked
 
@@ -108,7 +109,9 @@ class TopicLookups:
         describing = self._describing
         if await describing.is_visible(topic, asker, None):
             return True
-        found = await describing.topic(topic, asker, by_hook=True) or await self._listed(topic, asker)
+        answered: set[str] = set()
+        found = await describing.topic(topic, asker, by_hook=True, answered=answered)
+        found = found or await self._listed(topic, asker, answered)
         if found is not None and found.exists:
             return await describing.is_visible(topic, asker, found)
         if not await self._some_partition(topic, asker):

@@ -145,13 +145,107 @@ async def test_whoever_describes_is_asked_for_it() -> None:
 
 async def test_the_chain_goes_on_where_a_plugin_passes() -> None:
     passes = PluginOf(list_topics=lambda: None, describe_topics=lambda: None)
-    gives = PluginOf(
-        describe_topics=lambda request: Details.of(request.names, partitions=[9] * len(request.names))
-    )
-    async with lookups({"passes": passes, "lists": by_names(), "gives": gives}) as (asked, _):
+    async with lookups({"passes": passes, "lists": by_names(), "gives": GIVES}) as (asked, _):
         assert await metadata(asked, "parted") == 3
-    async with lookups({"passes": passes, "gives": gives, "lists": by_names()}) as (asked, _):
+    async with lookups({"passes": passes, "gives": GIVES, "lists": by_names()}) as (asked, _):
         assert await metadata(asked, "parted") == 9
+
+
+GIVES = PluginOf(
+    describe_topics=lambda request: Details.of(request.names, partitions=[9] * len(request.names))
+)
+PASSES_LISTING = PluginOf(
+    list_topics=lambda: None,
+    describe_topics=lambda request: Details.of(request.names, partitions=[9] * len(request.names)),
+)
+
+
+@pytest.mark.parametrize("lists", [True, False])
+@pytest.mark.parametrize("masks", [True, False])
+async def test_what_a_plugin_describes_that_does_not_list_counts_for_what_others_list(
+    lists: bool, masks: bool
+) -> None:
+    plugins: dict[str, object] = {"gives": GIVES}
+    if lists:
+        plugins["p"] = by_names()
+    if masks:
+        plugins["m"] = hides("nothing")
+    async with lookups(plugins, [] if lists else NAMES) as (asked, m):
+        assert await metadata(asked, "parted") == 9
+        assert await metadata(asked, "unknown") == ServerError.TopicNotFound
+        assert await metadata(asked, "unknown", auto_create=True) == 0
+        assert (await wanted(m))["parted"] == 9
+        assert "unknown" not in await wanted(m)
+    if masks:
+        async with lookups({**plugins, "gives": PASSES_LISTING}, [] if lists else NAMES) as (asked, _):
+            assert await metadata(asked, "parted") == 9
+            assert await metadata(asked, "unknown") == ServerError.TopicNotFound
+
+
+async def wanted(m: Made) -> dict[str, int]:
+    """How many partitions each topic has, as somebody is told who asks for details with a listing."""
+    answer = await m.ask(wants=frozenset({"partitions"}))
+    try:
+        assert answer.details is not None
+        rows = answer.details.to_pylist()
+    finally:
+        answer.release()
+    return {row["topic"].removeprefix(BASE): row["partitions"] for row in rows}
+
+
+def _fails() -> None:
+    raise RuntimeError("no store")
+
+
+@pytest.mark.parametrize("describes", [lambda: None, _fails])
+async def test_what_a_plugin_lists_and_does_not_describe_is_there_by_its_names(describes: Any) -> None:
+    plugins = {"p": by_names(describe_topics=describes), "gives": GIVES}
+    tables = {"p": {"on_failure": "next"}}
+    async with lookups(plugins, [f"{BASE}catalogued"], tables=tables) as (asked, m):
+        assert await metadata(asked, "parted") == 3
+        assert await metadata(asked, "plain") == 0
+        assert await metadata(asked, "catalogued") == ServerError.TopicNotFound
+        assert await wanted(m) == {"parted": 3, "plain": 0, "x-partition-01": 0}
+    async with lookups(plugins, cluster=Cluster(other=2), tables=tables) as (asked, _):
+        assert await metadata(asked, "other") == 9  # of what brokers have, whoever describes says the number
+
+
+@pytest.mark.parametrize("road", ["hook", "details", "pattern", "gateway"])
+@pytest.mark.parametrize(
+    ("told", "hidden", "expected"),
+    [
+        (0, ["-partition-0", "-partition-2"], ServerError.TopicNotFound),
+        (0, [""], 0),
+        (5, ["-partition-0", "-partition-2"], ServerError.TopicNotFound),
+        (5, ["-partition-0"], 5),
+        (2, ["-partition-0", "-partition-1"], 2),
+    ],
+)
+async def test_the_names_that_a_topic_is_listed_by_are_seen_or_hidden(
+    road: str, told: int, hidden: list[str], expected: int | ServerError
+) -> None:
+    """And not those that the number of partitions, which somebody tells who describes it, would make."""
+
+    def describes(request: DescribeRequest) -> Details:
+        return Details.of([f"{BASE}parted"], partitions=[told])
+
+    def lists(request: ListingRequest) -> TopicListingResult:
+        names = [name for name in NAMES if request.pattern is None or request.pattern.matches(name)]
+        return TopicListingResult.success(names, details=describes(None) if road == "details" else None)  # type: ignore[arg-type]
+
+    p = PluginOf(
+        list_topics=lists,
+        depends_on=lambda: ["pattern"] if road == "pattern" else [],
+        **({} if road == "details" else {"describe_topics": describes}),
+    )
+    taken = pa.array([f"{BASE}parted{end}" for end in hidden], pa.large_string())
+    mask = PluginOf(visible=lambda topics: pc.invert(pc.is_in(topics, taken)), depends_on=lambda: [])
+    cluster = Cluster() if road == "gateway" else None
+    async with lookups({"p": p, "m": mask}, cluster=cluster) as (asked, _):
+        assert await metadata(asked, "parted") == expected
+        if road != "details" and told == 5:  # of a partition that only the number tells: as of its topic
+            found = 0 if expected == 5 else expected
+            assert await metadata(asked, "parted-partition-4") == found
 
 
 async def test_details_that_come_with_a_listing_win_over_names() -> None:
