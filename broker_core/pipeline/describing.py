@@ -192,7 +192,7 @@ class Describing:
                         return _with(found, told)
                     told = told or (found if found.exists else None)
                     continue
-            if by_hook or plugin.name in (answered or ()) or not self._lists(plugin):
+            if by_hook or plugin.name in (answered or ()) or not plugin.lists:
                 continue
             listers.append(plugin)
         found = await self._listed(topic, asker, listers, deadline)
@@ -202,21 +202,20 @@ class Describing:
         self, plugin: LoadedPlugin, described: Topic, topic: TopicName, asker: Asker, deadline: float
     ) -> Topic:
         """What a plugin described, by the names that it lists it by where somebody may hide these."""
-        if not self._lists(plugin):
+        if not plugin.lists:
             return copied(described, listed=False)
         if not described.exists or not self._dispatcher.masks(topic.namespace):
             return described
-        found = await self._listed(topic, asker, [plugin], deadline)
+        found = await self._listed(topic, asker, [plugin], deadline, frozenset())
         if found is None:  # it passes where it is asked to list
             return copied(described, listed=False)
         if (
             not found.exists and topic.partition >= 0
         ):  # a partition that is told by the number alone: as its topic
-            found = await self._listed(topic.partitioned_name, asker, [plugin], deadline) or found
+            found = (
+                await self._listed(topic.partitioned_name, asker, [plugin], deadline, frozenset()) or found
+            )
         return _with(found, described)
-
-    def _lists(self, plugin: LoadedPlugin) -> bool:
-        return self._dispatcher.is_lister(plugin.name)
 
     async def _described(
         self, plugin: LoadedPlugin, topic: TopicName, asker: Asker, deadline: float
@@ -252,7 +251,12 @@ class Describing:
         return await self._detailing.accepted(run, question, details)
 
     async def _listed(
-        self, topic: TopicName, asker: Asker, listers: Collection[LoadedPlugin], deadline: float
+        self,
+        topic: TopicName,
+        asker: Asker,
+        listers: Collection[LoadedPlugin],
+        deadline: float,
+        wants: frozenset[str] = _WANTS,
     ) -> Topic | None:
         """What plugins list, one after the other; ``None`` where all of them pass, or there are none."""
         if not listers:
@@ -266,10 +270,10 @@ class Describing:
             text = f"{topic.domain}://{topic.namespace}/{re2.escape(topic.partitioned_name.local)}"
             pattern = compile_pattern(text, max_length=len(text))
         request = ListingRequest(
-            topic.namespace, _mode(topic), pattern, asker=asker, deadline=deadline, wants=_WANTS
+            topic.namespace, _mode(topic), pattern, asker=asker, deadline=deadline, wants=wants
         )
         names = tuple(plugin.name for plugin in listers)
-        key = key_of(request, depends_on, names)
+        key = key_of(request, depends_on, names, wants)
         listed = await self._shared.ask(key, partial(self._list, request, names))
         if listed is None:
             return None

@@ -127,7 +127,7 @@ class Detailing:
         names: list[str] = []
         for plugin, describes in self._dispatcher.describers(run.request.namespace):
             is_it = plugin.name == listed.lister
-            if describes and (is_it or not self._dispatcher.is_lister(plugin.name)):
+            if describes and (is_it or not plugin.lists):
                 names.append(plugin.name)
             if is_it:
                 break

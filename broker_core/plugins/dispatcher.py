@@ -2,10 +2,9 @@
 
 The listers are walked one by one in the operator's order. The first success (or ``unchanged``) ends the chain; pass
 through and ``None`` go on; a failure is an error, goes on or is stood in for by the plugin's last answer, as its
-``on_failure`` says. Masks are all asked,
-and ANDed; one that fails is always an error, since a filter that fails must not open the gate.
+``on_failure`` says. Masks are all asked, and ANDed; one that fails is always an error: it must not open the gate.
 
-What is returned here is of the right types. Whether the names are right is checked where all listings are.
+What is returned here is of the right types. Names are checked where all listings are.
 """
 
 from __future__ import annotations
@@ -119,11 +118,6 @@ class Dispatcher:
             plugin.name: PluginTasks(plugin.name, self._runners[plugin.name].abandoned) for plugin in registry
         }
 
-    @property
-    def empty(self) -> bool:
-        """Whether no plugin lists."""
-        return not self.has_listers
-
     def concerned(self, namespace: NamespaceName) -> bool:
         """Whether some plugin has a say about who gets what of this namespace: authorizes, lists or masks."""
         if not self._concerned:
@@ -148,10 +142,6 @@ class Dispatcher:
         if not self.has_describers:
             return ()
         return tuple((plugin, caller is not None) for plugin, caller in self._chain(namespace).describers)
-
-    def is_lister(self, plugin: str) -> bool:
-        """Whether a plugin has the hook that lists."""
-        return _LIST in self.callers[plugin]
 
     async def details(
         self, plugin: str, request: DescribeRequest, accept: Callable[[Details], Awaitable[Any]]

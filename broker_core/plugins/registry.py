@@ -76,6 +76,11 @@ class LoadedPlugin:
         return tuple(sorted(self.implementations))
 
     @property
+    def lists(self) -> bool:
+        """Whether it has the hook that lists."""
+        return "broker_core_list_topics" in self.implementations
+
+    @property
     def origin(self) -> str | None:
         """Distribution and version as messages show them, ``None`` for a plugin that was given as an object."""
         return origin_text(self.distribution, self.version)

@@ -66,12 +66,7 @@ async def answers(chain: Dispatcher, request: ListingRequest | None = None) -> l
 
 async def test_without_plugins_nothing_is_asked() -> None:
     chain = dispatcher({})
-    assert (chain.empty, chain.has_listers, chain.has_masks, chain.has_observers) == (
-        True,
-        False,
-        False,
-        False,
-    )
+    assert (chain.has_listers, chain.has_masks, chain.has_observers) == (False, False, False)
     result = await chain.ask(asked())
     assert (result.answer, result.plugin, result.steps) == (None, None, ())
     assert await chain.visible(asked(), TOPICS) is None

@@ -239,7 +239,7 @@ async def test_the_names_that_a_topic_is_listed_by_are_seen_or_hidden(
         **({} if road == "details" else {"describe_topics": describes}),
     )
     taken = pa.array([f"{BASE}parted{end}" for end in hidden], pa.large_string())
-    mask = PluginOf(visible=lambda topics: pc.invert(pc.is_in(topics, taken)), depends_on=lambda: [])
+    mask = PluginOf(visible=lambda topics: pc.invert(pc.is_in(topics, taken)), depends_on=lambda: ())
     cluster = Cluster() if road == "gateway" else None
     async with lookups({"p": p, "m": mask}, cluster=cluster) as (asked, _):
         assert await metadata(asked, "parted") == expected
