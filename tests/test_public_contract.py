@@ -12,6 +12,7 @@ import re
 import typing
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pydantic
@@ -103,6 +104,31 @@ def test_examples_import_what_is_exported_and_documented(path: Path) -> None:
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
 def test_the_pages_import_what_is_exported_and_documented(block: Block) -> None:
     assert not _private_imports(ast.parse(block.text), (*PUBLIC, *EMBEDDING))
+
+
+def _unknown_paths(text: str) -> list[str]:
+    """Dotted paths of the core in a text that lead to nothing public: ``broker_core.cli.call.command``."""
+    wrong = []
+    for path in re.findall(r"(?<![\w./-])broker_core(?:\.[A-Za-z_]\w*)+", text):
+        if find_spec(".".join(path.split(".")[:2])) is None:
+            continue  # a name of the package, or a table of the schema of this name
+        modules = [name for name in (*PUBLIC, *EMBEDDING) if path == name or path.startswith(f"{name}.")]
+        module = max(modules, key=len)
+        rest = path.removeprefix(module).lstrip(".").partition(".")[0]
+        if rest and rest not in import_module(module).__all__:
+            wrong.append(path)
+    return wrong
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page}" for page in all_pages())])
+def test_the_text_of_the_pages_names_no_private_module(page: str) -> None:
+    assert not _unknown_paths((ROOT / page).read_text(encoding="utf-8"))
+
+
+def test_a_private_path_in_a_text_is_found() -> None:
+    assert _unknown_paths("`broker_core.cli.call.plugin_settings`, broker_core.errors.ListingFailed") == [
+        "broker_core.cli.call.plugin_settings"
+    ]
 
 
 def test_plugins_need_few_names_of_the_core() -> None:

@@ -36,7 +36,7 @@ def run(
         [
             f"wrote {name}, a plugin that runs:",
             f"  cd {name}",
-            "  pip install --editable .",
+            "  pip install --editable '.[test]'",
             "  python -m pytest",
             "  broker-core serve --config broker-core.toml",
         ]

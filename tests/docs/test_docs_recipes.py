@@ -1,0 +1,45 @@
+"""The recipes pass the linter and the types that a project of `broker-core plugins new` comes with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker_core.cli.new_plugin import write_plugin
+from tests.docs.pages import all_pages, blocks
+
+RECIPES = [page for page in all_pages() if page.startswith("how-to/recipes/")]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All recipes, with the settings of a new project in place of its own sources."""
+    folder = tmp_path_factory.mktemp("recipes")
+    write_plugin("acme-topics", folder)
+    recipes = folder / "recipes"
+    (recipes / "tests").mkdir(parents=True)
+    (folder / "acme-topics" / "pyproject.toml").rename(recipes / "pyproject.toml")
+    (recipes / "README.md").touch()
+    for page in RECIPES:
+        files = [block for block in blocks(page) if block.language == "python" and block.file is not None]
+        assert len(files) == 2, f"{page}: a plugin and its test"
+        for block in files:
+            assert block.file is not None
+            place = recipes / "tests" if block.file.startswith("test_") else recipes
+            (place / block.file).write_text(block.text, encoding="utf-8")
+    return recipes
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "check", "--no-cache"], ["ruff", "format", "--check", "--no-cache"], ["mypy"]],
+    ids=" ".join,
+)
+def test_recipes_pass_what_a_new_project_asks(project: Path, command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *command, "."], cwd=project, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
