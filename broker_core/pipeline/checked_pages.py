@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from broker_core.causes import Cause
 from broker_core.errors import ListingFailed
 from broker_core.name_columns import hash_order_key
+from broker_core.names import TopicName
 from broker_core.page import Page, Position
 from broker_core.page_order import PageOrder
 from broker_core.partition_columns import split_partitions
@@ -41,6 +42,8 @@ def check_page(selection: Selection, page: Page, following: Position) -> None:
     """Raise :exc:`ListingFailed` for topics that are not a page in front of ``following``."""
     if len(selection) > page.limit:
         raise _refused(f"returned {len(selection)} topics for a page of {page.limit}")
+    if TopicName.parse(following.base).namespace != selection.listing.namespace:
+        raise _refused(f"says that the next page of {selection.listing.namespace} begins at {_at(following)}")
     if page.start is not None and following <= page.start:
         raise _refused(
             f"says that the next page begins at {_at(following)}, and this one at {_at(page.start)}"

@@ -37,6 +37,7 @@ from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.run import Listed, Run
 from broker_core.pipeline.shared_asks import SharedAsks
+from broker_core.pipeline.shared_masks import SharedMasks
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import Dispatcher, LoadedPlugin
 from broker_core.selection import Selection
@@ -90,6 +91,7 @@ class Describing:
         self._ask = ask
         self._estimates = Estimates()
         self._shared: SharedAsks[Listed | None] = SharedAsks()
+        self._masks = SharedMasks()
         self._known: weakref.WeakKeyDictionary[Listing, dict[str, int]] = weakref.WeakKeyDictionary()
 
     def concerns(self, topic: TopicName) -> bool:
@@ -158,12 +160,13 @@ class Describing:
         """Whether one of these names in the namespace of ``topic`` may be seen."""
         deadline = asyncio.get_running_loop().time() + self._options.time_budget
         request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
+        key = key_of(request, self._dispatcher.mask_words(topic.namespace))
+        ask = partial(self._dispatcher.visible, request, by_name=True)
         try:
             async with asyncio.timeout_at(deadline):
-                mask = await self._dispatcher.visible(request, names, by_name=True)
+                return await self._masks.some_visible(key, names, ask)
         except TimeoutError:
             raise self._too_late() from None
-        return mask is None or bool(pc.any(mask, min_count=0).as_py())
 
     # -- asking
 

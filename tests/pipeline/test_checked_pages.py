@@ -41,6 +41,7 @@ def test_a_page_is_within_its_bounds() -> None:
         (Page(at("b-"), 3), at("d"), "'persistent://t/n/b' for a page that begins at 'persistent://t/n/b-'"),
         (Page(at("b"), 3), at("c-partition-10"), "'persistent://t/n/c-partition-10', and says"),
         (Page(at("b"), 3), at("a"), "the next page begins at 'persistent://t/n/a'"),
+        (Page(None, 3), Position("persistent://z/z/q"), "next page of t/n begins at 'persistent://z/z/q'"),
     ]:
         with pytest.raises(ListingFailed) as raised:
             check_page(selection, page, following)

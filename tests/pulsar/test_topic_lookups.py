@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -424,8 +425,6 @@ class Counting:
 
 
 async def test_all_who_ask_at_a_time_share_one_question_about_the_namespace() -> None:
-    import asyncio
-
     plugin = Counting()
     async with lookups({"p": plugin}) as (asked, _):
         found = await asyncio.gather(*(metadata(asked, "parted") for _ in range(500)))
@@ -433,3 +432,29 @@ async def test_all_who_ask_at_a_time_share_one_question_about_the_namespace() ->
         assert plugin.asked < 50
         plugin.listing = plugin.listing.with_changes([], [f"{BASE}parted-partition-9"])
         assert await metadata(asked, "parted") == 10  # what is asked later sees it
+
+
+async def test_all_who_look_up_at_a_time_share_one_question_to_a_mask() -> None:
+    """And each is told what may be seen by who it is."""
+    columns: list[tuple[str | None, int]] = []
+
+    async def visible(request: ListingRequest, topics: pa.LargeStringArray) -> Any:
+        columns.append((request.asker.role, len(topics)))
+        return pc.starts_with(topics, f"{BASE}{request.asker.role}-")
+
+    async def one(role: str, topic: str) -> bool:
+        frame = commands.partitioned_metadata(7, BASE + topic, auto_create=False)
+        answer = await asked.answer(commands.decode(frame[HEADER_SIZE:]), askers[role])
+        return bool(commands.decode(answer[HEADER_SIZE:]).partitionMetadataResponse.response == 0)
+
+    askers = {role: Asker(role=role) for role in "ab"}
+    names = [f"{role}-{number}" for role in "ab" for number in range(200)]
+    mask = PluginOf(visible=visible, depends_on=lambda: ["principal"])
+    async with lookups({"m": mask}, [BASE + name for name in names]) as (asked, _):
+        for role in "ab":
+            found = await asyncio.gather(*(one(role, name) for name in names))
+            assert found == [name.startswith(role) for name in names]
+        found = await asyncio.gather(*(one(role, "a-1") for _ in range(200) for role in "ab"))
+        assert found == [True, False] * 200
+    assert sum(count for _, count in columns) == 1200
+    assert len(columns) < 40
