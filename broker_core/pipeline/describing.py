@@ -103,13 +103,21 @@ class Describing:
         """Whether some plugin lists the topic's namespace, as far as is known before it is asked."""
         return self._dispatcher.lists(topic.namespace)
 
-    def listed_now(self, topic: TopicName, asker: Asker) -> int | None:
-        """The partitions of a topic that the default lister lists, if it takes no waiting; ``None`` otherwise."""
+    def listed_now(self, topic: TopicName, asker: Asker) -> Topic | None:
+        """A topic as the default lister lists it, if it takes no waiting; ``None`` otherwise.
+
+        And of a system topic that is not listed: no listing has these, whether they exist or not.
+        """
         result = self._lister.list_now(ListingRequest(topic.namespace, _mode(topic), asker=asker))
         selection = (
             None if result is None else known_selection(result, ListingRequest(topic.namespace, _mode(topic)))
         )
-        return None if selection is None else self._partitions(selection, str(topic))
+        if selection is None:
+            return None
+        partitions = self._partitions(selection, str(topic))
+        if partitions is None:
+            return None if topic.is_system else _MISSING
+        return Topic(partitions)
 
     async def topic(
         self, topic: TopicName, asker: Asker, *, by_hook: bool | None = None, answered: set[str] | None = None

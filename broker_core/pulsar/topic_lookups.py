@@ -47,9 +47,12 @@ class TopicLookups:
         is_metadata = command.type == BaseCommand.PARTITIONED_METADATA
         if not describing.concerns(topic):
             if self._lists_itself and is_metadata:
-                partitions = describing.listed_now(topic, asker)
-                if partitions is not None:
-                    return _partitions(command, topic, partitions)
+                known = describing.listed_now(topic, asker)
+                if known is not None:
+                    exists = known.exists
+                    return (
+                        _partitions(command, topic, known.partitions) if exists else _missing(command, topic)
+                    )
             return await self._behind.answer(command, asker)
         if is_metadata:
             return await self._metadata(command, topic, asker)

@@ -27,10 +27,12 @@ async def test_a_kept_listing_answers_at_once() -> None:
         describing = m.pipeline.describing
         assert not describing.concerns(X)
         for _ in range(2):
-            assert describing.listed_now(X, Asker()) == 3
-        assert describing.listed_now(TopicName.parse(f"{BASE}y"), Asker()) is None
+            assert describing.listed_now(X, Asker()) == Topic(3)
+        assert describing.listed_now(TopicName.parse(f"{BASE}y"), Asker()) == Topic(0, exists=False)
+        # No listing has it, whether it is there or not.
+        assert describing.listed_now(TopicName.parse(f"{BASE}__change_events"), Asker()) is None
         lister.change([f"{BASE}x"])
-        assert describing.listed_now(X, Asker()) == 0
+        assert describing.listed_now(X, Asker()) == Topic(0)
         lister.at_once = False
         assert describing.listed_now(X, Asker()) is None
         assert await describing.of_default_lister(X, Asker()) == Topic(0)
