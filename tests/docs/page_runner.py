@@ -29,13 +29,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.docs.pages import ROOT, Block
+from tests.docs.pages import ROOT, Block, all_pages, blocks
 from tests.support.lines import ProgramLines
 from tests.support.ports import free_ports
 from tests.support.postgres_server import PostgresServer
 
-__all__ = ["PageRunner", "environment_of_its_own", "matches", "typed"]
+__all__ = [
+    "GROUPS",
+    "LANGUAGES",
+    "PageRunner",
+    "environment_of_its_own",
+    "matches",
+    "pages_to_run",
+    "run_page",
+    "typed",
+]
 
+#: What is run of a page.
+LANGUAGES = {"python", "toml", "console", "sql"}
+#: Pages by where they stand, for files of tests that take about as long as each other. What no other has is "others".
+GROUPS: dict[str, tuple[str, ...]] = {
+    "recipes": ("how-to/recipes/",),
+    "spark": ("tutorial/spark.md", "how-to/spark-", "how-to/recipes/change-log.md", "reference/spark"),
+    "postgres": ("tutorial/postgres.md", "how-to/postgres-"),
+    "others": ("",),
+}
 #: The addresses that the pages use.
 _ADDRESSES = ("127.0.0.1:6650", "127.0.0.1:8080")
 #: The database that the pages use, and who makes it in them.
@@ -48,6 +66,28 @@ _ADDRESS = re.compile(rf"postgresql://\w*@?/{DATABASE}\b")
 _FORGET_ROLES = """DO $$ DECLARE made name; BEGIN
     FOR made IN SELECT rolname FROM pg_roles WHERE oid >= 16384 LOOP EXECUTE format('DROP ROLE %I', made); END LOOP;
 END $$"""
+
+
+def pages_to_run(group: str) -> list[str]:
+    """The pages of a group that show anything to run; each page is of the group that names most of its path."""
+
+    def named(page: str, by: str) -> int:
+        return max((len(start) for start in GROUPS[by] if page.startswith(start)), default=-1)
+
+    return [
+        page
+        for page in all_pages()
+        if max(GROUPS, key=lambda each: named(page, each)) == group
+        and any(block.language in LANGUAGES for block in blocks(page))
+    ]
+
+
+def run_page(page: str, folder: Path, programs: Path, postgres: Callable[[], PostgresServer]) -> None:
+    """Do all that a page says; :exc:`AssertionError` where it is not so."""
+    with PageRunner(folder, programs, postgres) as runner:
+        for block in blocks(page):
+            runner.run(block)
+        runner.import_all()
 
 
 def environment_of_its_own(folder: Path) -> Path:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from broker_core import BoundedCache, Details, Listing, ListingBuilder
 from broker_core.cli.new_plugin import write_plugin
-from tests.docs.pages import all_pages, blocks
+from broker_core.selection import Selection
+from tests.docs.pages import all_pages, blocks, read
+from tests.support.public_api import page_of
 
 RECIPES = [page for page in all_pages() if page.startswith("how-to/recipes/")]
 
@@ -43,3 +47,21 @@ def test_recipes_pass_what_a_new_project_asks(project: Path, command: list[str])
         [sys.executable, "-m", *command, "."], cwd=project, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+#: What plugins hold of the core, each with a table of its members on the page.
+DESCRIBED = (BoundedCache, Details, Listing, ListingBuilder, Selection)
+
+
+@pytest.mark.parametrize("page", RECIPES)
+def test_recipes_use_documented_members(page: str) -> None:
+    plugin = next(block for block in blocks(page) if block.language == "python")
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(plugin.text))
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "request", "page")
+    }
+    described = read(page_of("broker_core"))
+    for name in used:
+        owners = [kind.__name__ for kind in DESCRIBED if hasattr(kind, name) and not name.startswith("_")]
+        assert not owners or any(f"`{owner}.{name}" in described for owner in owners), f"{owners}: {name}"

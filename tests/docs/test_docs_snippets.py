@@ -1,13 +1,10 @@
-"""What the pages show is so: files load, scripts run, commands print what is printed here."""
+"""What the pages show is so: settings load, formats are right, options exist. `test_docs_run_*.py` run them."""
 
 from __future__ import annotations
 
 import ast
 import re
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +14,25 @@ import yaml  # type: ignore[import-untyped]  # ships none, and comes with myst-p
 
 from broker_core.cli.app import app
 from broker_core.settings import load_settings
-from tests.docs.page_runner import PageRunner, environment_of_its_own, matches, typed
+from tests.docs.page_runner import GROUPS, LANGUAGES, matches, pages_to_run, typed
 from tests.docs.pages import ROOT, Block, all_pages, blocks
-from tests.support.postgres_server import PostgresServer
 
 ALL = [block for page in all_pages() for block in blocks(page)]
-RUN = {"python", "toml", "console", "sql"}
 SHOWN = {"", "sh", "ini", "yaml", "properties", "{toctree}", "{include}", "{literalinclude}"}  # not run
 
 
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environment_of_its_own(tmp_path_factory.mktemp("environment"))
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Callable[[], PostgresServer]]:
-    """Gives a PostgreSQL server, started when the first page asks for it."""
-    with ExitStack() as stack:
-        yield cache(lambda: stack.enter_context(PostgresServer()))
-
-
-@pytest.mark.parametrize("page", [page for page in all_pages() if {b.language for b in blocks(page)} & RUN])
-def test_a_page_does_what_it_says(
-    page: str, programs: Path, postgres: Callable[[], PostgresServer], tmp_path: Path
-) -> None:
-    with PageRunner(tmp_path, programs, postgres) as runner:
-        for block in blocks(page):
-            runner.run(block)
-        runner.import_all()
-
-
 def test_every_block_has_a_language_that_is_known_here() -> None:
-    assert {block.language.partition(" ")[0] for block in ALL} <= RUN | SHOWN
+    assert {block.language.partition(" ")[0] for block in ALL} <= LANGUAGES | SHOWN
+
+
+def test_each_page_that_runs_is_run_once() -> None:
+    """One file of tests a group, so that the processes of `make test` share the pages out."""
+    groups = [set(pages_to_run(group)) for group in GROUPS]
+    assert sum(map(len, groups)) == len(set.union(*groups))
+    assert set.union(*groups) == {block.page for block in ALL if block.language in LANGUAGES}
+    for group in GROUPS:
+        text = (Path(__file__).parent / f"test_docs_run_{group}.py").read_text(encoding="utf-8")
+        assert f'pages_to_run("{group}")' in text
 
 
 def of(language: str) -> list[Block]:

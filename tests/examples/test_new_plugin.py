@@ -6,6 +6,7 @@ import inspect
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -85,11 +86,13 @@ def test_the_readme_tells_the_truth(project: Path, tmp_path: Path) -> None:
         with PageRunner(project, environment_of_its_own(tmp_path), no_server) as runner:
             # With the ports of the runner.
             runner.run(Block("broker-core.toml", 1, "toml", "# broker-core.toml\n" + settings))
-            first, second, _tools = blocks_of(
-                (project / "README.md").read_text(encoding="utf-8"), "README.md"
-            )
+            first, second, tools = blocks_of((project / "README.md").read_text(encoding="utf-8"), "README.md")
             runner.run(first)
             runner.run(second)
+            # An extra, not a group of dependencies: the pip of Python 3.11 knows no groups.
+            install = tools.text.splitlines()[0]
+            assert install == "$ pip install --quiet --editable '.[test]'"
+            runner.run(replace(tools, text=install + "\n"))
     finally:
         (project / "broker-core.toml").write_text(settings, encoding="utf-8")
 

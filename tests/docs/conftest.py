@@ -1,0 +1,25 @@
+"""What the tests that run pages share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page_runner import environment_of_its_own
+from tests.support.postgres_server import PostgresServer
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return environment_of_its_own(tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Callable[[], PostgresServer]]:
+    """Gives a PostgreSQL server, started when the first page asks for it."""
+    with ExitStack() as stack:
+        yield cache(lambda: stack.enter_context(PostgresServer()))

@@ -1,0 +1,18 @@
+"""The other pages do what they say: files load, scripts run, commands print what is printed there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page_runner import pages_to_run, run_page
+from tests.support.postgres_server import PostgresServer
+
+
+@pytest.mark.parametrize("page", pages_to_run("others"))
+def test_a_page_does_what_it_says(
+    page: str, programs: Path, postgres: Callable[[], PostgresServer], tmp_path: Path
+) -> None:
+    run_page(page, tmp_path, programs, postgres)
