@@ -95,6 +95,9 @@ class RequestServices(Protocol):
 
     def pausing(self, pausing: Pausing) -> RequestServices: ...
 
+    @property
+    def wrong(self) -> str | None: ...
+
 
 async def _unlimited(_bytes: int) -> None:
     """Stands in where nobody counts memory, as in a test of a plugin that builds its own request."""
@@ -165,10 +168,11 @@ class ListingRequest:
         For ``async`` hooks ``broker_core_list_topics``: elsewhere it is a :exc:`RuntimeError` that says so. The
         question is this one, without the hash that the client holds; ``pattern`` (text as a client would send it, or
         ``None``) and ``properties`` take the place of the client's. The answer is what they listed, checked, before
-        any mask.
+        any mask, and its details are of these topics alone.
 
         It is not this plugin's time. A failure of what is behind is final for the request, whatever ``on_failure``
-        says, unless the plugin catches it. Four calls at most; the fifth is a :exc:`RuntimeError`.
+        says, unless the plugin catches it. Four calls at most; the fifth is a :exc:`RuntimeError`, and a failure of the
+        plugin though it catches that. All plugins together have 64 calls for one request of a client.
         """
         if self.services is None:
             raise RuntimeError("there is nothing behind this request: no broker has asked it")
@@ -181,7 +185,8 @@ class ListingRequest:
 
         Whoever keeps what :meth:`rest` gave under anything less shows one client what is for another. It has what all
         plugins behind and the default lister say that they depend on, and what this plugin says itself; the namespace
-        and the mode; not the client's hash.
+        and the mode; how often ``broker.topics_changed`` told of the namespace; not the client's hash. Take it before
+        ``rest``: what changes meanwhile is another key.
         """
         if self.services is None:
             return key_of(self, EVERYTHING)

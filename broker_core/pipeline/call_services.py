@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from broker_core.depends_on import PROPERTY, key_of
+from broker_core.errors import Cause, ListingFailed
 from broker_core.listing_request import Asker, ListingRequest, Pausing
 from broker_core.names import Mode, NamespaceName
 from broker_core.request_lease import Memory, PausedMemory
 from broker_core.rest_answer import RestAnswer, Same
 
-__all__ = ["CALLS", "Behind", "CallServices"]
+__all__ = ["ALL_CALLS", "CALLS", "Behind", "CallServices"]
 
 #: How often one call of a plugin may ask what is behind it.
 CALLS: Final = 4
+#: How often all plugins together may for one request of a client: each of a row multiplies what those before it ask.
+ALL_CALLS: Final = 64
 
 #: Asks what is behind a plugin.
 Behind: TypeAlias = Callable[[str | Same | None, Mapping[str, str] | Same], Awaitable[RestAnswer]]
@@ -39,6 +42,7 @@ class _Calls:
 
     count: int = 0
     over: bool = False
+    wrong: str | None = None
     running: set[asyncio.Task[RestAnswer]] = field(default_factory=set)
 
 
@@ -60,6 +64,15 @@ class CallServices:
     calls: _Calls = field(default_factory=_Calls)
     #: See :meth:`pausing`.
     waits: Pausing | None = None
+    #: What tells the notices of changed topics apart (``topics_changed``).
+    mark: Callable[[], Hashable] = tuple
+    #: One entry for each call of all plugins, shared by those of one request of a client.
+    all_calls: list[str] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> str | None:
+        """What the plugin did wrong, also where it caught the error that said so."""
+        return self.calls.wrong
 
     @property
     def memory(self) -> Memory:
@@ -82,8 +95,17 @@ class CallServices:
             raise RuntimeError("request.rest() came too late: the call of the plugin is over")
         _check(pattern, properties)
         if self.calls.count >= CALLS:
-            raise RuntimeError(f"request.rest() was called more than {CALLS} times for one request")
+            self.calls.wrong = f"request.rest() was called more than {CALLS} times for one request"
+            raise RuntimeError(self.calls.wrong)
+        if len(self.all_calls) >= ALL_CALLS:
+            # It may be the fault of those in front of this plugin.
+            raise ListingFailed(
+                f"request.rest() was called more than {ALL_CALLS} times by all plugins for one request",
+                cause=Cause.PLUGIN,
+                counts=False,
+            )
         self.calls.count += 1
+        self.all_calls.append(self.plugin)
         self.on_call(self._words_of(pattern, properties))
         behind: Any = self.behind if self.waits is None else self.waits(self._run)
         asking = behind(pattern, properties)
@@ -101,12 +123,21 @@ class CallServices:
             request.asker,
         )
         # What is behind is filtered by the pattern, whatever it depends on.
-        return key_of(asked, {*self.words(), "pattern"}, self.plugin)
+        return key_of(asked, {*self.words(), "pattern"}, self.plugin, self.mark())
 
     def pausing(self, pausing: Pausing) -> CallServices:
         """The same as one call has it: what it waits for is not its time."""
         return CallServices(
-            self.request, self.plugin, self.held, self.words, self.behind, self.on_call, self.calls, pausing
+            self.request,
+            self.plugin,
+            self.held,
+            self.words,
+            self.behind,
+            self.on_call,
+            self.calls,
+            pausing,
+            self.mark,
+            self.all_calls,
         )
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from broker_core.errors import ListingFailed
 from broker_core.partition_columns import split_partitions
 from broker_core.selection import Selection
 
-__all__ = ["CHECK_FACTOR", "check_details", "check_listed_details"]
+__all__ = ["CHECK_FACTOR", "check_details", "check_listed_details", "details_of"]
 
 #: Bytes that checking takes, by bytes of the details and of the names that they are about.
 CHECK_FACTOR: Final = 3
@@ -35,6 +35,12 @@ def check_listed_details(details: Details, wants: Collection[str], selection: Se
     check_details(details, wants, None)
     if len(details):
         _refuse_others(details, split_partitions(selection.names)[0], "it did not list")
+
+
+def details_of(details: Details, selection: Selection) -> Details:
+    """Those of the topics of a selection alone; takes as much memory as :data:`CHECK_FACTOR` says."""
+    known = pc.is_in(details.topics, value_set=split_partitions(selection.names)[0])
+    return Details(details.batch.filter(known)) if known.false_count else details
 
 
 def _refuse_others(details: Details, names: pa.LargeStringArray, what: str) -> None:

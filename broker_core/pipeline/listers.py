@@ -13,13 +13,15 @@ from broker_core.metrics import Metrics
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.acceptance import Acceptance
 from broker_core.pipeline.call_services import CallServices
+from broker_core.pipeline.checked_details import CHECK_FACTOR, details_of
 from broker_core.pipeline.last_answers import LastAnswers
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.rest_memory import RestMemory
-from broker_core.pipeline.run import Listed, Run
+from broker_core.pipeline.run import QUICK_NAMES, Listed, Run
 from broker_core.pipeline.versioned_answers import VersionedAnswers
 from broker_core.pipeline.workers import Workers
 from broker_core.plugins import BehindFailed, Dispatcher, PluginFailed
+from broker_core.request_lease import Lease
 from broker_core.rest_answer import RestAnswer, Same
 
 __all__ = ["Listers"]
@@ -124,6 +126,8 @@ class Listers:
             words,
             partial(self._rest, run, plugin, position + 1),
             partial(self._dispatcher.words.add, plugin),
+            mark=partial(self._versioned.mark, namespace),
+            all_calls=run.all_calls,
         )
 
     async def _rest(
@@ -156,7 +160,7 @@ class Listers:
         # Versions are those of another question where the question is another.
         versions = run.versions if same else {}
         trace = None if run.trace is None else run.trace.rest_of(plugin, asked)
-        inner = Run(asked, self.applied(asked), run.held, trace, versions)
+        inner = Run(asked, self.applied(asked), run.held, trace, versions, run.all_calls)
         try:
             listed = await self.list(inner, first)
             selection = listed.selection
@@ -165,6 +169,13 @@ class Listers:
             if inner.pattern is not None and not filtered:
                 selection = await self._workers.matching(request.asker, selection, inner.pattern)
                 filtered = True
+            details = listed.details
+            if details is not None and len(selection) != len(listed.selection or ()):
+                # Handed on with the selection, they would be of topics that are not listed.
+                names_bytes = selection.fields_size + 16 * len(selection)
+                async with Lease(run.held, CHECK_FACTOR * (details.batch.nbytes + names_bytes)):
+                    work = partial(details_of, details, selection)
+                    details = await self._workers.call(request.asker, work, quick=len(details) <= QUICK_NAMES)
             await memory.settle(selection, listed.owned)
         except PluginFailed as failure:
             memory.close()
@@ -174,4 +185,4 @@ class Listers:
             raise
         if trace is not None:
             trace.listed = len(selection)
-        return RestAnswer(selection, filtered, listed.version, listed.lister, listed.stale, listed.details)
+        return RestAnswer(selection, filtered, listed.version, listed.lister, listed.stale, details)

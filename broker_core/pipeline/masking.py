@@ -41,7 +41,6 @@ class Masking:
         ``held`` are the bytes of a listing that was made for this request alone. Raises
         :exc:`~broker_core.plugins.failures.PluginFailed` where a mask fails.
         """
-        # Read before any mask is asked, so that what they answer may be newer, and never older.
         versions = await self._dispatcher.mask_versions(run.request, run.versions)
         if versions is None or held:
             return await self._asked(run, selection, held)
@@ -49,7 +48,10 @@ class Masking:
         visible = kept.find()
         if visible is None:
             visible = await self._asked(run, selection, held)
-            kept.keep(visible)
+            # Again after the work: what came and went meanwhile must not stay under the version of before.
+            masking = self._dispatcher.masking(run.request.namespace)
+            if await self._dispatcher.versions.all_still(run.request, masking, versions):
+                kept.keep(visible)
         elif run.trace is not None:
             run.trace.visible = len(visible)
             run.trace.masks = [

@@ -303,6 +303,7 @@ class Pipeline:
         estimate = self.estimates.of(request.namespace, (request.namespace, *question), unknown)
         held = HeldPermit(self.permits, estimate, request.asker.connection)
         services = CallServices(request, "", held, _everything, None, len)
+        services.mark = lambda: self.changes.mark(request.namespace)
         run = Run(copied(request, reserve_bytes=held.reserve, services=services), pattern, held, trace)
         try:
             await held.acquire_estimate()

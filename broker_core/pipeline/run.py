@@ -59,6 +59,8 @@ class Run:
     trace: Trace | None
     #: What plugins said before the work: a plugin is asked once for each question.
     versions: dict[str, str | None] = field(default_factory=dict)
+    #: Each call of ``request.rest()``, of all plugins.
+    all_calls: list[str] = field(default_factory=list)
 
 
 def plan_of(request: ListingRequest, pattern: TopicsPattern | None) -> str:

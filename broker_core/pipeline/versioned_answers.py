@@ -1,9 +1,10 @@
 """Answers of plugins that tell their version before the work (``broker_core_version``): taken again without asking.
 
 What is kept is what the plugin said, checked, before the pattern and the masks, under all that the plugin depends on:
-"pass through" is an answer too. The version was read before the plugin was asked, so what is kept may be newer than its
-version, never older. An answer that was made with the rest of the chain is not kept: what is behind may change without
-this plugin's version. Nor is a page, or one that came while the plugin said that its topics changed.
+"pass through" is an answer too. The version was read before the plugin was asked and again afterwards, and both were
+equal: what changed and changed back meanwhile is not kept. An answer that was made with the rest of the chain is not
+kept: what is behind may change without this plugin's version. Nor is a page, or one that came while the plugin said
+that its topics changed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from broker_core.depends_on import AnswerKey, key_of
 from broker_core.listing_request import ListingRequest
+from broker_core.names import NamespaceName
 from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.run import Listed
@@ -47,6 +49,10 @@ class VersionedAnswers:
         self._store = store
         self._words = words
         self._notices = notices
+
+    def mark(self, namespace: NamespaceName) -> Mark:
+        """What tells the notices of changed topics of a namespace apart."""
+        return self._notices.mark(namespace)
 
     def to(self, request: ListingRequest) -> VersionedAnswersTo:
         """Those to one question."""

@@ -212,14 +212,13 @@ class Dispatcher:
                 continue
             started = clock()
             accepting = partial(accepting_of, accept, caller.plugin) if accept is not None else None
-            kept = False
             try:
                 version = await self.versions.of(request, name, versions) if name in self.versions else None
                 found = None if version is None or keeps is None else keeps.find(name, version)
                 if found is not None:
                     kept, answer, word, accepted = True, None, found.word, found.accepted
                 else:
-                    call = None if services is None else services(name, position)
+                    kept, call = False, None if services is None else services(name, position)
                     try:
                         answer, word, accepted = await caller.call(
                             self.words.asked(request, name, call), checked_answer, accepting
@@ -229,7 +228,8 @@ class Dispatcher:
                             call.close()
                     its_own = word != "refused" and (call is None or not call.asked)
                     if version is not None and keeps is not None and its_own:
-                        keeps.keep(name, version, accepted)
+                        if await self.versions.still(request, name, version):
+                            keeps.keep(name, version, accepted)
             except BehindFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
                 failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))

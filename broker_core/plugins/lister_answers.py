@@ -14,6 +14,9 @@ __all__ = ["checked_answer", "refusal_of"]
 
 def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListingResult | None, str]:
     """A lister's answer and the word for it; an error for what is no answer to this request."""
+    services = getattr(request, "services", None)
+    if services is not None and services.wrong is not None:
+        raise ValueError(services.wrong)  # it caught what told it
     if answer is None:
         return None, AnswerKind.PASS_THROUGH.value
     if not isinstance(answer, TopicListingResult):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
+from broker_core.errors import ListingFailed
 from broker_core.listing_request import ListingRequest
 from broker_core.plugins.caller import HookCaller
 from broker_core.plugins.words import Words
@@ -43,6 +44,25 @@ class Versions:
         if plugin not in told:
             told[plugin], _, _ = await caller.call(self._words.asked(request, plugin), check_version)
         return told[plugin]
+
+    async def still(self, request: ListingRequest, plugin: str, version: str) -> bool:
+        """Whether the plugin tells the same after its work as before: only then is what it found of that version.
+
+        A failure of this call says no; it counts as any other failure of the hook.
+        """
+        try:
+            return await self.of(request, plugin, {}) == version
+        except ListingFailed:
+            return False
+
+    async def all_still(
+        self, request: ListingRequest, plugins: Iterable[str], versions: Iterable[str]
+    ) -> bool:
+        """Whether each of the plugins tells the same after its work as before."""
+        for plugin, version in zip(plugins, versions, strict=True):
+            if not await self.still(request, plugin, version):
+                return False
+        return True
 
     async def of_all(
         self, request: ListingRequest, plugins: Iterable[str], told: Told

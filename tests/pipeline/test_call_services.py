@@ -67,6 +67,7 @@ async def test_the_fifth_call_is_refused_whoever_made_the_others() -> None:
     with pytest.raises(RuntimeError, match="more than 4 times"):
         _ = called.rest(SAME, SAME)
     assert len(made.asked) == 4
+    assert "more than 4 times" in str(made.services.wrong)  # though this caught it
     assert made.services.asked
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core import Asker, ListingRequest, RestAnswer, TopicListingResult
+from broker_core import Asker, Details, ListingRequest, RestAnswer, Selection, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing import data_of
 from broker_core.names import NamespaceName
@@ -257,6 +258,91 @@ async def test_masks_come_once_and_last() -> None:
         assert (masked, len(seen[0].selection)) == (1, len(FEW))
 
 
+async def test_details_behind_are_of_the_topics_that_are_left() -> None:
+    seen: list[RestAnswer] = []
+
+    async def behind(request: ListingRequest) -> TopicListingResult:
+        return success([A, B], details=Details.of([A, B], properties=[{"a": "1"}, {}]))
+
+    async def front(request: ListingRequest) -> TopicListingResult:
+        answer = await request.rest()
+        seen.append(answer)
+        return success(answer.selection, filtered=answer.filtered, details=answer.details)
+
+    plugins = {"a": PluginOf(list_topics=front), "b": PluginOf(list_topics=behind)}
+    async with made(plugins=plugins) as m:
+        assert names(await m.ask(pattern="t/n/a", wants={"properties"})) == [A]
+        assert names(await m.ask(wants={"properties"})) == [A, B]
+    told = [answer.details.topics.to_pylist() for answer in seen if answer.details is not None]
+    assert told == [[A], [A, B]]
+
+
+async def test_a_fifth_call_is_a_failure_of_the_plugin_though_it_catches_it() -> None:
+    async def asking(request: ListingRequest) -> TopicListingResult | None:
+        for _ in range(5):
+            with suppress(RuntimeError):
+                answer = await request.rest()
+        return None if passes else success(answer.selection)
+
+    passes = False
+    for passes in (False, True):  # noqa: B007  # asking() reads it
+        async with made(plugins={"a": PluginOf(list_topics=asking), "b": lists(A)}) as m:
+            with pytest.raises(ListingFailed, match="more than 4 times for one request"):
+                await m.ask()
+
+
+async def test_plugins_in_a_row_do_not_multiply_what_one_client_asks() -> None:
+    asked = 0
+
+    async def four(request: ListingRequest) -> TopicListingResult:
+        answers = [await request.rest() for _ in range(4)]
+        return success(answers[0].selection)
+
+    async def last(request: ListingRequest) -> TopicListingResult:
+        nonlocal asked
+        asked += 1
+        return success([A])
+
+    plugins: dict[str, object] = {f"p{number}": PluginOf(list_topics=four) for number in range(5)}
+    async with made(plugins=plugins | {"z": PluginOf(list_topics=last)}) as m:
+        for _ in range(7):  # no plugin's breaker opens for what others ask
+            with pytest.raises(ListingFailed, match="more than 64 times by all plugins"):
+                await m.ask()
+        assert asked <= 7 * 64
+    two = {"p": PluginOf(list_topics=four), "q": PluginOf(list_topics=four), "z": PluginOf(list_topics=last)}
+    async with made(plugins=two) as m:
+        assert names(await m.ask()) == [A]
+
+
+async def test_a_cache_by_key_misses_after_topics_changed() -> None:
+    kept: dict[object, Selection] = {}
+
+    async def caching(request: ListingRequest) -> TopicListingResult:
+        key = request.key(pattern=None)
+        if key not in kept:
+            kept[key] = (await request.rest(pattern=None)).selection
+        return success(kept[key])
+
+    topics = [A]
+
+    async def behind(request: ListingRequest) -> TopicListingResult:
+        return success(topics)
+
+    plugins = {"a": PluginOf(list_topics=caching), "b": PluginOf(list_topics=behind, depends_on=lambda: ())}
+    async with made(plugins=plugins) as m:
+        assert names(await m.ask()) == [A]
+        topics = [B]
+        assert names(await m.ask()) == [A]
+        m.pipeline.changes.announce(NamespaceName.parse("t/other"))
+        assert names(await m.ask()) == [A]
+        m.pipeline.changes.announce(NamespaceName.parse("t/n"))
+        assert names(await m.ask()) == [B]
+        topics = [C]
+        m.pipeline.changes.announce(None)
+        assert names(await m.ask()) == [C]
+        kept.clear()
+
+
 # -- memory
 
 
@@ -417,7 +503,7 @@ async def test_a_plugin_is_not_asked_while_its_version_is_the_same() -> None:
         for _ in range(3):
             assert names(await m.ask()) == [A, B]
             assert names(await m.ask(pattern="t/n/a")) == [A]
-        assert (source.asked, source.told) == (1, 6)
+        assert (source.asked, source.told) == (1, 7)  # once more where it was asked
         source.version, source.topics = "2", [C]
         assert names(await m.ask()) == [C]
         assert (await m.ask(topics_hash=(await m.ask()).topics_hash)).changed is False
@@ -443,6 +529,34 @@ async def test_an_answer_is_taken_for_what_the_plugin_depends_on(on: tuple[str, 
         for role in ("me", "you", "me"):
             names(await m.ask(asker=Asker(role=role)))
     assert source.asked == asked
+
+
+async def test_what_changes_and_changes_back_while_it_is_asked_is_not_kept() -> None:
+    state = A
+
+    async def listing(request: ListingRequest) -> TopicListingResult:
+        nonlocal state
+        state = B if first else A
+        listed = [state]
+        state = A  # rolled back before the next question
+        told.append("asked")
+        return success(listed)
+
+    async def version(request: ListingRequest) -> str:
+        nonlocal state
+        told.append("version")
+        if first and told[-2:] == ["asked", "version"]:
+            return B
+        return state
+
+    told: list[str] = []
+    first = True
+    async with made(plugins={"p": PluginOf(list_topics=listing, version=version)}) as m:
+        assert names(await m.ask()) == [B]
+        first = False
+        assert names(await m.ask()) == [A]
+        assert names(await m.ask()) == [A]
+    assert told == ["version", "asked", "version", "version", "asked", "version", "version"]
 
 
 async def test_what_changes_while_it_is_asked_is_newer_than_its_version_and_asked_again() -> None:
