@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from broker_core.details import Details
+from broker_core.details import Details, checked_wants
 from broker_core.listing_request import Asker, ListingRequest
 from broker_core.names import Mode, NamespaceName
 from broker_core.page import Page, Position
@@ -52,13 +52,15 @@ async def ask(
     wants: Collection[str],
 ) -> PipelineAnswer:
     """Ask as a transport does that has read the question. Raises :exc:`~broker_core.errors.ListingFailed`."""
+    if page is not None and not isinstance(page, Page):
+        raise TypeError(f"page must be a broker_core.Page or None, not {type(page).__name__}")
     request = ListingRequest(
         namespace=NamespaceName.parse(namespace),
         mode=mode_of(mode),
         topics_hash=topics_hash,
         properties=properties or {},
         page=page,
-        wants=frozenset(wants),
+        wants=checked_wants(wants),
         asker=asker_of(persona, Asker(remote_address="127.0.0.1:0", transport="testing")),
         deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
     )

@@ -62,3 +62,11 @@ async def test_pages_and_details() -> None:
         assert (last.topics, last.next, last.details) == ([PREFIX + "c-partition-1"], None, None)
         with pytest.raises(ValueError, match="colour"):
             await server.ask("public/default", wants={"colour"})
+
+
+async def test_a_wrong_argument_is_named() -> None:
+    async with serve() as server:
+        with pytest.raises(TypeError, match="wants must be a set of words, not str"):
+            await server.ask("t/n", wants="partitions")
+        with pytest.raises(TypeError, match=r"page must be a .* or None, not int"):
+            await server.ask("t/n", page=5)  # type: ignore[arg-type]
