@@ -52,8 +52,10 @@ def word_of(path: str) -> str | None:
 def checked_words(words: Collection[object]) -> frozenset[str]:
     """The words of a plugin. Raises :exc:`ValueError`, which lists those that there are, for another one."""
     for word in words:
-        if isinstance(word, str) and (word in WORDS or (word.startswith(PROPERTY) and word != PROPERTY)):
-            continue
+        if isinstance(word, str) and word == word.strip():
+            name = word.removeprefix(PROPERTY)
+            if word in WORDS or (name != word and name and name == name.strip()):
+                continue
         known = ", ".join(map(repr, WORDS))
         raise ValueError(f"the words are {known} and '{PROPERTY}NAME' for one property of that name")
     return frozenset(str(word) for word in words)

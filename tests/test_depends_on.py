@@ -89,3 +89,12 @@ def test_what_was_used_and_not_declared() -> None:
     assert undeclared({"property:a"}, {"properties"}) == frozenset()
     assert undeclared({"properties"}, {"property:a"}) == {"properties"}
     assert undeclared(EVERYTHING, EVERYTHING) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "word", ["property: x", "property:x ", " property:x", "property: ", "pattern ", None, 7]
+)
+def test_blanks_around_a_word_are_a_mistake(word: object) -> None:
+    """They would name another property, and the answers for all of its values would be one."""
+    with pytest.raises(ValueError, match="the words are"):
+        checked_words([word])
