@@ -226,7 +226,10 @@ class HookCaller:
 
     def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
         opened = self.breaker.opened
-        if failure.counts:
+        # What a gate raises closes it for that question alone: any client could lock all others out by a question that
+        # it fails on. One that hangs, or has no thread free, is left alone as everybody is.
+        of_question = self.hook == "authorize" and failure.reason in {"plugin_error", "plugin_answer"}
+        if failure.counts and not of_question:
             self.breaker.failed(admission, now)
         else:
             self.breaker.undecided(admission)

@@ -138,14 +138,34 @@ async def test_a_deadline_and_an_open_breaker_keep_it_closed(
         assert failure.reason == "plugin_deadline"
         assert "did not answer within 0.01 s" in failure.message
     gate.set()
-    callers = gates(raising(OSError()), on_failure=on_failure)
+    callers = gates(waits, deadline="1ms", on_failure=on_failure)
     reasons = []
     for _ in range(6):
         with pytest.raises(PluginFailed) as caught:
             await pass_gates(callers, ACCESS, None)
         assert caught.value.cause is Cause.DENIED
         reasons.append(caught.value.reason)
-    assert reasons == ["plugin_error"] * 5 + ["plugin_breaker"]
+    assert reasons == ["plugin_deadline"] * 5 + ["plugin_breaker"]
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+async def test_a_question_that_a_gate_fails_on_locks_nobody_else_out(
+    wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    breakers_stay_open(monkeypatch)
+    broken = True
+
+    def fails_on_it() -> Any:
+        if broken and not wrong:
+            raise OSError
+        return broken or None
+
+    callers = gates(fails_on_it)
+    for _ in range(10):
+        with pytest.raises(PluginFailed):
+            await pass_gates(callers, ACCESS, None)
+    broken = False
+    await pass_gates(callers, ACCESS, None)
 
 
 async def test_no_decision_is_kept() -> None:
