@@ -10,8 +10,11 @@ import pyarrow.compute as pc
 
 from broker_core.causes import Cause
 from broker_core.details import Details, check_values
-from broker_core.errors import ListingFailed
+from broker_core.errors import InvalidListing, ListingFailed
+from broker_core.listing import Listing
+from broker_core.names import Mode
 from broker_core.partition_columns import split_partitions
+from broker_core.patterns import TopicsPattern
 from broker_core.selection import Selection
 
 __all__ = ["CHECK_FACTOR", "check_details", "check_listed_details", "details_of"]
@@ -30,11 +33,29 @@ def check_details(details: Details, wants: Collection[str], names: pa.LargeStrin
         _refuse_others(details, names, "was not asked about")
 
 
-def check_listed_details(details: Details, wants: Collection[str], selection: Selection) -> None:
-    """The same for details that came with topics."""
+def check_listed_details(
+    details: Details, wants: Collection[str], selection: Selection, pattern: TopicsPattern | None = None
+) -> Details:
+    """The same for details that came with topics; those of the topics that were listed are given back.
+
+    A topic that ``pattern`` takes away may have a row, and one that brokers keep for themselves: whoever reads a store
+    gives the details of all that it read, and only its names are filtered.
+    """
     check_details(details, wants, None)
-    if len(details):
-        _refuse_others(details, split_partitions(selection.names)[0], "it did not list")
+    unlisted = details.topics.filter(
+        pc.invert(pc.is_in(details.topics, value_set=split_partitions(selection.names)[0]))
+    )
+    if not len(unlisted):
+        return details
+    try:
+        visible = Listing.from_names(selection.listing.namespace, Mode.ALL, unlisted).all()
+    except InvalidListing:
+        raise _unlisted(unlisted[0]) from None
+    if pattern is not None and pattern.supported:
+        visible = visible.matching(pattern)
+    if len(visible):
+        raise _unlisted(visible.names[0])
+    return details_of(details, selection)
 
 
 def details_of(details: Details, selection: Selection) -> Details:
@@ -46,8 +67,15 @@ def details_of(details: Details, selection: Selection) -> Details:
 def _refuse_others(details: Details, names: pa.LargeStringArray, what: str) -> None:
     known = pc.is_in(details.topics, value_set=names)
     if known.false_count:
-        other: Any = details.topics.filter(pc.invert(known))[0]
-        raise _refused(f"gave details of {other.as_py()[:200]!r}, which {what}")
+        raise _about(details.topics.filter(pc.invert(known))[0], what)
+
+
+def _unlisted(topic: Any) -> ListingFailed:
+    return _about(topic, "it did not list")
+
+
+def _about(topic: Any, what: str) -> ListingFailed:
+    return _refused(f"gave details of {topic.as_py()[:200]!r}, which {what}")
 
 
 def _refused(what: str) -> ListingFailed:

@@ -47,9 +47,9 @@ class Detailing:
         """Check details that came with topics. Raises :exc:`ListingFailed`."""
         size = details.batch.nbytes + selection.fields_size
         async with Lease(run.held, CHECK_FACTOR * size):
-            work = partial(check_listed_details, details, run.request.wants, selection)
+            work = partial(check_listed_details, details, run.request.wants, selection, run.request.pattern)
             quick = len(details) + len(selection) <= QUICK_NAMES
-            await self._workers.call(run.request.asker, work, quick=quick)
+            details = await self._workers.call(run.request.asker, work, quick=quick)
         await run.held.grow(details.batch.nbytes)  # theirs, until the request is over
         return details
 

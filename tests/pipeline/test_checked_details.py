@@ -5,6 +5,7 @@ import pytest
 
 from broker_core import Details, Listing, Mode
 from broker_core.errors import ListingFailed
+from broker_core.patterns import compile_pattern
 from broker_core.pipeline.checked_details import check_details, check_listed_details
 
 BASE = "persistent://t/n/"
@@ -32,3 +33,15 @@ def test_details_are_of_the_topics_that_were_asked_about() -> None:
 def test_a_wrong_value_is_the_plugins_failure() -> None:
     with pytest.raises(ListingFailed, match="gave wrong details: a negative number of partitions"):
         check_details(Details.of([f"{BASE}a"], partitions=[-1]), WANTS, None)
+
+
+def test_details_of_what_the_pattern_takes_away_are_dropped() -> None:
+    """A plugin gives the details of all that it read, and the pattern filters its names alone."""
+    topics = [f"{BASE}a", f"{BASE}other", f"{BASE}__change_events"]
+    given = Details.of(topics, partitions=[5, 2, 1])
+    listed = LISTED.matching(compile_pattern("t/n/a"))
+    kept = check_listed_details(given, WANTS, listed, compile_pattern("t/n/a"))
+    assert kept.topics.to_pylist() == [f"{BASE}a"]
+    for pattern in (None, compile_pattern("t/n/.*"), compile_pattern("t/n/(?!x).*")):
+        with pytest.raises(ListingFailed, match="which it did not list"):
+            check_listed_details(given, WANTS, listed, pattern)
