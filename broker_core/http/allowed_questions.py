@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from broker_core.access import Access
+from broker_core.errors import ListingFailed
 from broker_core.listing_request import Asker
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
@@ -13,6 +15,9 @@ from broker_core.plugins import Refusal
 from broker_core.questions import Question
 
 __all__ = ["AllowedQuestions"]
+
+#: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others.
+_AT_A_TIME: Final = 4
 
 
 class AllowedQuestions:
@@ -33,10 +38,20 @@ class AllowedQuestions:
         if self._identify is not None:
             asker = self._identify(asker)
         deadline = asyncio.get_running_loop().time() + self._pipeline.options.time_budget
-        allowed: dict[str, bool] = {}
-        for question in questions:
-            if question.namespace not in allowed:
-                allowed[question.namespace] = await self._may_list(question.namespace, asker, deadline)
+        namespaces = list(dict.fromkeys(question.namespace for question in questions))
+        places = asyncio.Semaphore(_AT_A_TIME)
+
+        async def may_list(namespace: str) -> bool:
+            async with places:
+                return await self._may_list(namespace, asker, deadline)
+
+        # The first that fails ends the others, so that no gate is asked for an answer that nobody gets.
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(may_list(namespace)) for namespace in namespaces]
+        except* ListingFailed as failures:
+            raise failures.exceptions[0] from None
+        allowed = {name: task.result() for name, task in zip(namespaces, asked, strict=True)}
         return [question for question in questions if allowed[question.namespace]]
 
     async def _may_list(self, namespace: str, asker: Asker, deadline: float) -> bool:

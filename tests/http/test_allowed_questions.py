@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -43,6 +44,18 @@ async def test_a_namespace_is_asked_for_once_as_whoever_asks() -> None:
             ("list", "acme/b", "alice"),
             ("list", "acme/c", "alice"),
         ]
+
+
+async def test_namespaces_do_not_wait_for_one_another() -> None:
+    """Four are asked about at a time: each gate here answers only when three others are asked too."""
+    together = asyncio.Barrier(4)
+
+    async def gate() -> None:
+        await together.wait()
+
+    questions = [Question(f"acme/{number}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for number in range(12)]
+    async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
+        assert await AllowedQuestions(m.pipeline)(questions, Asker()) == questions
 
 
 async def test_a_gate_that_fails_is_an_error() -> None:
