@@ -228,7 +228,7 @@ class Dispatcher:
                             call.close()
                     its_own = word != "refused" and (call is None or not call.asked)
                     if version is not None and keeps is not None and its_own:
-                        if await self.versions.still(request, name, version):
+                        if await self.versions.still(request, name, version, answer):
                             keeps.keep(name, version, accepted)
             except BehindFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))

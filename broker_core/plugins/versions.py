@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 from broker_core.errors import ListingFailed
 from broker_core.listing_request import ListingRequest
+from broker_core.listing_result import TopicListingResult
 from broker_core.plugins.caller import HookCaller
 from broker_core.plugins.words import Words
 
@@ -45,11 +46,16 @@ class Versions:
             told[plugin], _, _ = await caller.call(self._words.asked(request, plugin), check_version)
         return told[plugin]
 
-    async def still(self, request: ListingRequest, plugin: str, version: str) -> bool:
+    async def still(
+        self, request: ListingRequest, plugin: str, version: str, answer: TopicListingResult | None = None
+    ) -> bool:
         """Whether the plugin tells the same after its work as before: only then is what it found of that version.
 
-        A failure of this call says no; it counts as any other failure of the hook.
+        An answer that says the version itself need not be asked about. A failure of this call says no; it counts as any
+        other failure of the hook.
         """
+        if answer is not None and answer.version == version:
+            return True
         try:
             return await self.of(request, plugin, {}) == version
         except ListingFailed:

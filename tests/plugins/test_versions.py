@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker_core import TopicListingResult
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.plugins.versions import Told, check_version
 from tests.support.plugins import PluginOf, asked
@@ -35,6 +36,15 @@ async def test_a_plugin_is_asked_once_for_a_question() -> None:
         assert await dispatcher.versions.of(asked(), "silent", told) is None
     assert seen == ["p0", "p1"]
     assert told == {"p0": "7", "p1": None}
+
+
+async def test_an_answer_that_says_its_version_needs_no_second_look() -> None:
+    dispatcher, seen = telling("7")
+    assert await dispatcher.versions.still(asked(), "p0", "7", TopicListingResult.success([], version="7"))
+    assert seen == []
+    assert await dispatcher.versions.still(asked(), "p0", "7", TopicListingResult.success([], version="6"))
+    assert not await dispatcher.versions.still(asked(), "p0", "6", TopicListingResult.success([]))
+    assert seen == ["p0", "p0"]
 
 
 async def test_all_of_them_or_none() -> None:
