@@ -9,24 +9,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from broker_core.access import Access, Refused
-    from broker_core.bounded_cache import BoundedCache
+    from broker_core.access.access import Access, Refused
     from broker_core.broker_handle import BrokerHandle
-    from broker_core.causes import Cause
-    from broker_core.checks import Check
-    from broker_core.describe_request import DescribeRequest
-    from broker_core.details import Details
-    from broker_core.encoded_names import EncodedNames
-    from broker_core.hookspecs import hookimpl
-    from broker_core.listing import Listing
-    from broker_core.listing_builder import ListingBuilder
-    from broker_core.listing_request import Asker, ListingRequest
-    from broker_core.listing_result import TopicListingResult
+    from broker_core.errors.causes import Cause
+    from broker_core.listing.details import Details
+    from broker_core.listing.encoded_names import EncodedNames
+    from broker_core.listing.listing import Listing
+    from broker_core.listing.page import Page, Position
+    from broker_core.listing.selection import Selection
+    from broker_core.memory.bounded_cache import BoundedCache
     from broker_core.names import Mode, NamespaceName, TopicName
-    from broker_core.page import Page, Position
-    from broker_core.request_lease import Lease
-    from broker_core.rest_answer import SAME, RestAnswer
-    from broker_core.selection import Selection
+    from broker_core.plugin_api.check_findings import Check
+    from broker_core.plugin_api.describe_request import DescribeRequest
+    from broker_core.plugin_api.hookspecs import hookimpl
+    from broker_core.plugin_api.listing_builder import ListingBuilder
+    from broker_core.plugin_api.listing_request import Asker, ListingRequest
+    from broker_core.plugin_api.listing_result import TopicListingResult
+    from broker_core.plugin_api.request_lease import Lease
+    from broker_core.plugin_api.rest_answer import SAME, RestAnswer
 
     __version__: str
 
@@ -59,30 +59,30 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Access": "access",
-    "Asker": "listing_request",
-    "BoundedCache": "bounded_cache",
+    "Access": "access.access",
+    "Asker": "plugin_api.listing_request",
+    "BoundedCache": "memory.bounded_cache",
     "BrokerHandle": "broker_handle",
-    "Cause": "causes",
-    "Check": "checks",
-    "DescribeRequest": "describe_request",
-    "Details": "details",
-    "EncodedNames": "encoded_names",
-    "Lease": "request_lease",
-    "Listing": "listing",
-    "ListingBuilder": "listing_builder",
-    "ListingRequest": "listing_request",
+    "Cause": "errors.causes",
+    "Check": "plugin_api.check_findings",
+    "DescribeRequest": "plugin_api.describe_request",
+    "Details": "listing.details",
+    "EncodedNames": "listing.encoded_names",
+    "Lease": "plugin_api.request_lease",
+    "Listing": "listing.listing",
+    "ListingBuilder": "plugin_api.listing_builder",
+    "ListingRequest": "plugin_api.listing_request",
     "Mode": "names",
     "NamespaceName": "names",
-    "Page": "page",
-    "Position": "page",
-    "Refused": "access",
-    "RestAnswer": "rest_answer",
-    "SAME": "rest_answer",
-    "Selection": "selection",
-    "TopicListingResult": "listing_result",
+    "Page": "listing.page",
+    "Position": "listing.page",
+    "Refused": "access.access",
+    "RestAnswer": "plugin_api.rest_answer",
+    "SAME": "plugin_api.rest_answer",
+    "Selection": "listing.selection",
+    "TopicListingResult": "plugin_api.listing_result",
     "TopicName": "names",
-    "hookimpl": "hookspecs",
+    "hookimpl": "plugin_api.hookspecs",
 }
 
 

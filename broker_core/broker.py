@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 
-from broker_core.admission import FileBudget, raise_file_limit
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
-from broker_core.http import AllowedQuestions, HttpServer, Readiness
-from broker_core.listing_request import Asker
-from broker_core.listing_result import DefaultLister
-from broker_core.metrics import Metrics
+from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
-from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline import Pipeline, PipelineOptions
+from broker_core.plugin_api.listing_request import Asker
+from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.pulsar import (
+from broker_core.quantities import ListenAddress
+from broker_core.servers.admission import FileBudget, raise_file_limit
+from broker_core.servers.http import AllowedQuestions, HttpServer, Readiness
+from broker_core.servers.pulsar import (
     Lookups,
     PulsarOptions,
     PulsarServer,
@@ -32,10 +33,9 @@ from broker_core.pulsar import (
     StandaloneLookups,
     TopicLookups,
 )
-from broker_core.quantities import ListenAddress
-from broker_core.reloads import Reloads
 from broker_core.settings import Settings
-from broker_core.upstream import Upstream, UpstreamOptions
+from broker_core.sighup_reloads import Reloads
+from broker_core.upstream.pulsar import Upstream, UpstreamOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

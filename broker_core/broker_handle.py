@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry
 
 from broker_core.change_log import ChangeLog
 from broker_core.errors import Cause, ListingFailed
+from broker_core.metrics.frequent_questions import Question
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import as_problems
-from broker_core.questions import Question
 
 __all__ = ["BrokerHandle"]
 

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from broker_core.errors import InvalidName
-from broker_core.listed import Listed
 from broker_core.names import NamespaceName, TopicName
+from broker_core.names.topic_forms import Listed
 
 __all__ = ["CatalogVersion", "Change", "ChangeLog", "Changes", "Gap", "Listed", "Operation"]
 

@@ -17,9 +17,9 @@ from broker_core import ListingRequest, NamespaceName, TopicListingResult, hooki
 from broker_core.broker import Broker, ListenError, opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.client import ClientError, LookupClient, ServerRefused
-from broker_core.listing_request import ListingRequest as Request
 from broker_core.names import TopicName
 from broker_core.pipeline import explain
+from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError
 from broker_core.settings import Settings
 from tests.support.eventually import eventually

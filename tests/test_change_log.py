@@ -11,8 +11,8 @@ import pytest
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Operation
 from broker_core.errors import InvalidName
-from broker_core.listed import NOTHING, Listed
 from broker_core.names import TopicName
+from broker_core.names.topic_forms import NOTHING, Listed
 
 NAME = TopicName.parse("persistent://a/b/orders")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Self
 
 from broker_core.errors import BrokerCoreError
-from broker_core.listed import Listed
 from broker_core.names import PARTITION_SUFFIX
+from broker_core.names.topic_forms import Listed
 
 __all__ = [
     "CatalogBusy",

@@ -19,25 +19,25 @@ from contextlib import nullcontext
 from functools import lru_cache, partial
 from typing import Any, Final
 
-from broker_core.catalog.change_log import read_changes
-from broker_core.catalog.describing import describe, described_bytes
 from broker_core.catalog.errors import CatalogError
-from broker_core.catalog.file_watch import FileWatch
-from broker_core.catalog.kept_snapshots import Kept, KeptSnapshots, SnapshotKey, result_of
 from broker_core.catalog.properties import properties_text
-from broker_core.catalog.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
-from broker_core.catalog.store import SqliteCatalog
+from broker_core.catalog.snapshots.kept_snapshots import Kept, KeptSnapshots, SnapshotKey, result_of
+from broker_core.catalog.snapshots.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.namespace_change import read_changes
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.change_log import Changes, Gap
-from broker_core.depends_on import PROPERTY
-from broker_core.describe_request import DescribeRequest
-from broker_core.details import Details
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import TopicListingResult
-from broker_core.loop_turn import loop_turn
+from broker_core.listing.details import Details
+from broker_core.listing.selection import Selection
+from broker_core.memory.permits import PermitError, Permits
 from broker_core.names import Mode, NamespaceName
-from broker_core.permits import PermitError, Permits
-from broker_core.selection import Selection
+from broker_core.plugin_api.depends_on import PROPERTY
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import TopicListingResult
 
 __all__ = ["CatalogLister"]
 
@@ -48,7 +48,7 @@ _SMALL: Final = 1024 * 1024
 
 
 class CatalogLister:
-    """The default lister of a broker without a cluster (:class:`~broker_core.listing_result.DefaultLister`).
+    """The default lister of a broker without a cluster (:class:`~broker_core.plugin_api.listing_result.DefaultLister`).
 
     Made and used on one event loop. The budget ``permits.snapshots`` bounds the bytes of all listings; the least used
     snapshots make room, and a namespace that does not fit is read for each listing. ``property_keys`` are the

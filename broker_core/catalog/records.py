@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Protocol
 
 from broker_core.change_log import CatalogVersion, Changes, Gap
-from broker_core.listed import Listed
 from broker_core.names import NamespaceName, TopicName
+from broker_core.names.topic_forms import Listed
 
 __all__ = ["Catalog", "TopicRecord"]
 

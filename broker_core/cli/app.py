@@ -18,8 +18,8 @@ from broker_core.cli import (
     serve_command,
     topics_command,
 )
-from broker_core.cli.call import command
-from broker_core.cli.failures import ended
+from broker_core.cli.command_call import command
+from broker_core.cli.command_failures import ended
 from broker_core.cli.plugin_groups import GroupOfPlugins
 
 __all__ = ["app", "run"]

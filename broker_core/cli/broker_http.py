@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from broker_core.cli.call import current_call
+from broker_core.cli.command_call import current_call
 from broker_core.cli.option_groups import option_group
 from broker_core.errors import BrokerCoreError
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.checks import LEVELS, Check
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.examples import examples
+from broker_core.plugin_api.check_findings import LEVELS, Check
 
 if TYPE_CHECKING:
     from broker_core.settings import LoadedSettings, SettingProblem, Settings
@@ -50,8 +50,8 @@ def run(
     One line each: `ok`, `warning` or `error`, a name, and what to do. Ends with 1 where there is an error. It changes
     nothing. It may run beside the server, too: a port that is in use by a broker-core is a warning.
     """
-    from broker_core.cli.logs import silence_logs
-    from broker_core.cli.output import print_json, print_lines
+    from broker_core.cli.command_output import print_json, print_lines
+    from broker_core.cli.server_log import silence_logs
 
     if not call.debug:
         silence_logs()
@@ -66,7 +66,7 @@ def run(
 
 def all_checks(call: Call) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
-    from broker_core.cli.checks import (
+    from broker_core.cli.check_parts import (
         PATIENCE,
         bounded,
         catalog_checks,

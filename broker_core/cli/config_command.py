@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.examples import examples
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run(
     ] = "toml",
 ) -> None:
     """Print the settings in force and where each is from: default, file, environment. Secrets are masked."""
-    from broker_core.cli.output import print_json, print_lines
+    from broker_core.cli.command_output import print_json, print_lines
 
     loaded = call.load()
     if form == "json":

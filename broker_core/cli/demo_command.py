@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.examples import examples
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def run(
 
     With --config its settings are served instead of the demo's own, on the demo's topics.
     """
-    from broker_core.cli.call import Call
+    from broker_core.cli.command_call import Call
     from broker_core.cli.serving import serve
     from broker_core.demo import DEMO_FOLDER, prepare_demo, program
     from broker_core.quantities import ListenAddress

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.examples import examples
-from broker_core.cli.question import (
+from broker_core.cli.question_options import (
     AddressOption,
     ClientVersionOption,
     HashOption,
@@ -29,8 +29,8 @@ from broker_core.cli.question import (
 )
 
 if TYPE_CHECKING:
+    from broker_core.listing.page import Page
     from broker_core.names import Mode, NamespaceName
-    from broker_core.page import Page
     from broker_core.settings import Settings
 
 __all__ = ["EXAMPLES", "run"]
@@ -89,9 +89,9 @@ def run(
     """
     import asyncio
 
-    from broker_core.cli.failures import EXIT_FAILED, say
-    from broker_core.cli.logs import silence_logs
-    from broker_core.cli.output import print_json
+    from broker_core.cli.command_failures import EXIT_FAILED, say
+    from broker_core.cli.command_output import print_json
+    from broker_core.cli.server_log import silence_logs
 
     if not call.debug:
         silence_logs()
@@ -146,7 +146,7 @@ def _as_before_the_first_start(settings: Settings, *, named: bool) -> Iterator[S
 
 
 def _page(start: str | None, limit: int | None) -> Page | None:
-    from broker_core.page import Page, Position
+    from broker_core.listing.page import Page, Position
 
     if start is None:
         return None if limit is None else Page(None, limit)
@@ -156,7 +156,7 @@ def _page(start: str | None, limit: int | None) -> Page | None:
 
 
 def _wants(columns: list[str] | None) -> frozenset[str]:
-    from broker_core.details import checked_wants
+    from broker_core.listing.details import checked_wants
 
     try:
         return checked_wants(frozenset(columns or ()))
@@ -183,8 +183,8 @@ async def _explained(
     from broker_core.broker import opened_pipeline
     from broker_core.client import default_client_version
     from broker_core.errors import ListingFailed
-    from broker_core.listing_request import Asker, ListingRequest
     from broker_core.pipeline import explain
+    from broker_core.plugin_api.listing_request import Asker, ListingRequest
 
     async with opened_pipeline(settings) as pipeline:
         try:
@@ -223,7 +223,7 @@ async def _explained(
 
 
 def _print_tables(report: dict[str, Any]) -> None:
-    from broker_core.cli.output import print_lines, print_table
+    from broker_core.cli.command_output import print_lines, print_table
 
     steps = [
         (step, what)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.examples import examples
-from broker_core.cli.question import (
+from broker_core.cli.question_options import (
     HashOption,
     ModeOption,
     NamespaceArgument,
@@ -107,8 +107,8 @@ def service_url(settings: Settings) -> str:
 def _print(
     answer: TopicsAnswer, namespace: NamespaceName, mode: Mode, form: str, pattern: str | None
 ) -> None:
-    from broker_core.cli.failures import say
-    from broker_core.cli.output import print_json, print_lines, print_table
+    from broker_core.cli.command_failures import say
+    from broker_core.cli.command_output import print_json, print_lines, print_table
 
     if form == "json":
         print_json(

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from broker_core.cli.question import UnusableQuestion
+from broker_core.cli.question_options import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 
 __all__ = ["NameTaken", "check_name", "package_of", "write_plugin"]
@@ -114,7 +114,7 @@ def _refuse_existing(target: Path) -> None:
 def _files(name: str) -> Iterator[tuple[tuple[str, ...], str]]:
     """The files of the project by the parts of their paths, with their texts."""
     from broker_core import __version__
-    from broker_core.plugin_metrics import metric_prefix
+    from broker_core.metrics.plugin_metrics import metric_prefix
 
     words = {
         "name": name,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 import typer.core
 
-from broker_core.cli.call import command
+from broker_core.cli.command_call import command
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class PluginGroup(typer.core.TyperGroup):
 def _entry_points() -> Iterable[EntryPoint]:
     from importlib.metadata import entry_points
 
-    from broker_core.hookspecs import PROJECT
+    from broker_core.plugin_api.hookspecs import PROJECT
 
     return sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
 
@@ -86,7 +86,7 @@ def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
     """The group of a plugin's commands. Raises :exc:`PluginCommandsFailed` where it has none that works."""
     import pluggy
 
-    from broker_core.hookspecs import PROJECT, HookSpecs
+    from broker_core.plugin_api.hookspecs import PROJECT, HookSpecs
     from broker_core.plugins import in_words
 
     try:

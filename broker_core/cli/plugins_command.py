@@ -8,10 +8,10 @@ import typer
 
 from broker_core.cli import plugins_new_command
 from broker_core.cli.broker_http import BrokerOption
-from broker_core.cli.call import Call, command
+from broker_core.cli.command_call import Call, command
+from broker_core.cli.command_failures import one_line
 from broker_core.cli.examples import examples
-from broker_core.cli.failures import one_line
-from broker_core.credentials import without_credentials
+from broker_core.redaction.credentials import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,8 +43,8 @@ def run(
 
     Where a broker runs, by http.listen of the settings, how their calls went there too.
     """
-    from broker_core.cli.logs import silence_logs
-    from broker_core.cli.output import print_json, print_lines, print_table
+    from broker_core.cli.command_output import print_json, print_lines, print_table
+    from broker_core.cli.server_log import silence_logs
 
     if context.invoked_subcommand is not None:
         return
@@ -101,7 +101,7 @@ def _served(broker: str | None) -> dict[str, dict[str, Any]]:
 
 
 def _print_calls(served: Mapping[str, dict[str, Any]]) -> None:
-    from broker_core.cli.output import print_table
+    from broker_core.cli.command_output import print_table
 
     rows = [
         [

@@ -28,8 +28,8 @@ def run(
 
     It is a distribution of its own, to be installed beside broker-core and changed into what you need.
     """
+    from broker_core.cli.command_output import print_lines
     from broker_core.cli.new_plugin import write_plugin
-    from broker_core.cli.output import print_lines
 
     write_plugin(name, Path())
     print_lines(

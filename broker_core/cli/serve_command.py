@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.call import Call, Options
+from broker_core.cli.command_call import Call, Options
 from broker_core.cli.examples import examples
 
 __all__ = ["EXAMPLES", "run", "serve_options"]

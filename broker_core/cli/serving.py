@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from broker_core.broker import Broker
-from broker_core.cli.logs import ServerLog, server_log
+from broker_core.cli.server_log import ServerLog, server_log
 from broker_core.cli.service_manager import ServiceManager
 from broker_core.quantities import ListenAddress
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 import typer
 
 from broker_core.cli import topics_delete_command, topics_import_command, topics_set_properties_command
-from broker_core.cli.call import Call, command
+from broker_core.cli.command_call import Call, command
 from broker_core.cli.examples import examples
-from broker_core.cli.question import parse_namespace, parse_properties
+from broker_core.cli.question_options import parse_namespace, parse_properties
 from broker_core.cli.topics_options import (
     CatalogOption,
     NamespaceArgument,
@@ -89,7 +89,7 @@ def export(
 ) -> None:
     """Write the topics of a namespace as a file that `topics import` takes."""
     from broker_core.catalog import CatalogError, export_topics, summarize
-    from broker_core.cli.failures import say
+    from broker_core.cli.command_failures import say
 
     of = parse_namespace(namespace)
     with opened_catalog(call, catalog) as opened:
@@ -152,7 +152,7 @@ def show(
     catalog: CatalogOption = None,
 ) -> None:
     """Show topics with their ids, partitions and properties; or namespaces with their versions."""
-    from broker_core.cli.output import print_json, print_table
+    from broker_core.cli.command_output import print_json, print_table
 
     words = topics or []
     with opened_catalog(call, catalog) as opened:

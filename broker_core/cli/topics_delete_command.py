@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.examples import examples
-from broker_core.cli.question import UnusableQuestion, parse_namespace, usable
+from broker_core.cli.question_options import UnusableQuestion, parse_namespace, usable
 from broker_core.cli.topics_options import (
     CatalogOption,
     DryRunOption,
@@ -67,7 +67,7 @@ def run(
 ) -> None:
     """Remove topics with all their partitions or, by the name of a partition, that one; all of them or none."""
     from broker_core.catalog import TopicMissing, delete_matching, delete_of_file
-    from broker_core.cli.output import print_lines
+    from broker_core.cli.command_output import print_lines
     from broker_core.mass_deletion import Deletions
 
     allowed = Deletions(max_deletions, allow_mass_deletions)

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.deletion_options import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.examples import examples
-from broker_core.cli.question import UnusableQuestion, parse_namespace
+from broker_core.cli.question_options import UnusableQuestion, parse_namespace
 from broker_core.cli.topics_options import (
     CatalogOption,
     DryRunOption,

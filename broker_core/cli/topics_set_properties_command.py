@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.call import Call
+from broker_core.cli.command_call import Call
 from broker_core.cli.examples import examples
-from broker_core.cli.question import UnusableQuestion, parse_namespace, parse_properties, usable
+from broker_core.cli.question_options import UnusableQuestion, parse_namespace, parse_properties, usable
 from broker_core.cli.topics_options import (
     CatalogOption,
     DryRunOption,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from broker_core.client.connection import Credentials
 from broker_core.client.errors import (
     ClientError,
     ConnectionLost,
@@ -13,10 +12,16 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
 )
 from broker_core.client.errors import server_error as server_error  # for other parts of the core
-from broker_core.client.lookup_client import BrokerAddress, LookupClient, TopicSchema, default_client_version
-from broker_core.client.service_url import ServiceUrl
-from broker_core.client.topics_answer import TopicsAnswer
-from broker_core.topics_hash import topics_hash
+from broker_core.client.pulsar.lookup_client import (
+    BrokerAddress,
+    LookupClient,
+    TopicSchema,
+    default_client_version,
+)
+from broker_core.client.pulsar.lookup_connection import Credentials
+from broker_core.client.pulsar.service_url import ServiceUrl
+from broker_core.client.pulsar.topics_answer import TopicsAnswer
+from broker_core.listing.topics_hash import topics_hash
 
 __all__ = [
     "BrokerAddress",

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.credentials import without_credentials
-from broker_core.printable import printable
+from broker_core.redaction.credentials import without_credentials
+from broker_core.redaction.printable import printable
 
 __all__ = ["Renderer"]
 

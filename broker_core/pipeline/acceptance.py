@@ -7,13 +7,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from broker_core.depends_on import key_of
 from broker_core.errors import Cause, InvalidListing, ListingFailed
-from broker_core.listing import data_of
-from broker_core.listing_result import AnswerKind, DefaultLister, TopicListingResult
-from broker_core.name_columns import as_column
-from broker_core.page import Page
-from broker_core.pipeline.checked import (
+from broker_core.listing.listing import data_of
+from broker_core.listing.page import Page
+from broker_core.listing.selection import Selection
+from broker_core.names.name_columns import as_column
+from broker_core.pipeline.listing_details import Detailing
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.remembered.answers_by_version import KeptAnswers
+from broker_core.pipeline.verification import (
     VerifyFiltered,
     built,
     claim_sample,
@@ -21,14 +24,11 @@ from broker_core.pipeline.checked import (
     known_selection,
     own_hash,
 )
-from broker_core.pipeline.checked_pages import check_order, check_page, surely_whole
-from broker_core.pipeline.detailing import Detailing
-from broker_core.pipeline.kept_answers import KeptAnswers
-from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.run import QUICK_NAMES, Listed, Run
-from broker_core.pipeline.workers import Workers
+from broker_core.pipeline.verify_pages import check_order, check_page, surely_whole
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.depends_on import key_of
+from broker_core.plugin_api.listing_result import AnswerKind, DefaultLister, TopicListingResult
 from broker_core.plugins import Dispatcher, LoadedPlugin
-from broker_core.selection import Selection
 
 __all__ = ["Acceptance"]
 

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
-from broker_core.depends_on import PROPERTY, key_of
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing_request import Asker, ListingRequest, Pausing
 from broker_core.names import Mode, NamespaceName
-from broker_core.request_lease import Memory, PausedMemory
-from broker_core.rest_answer import RestAnswer, Same
+from broker_core.plugin_api.depends_on import PROPERTY, key_of
+from broker_core.plugin_api.listing_request import Asker, ListingRequest, Pausing
+from broker_core.plugin_api.request_lease import Memory, PausedMemory
+from broker_core.plugin_api.rest_answer import RestAnswer, Same
 
 __all__ = ["ALL_CALLS", "CALLS", "Behind", "CallServices"]
 
@@ -48,7 +48,7 @@ class _Calls:
 
 @dataclass(slots=True)  # not frozen: that takes three times as long to make, for each call
 class CallServices:
-    """For one call of one plugin (:class:`~broker_core.listing_request.RequestServices`).
+    """For one call of one plugin (:class:`~broker_core.plugin_api.listing_request.RequestServices`).
 
     ``behind`` asks what is behind it, ``None`` where the hook is another than ``broker_core_list_topics``; ``words``
     are what all that is behind depends on, and the plugin itself.

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
-from broker_core.depends_on import AnswerKey
-from broker_core.details import Details
 from broker_core.errors import ListingFailed
-from broker_core.listing_request import ListingRequest
-from broker_core.page import Page
+from broker_core.listing.details import Details
+from broker_core.listing.page import Page
 from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
+from broker_core.plugin_api.depends_on import AnswerKey
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, Refusal
 
 __all__ = ["explain"]

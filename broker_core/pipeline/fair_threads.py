@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from broker_core.interpreter_lock import pass_lock_on
-from broker_core.metrics import Buckets
+from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.metrics.metrics import Buckets
 
 __all__ = ["Allowance", "Call", "FairThreads", "Sliced"]
 

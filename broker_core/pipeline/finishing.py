@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker_core.listing import data_of
-from broker_core.loop_turn import loop_turn
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.listing.listing import data_of
+from broker_core.listing.selection import Selection
 from broker_core.pipeline.answer import Answer
-from broker_core.pipeline.detailing import Detailing
-from broker_core.pipeline.masked_answers import MaskedAnswers
+from broker_core.pipeline.listing_details import Detailing
+from broker_core.pipeline.listing_in_progress import QUICK_BYTES, Listed, Run, plan_of
 from broker_core.pipeline.masking import Masking
-from broker_core.pipeline.run import QUICK_BYTES, Listed, Run, plan_of
-from broker_core.pipeline.workers import Workers
+from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugins import Dispatcher
-from broker_core.selection import Selection
 
 __all__ = ["Finishing"]
 

@@ -7,22 +7,22 @@ from dataclasses import replace
 from functools import partial
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import DefaultLister
-from broker_core.metrics import Metrics
+from broker_core.metrics.metrics import Metrics
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.acceptance import Acceptance
 from broker_core.pipeline.call_services import CallServices
-from broker_core.pipeline.checked_details import CHECK_FACTOR, details_of
-from broker_core.pipeline.last_answers import LastAnswers
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.remembered.last_answers import LastAnswers
+from broker_core.pipeline.remembered.versioned_answers import VersionedAnswers
 from broker_core.pipeline.rest_memory import RestMemory
-from broker_core.pipeline.run import QUICK_NAMES, Listed, Run
-from broker_core.pipeline.versioned_answers import VersionedAnswers
-from broker_core.pipeline.workers import Workers
+from broker_core.pipeline.verify_details import CHECK_FACTOR, details_of
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api.request_lease import Lease
+from broker_core.plugin_api.rest_answer import RestAnswer, Same
 from broker_core.plugins import BehindFailed, Dispatcher, PluginFailed
-from broker_core.request_lease import Lease
-from broker_core.rest_answer import RestAnswer, Same
 
 __all__ = ["Listers"]
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from broker_core.pipeline.masked_answers import MaskedAnswers
-from broker_core.pipeline.run import QUICK_NAMES, Run
-from broker_core.pipeline.workers import Workers
+from broker_core.listing.selection import Selection
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Run
+from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugins import ChainStep, Dispatcher
-from broker_core.selection import Selection
 
 __all__ = ["SLICE_BYTES", "SLICE_NAMES", "Masking"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from broker_core.listing_request import ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 
 __all__ = ["PipelineOptions"]
 

@@ -10,12 +10,12 @@ import asyncio
 import weakref
 from functools import partial
 
-from broker_core.listing import Listing
-from broker_core.page_order import PageOrder
-from broker_core.permits import Permits
-from broker_core.pipeline.run import QUICK_NAMES, Run
-from broker_core.pipeline.workers import Workers
-from broker_core.request_lease import Lease
+from broker_core.listing.listing import Listing
+from broker_core.listing.page_order import PageOrder
+from broker_core.memory.permits import Permits
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Run
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.request_lease import Lease
 
 __all__ = ["PageOrders"]
 

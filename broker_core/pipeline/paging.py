@@ -15,17 +15,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing import Listing, data_of
-from broker_core.page import Page, Position
-from broker_core.page_order import PageOrder
+from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.page import Page, Position
+from broker_core.listing.page_order import PageOrder
+from broker_core.listing.selection import Selection
 from broker_core.pipeline.answer import Answer
-from broker_core.pipeline.detailing import Detailing
+from broker_core.pipeline.listing_details import Detailing
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run, plan_of
 from broker_core.pipeline.page_orders import PageOrders
-from broker_core.pipeline.run import QUICK_NAMES, Listed, Run, plan_of
-from broker_core.pipeline.workers import Workers
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.request_lease import Lease
 from broker_core.plugins import Dispatcher
-from broker_core.request_lease import Lease
-from broker_core.selection import Selection
 
 __all__ = ["Paging"]
 

@@ -14,42 +14,42 @@ from dataclasses import replace
 
 import structlog
 
-from broker_core.access import Access
-from broker_core.copies import copied
-from broker_core.depends_on import EVERYTHING
+from broker_core.access.access import Access
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed, TooManyRequests
-from broker_core.estimates import Estimates
-from broker_core.hookspecs import ListingOutcome
-from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import DefaultLister
-from broker_core.loop_turn import loop_turn
-from broker_core.metrics import Metrics
+from broker_core.immutable.copies import copied
+from broker_core.listing.selection import search, search_is_quick
+from broker_core.memory.estimates import Estimates
+from broker_core.memory.permits import Permits
+from broker_core.metrics.frequent_questions import QuestionCounter
+from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
 from broker_core.patterns import TopicsPattern, compile_now, compile_pattern
-from broker_core.permits import Permits
 from broker_core.pipeline.acceptance import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
-from broker_core.pipeline.answer_store import AnswerStore
 from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.checked import known_selection
-from broker_core.pipeline.describing import Describing
-from broker_core.pipeline.detailing import Detailing
 from broker_core.pipeline.finishing import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.kept_answers import KeptAnswers
-from broker_core.pipeline.last_answers import LastAnswers
 from broker_core.pipeline.listers import Listers
-from broker_core.pipeline.masked_answers import MaskedAnswers
+from broker_core.pipeline.listing_details import Detailing
+from broker_core.pipeline.listing_in_progress import QUICK_BYTES, Run, plan_of
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.paging import Paging
-from broker_core.pipeline.run import QUICK_BYTES, Run, plan_of
-from broker_core.pipeline.versioned_answers import VersionedAnswers
-from broker_core.pipeline.workers import Workers
+from broker_core.pipeline.remembered.answer_store import AnswerStore
+from broker_core.pipeline.remembered.answers_by_version import KeptAnswers
+from broker_core.pipeline.remembered.last_answers import LastAnswers
+from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.remembered.versioned_answers import VersionedAnswers
+from broker_core.pipeline.topic_description import Describing
+from broker_core.pipeline.verification import known_selection
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.depends_on import EVERYTHING
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import ChainStep, Dispatcher
-from broker_core.questions import QuestionCounter
-from broker_core.selection import search, search_is_quick
 
 __all__ = ["Pipeline"]
 

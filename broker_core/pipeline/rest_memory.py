@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from broker_core.permits import whole_count
+from broker_core.listing.selection import Selection
+from broker_core.memory.permits import whole_count
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.selection import Selection
 
 __all__ = ["RestMemory"]
 

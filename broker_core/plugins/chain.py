@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
-from broker_core.listing_request import ListingRequest, RequestServices
-from broker_core.listing_result import AnswerKind, TopicListingResult
-from broker_core.plugins.caller import HookCaller
+from broker_core.plugin_api.listing_request import ListingRequest, RequestServices
+from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult
+from broker_core.plugins.answer_memory import Recalled
+from broker_core.plugins.call.caller import HookCaller
 from broker_core.plugins.failures import ChainStep
+from broker_core.plugins.load.registry import LoadedPlugin
 from broker_core.plugins.masks import checked_mask
-from broker_core.plugins.registry import LoadedPlugin
-from broker_core.plugins.remembers import Recalled
 
 __all__ = [
     "NOBODY",

@@ -17,16 +17,19 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.access import Access
+from broker_core.access.access import Access
 from broker_core.change_log import ChangeLog
-from broker_core.copies import copied
-from broker_core.credentials import without_credentials
-from broker_core.describe_request import DescribeRequest
-from broker_core.details import Details
-from broker_core.hookspecs import ListingOutcome
-from broker_core.listing_request import ListingRequest
+from broker_core.immutable.copies import copied
+from broker_core.listing.details import Details
 from broker_core.names import NamespaceName
-from broker_core.plugins.caller import CallObserver, HookCaller
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins.answer_memory import Remembers
+from broker_core.plugins.background_tasks import PluginTasks
+from broker_core.plugins.call.caller import CallObserver, HookCaller
+from broker_core.plugins.call.loop_time import LoopTime
+from broker_core.plugins.call.runner import PluginRunner
 from broker_core.plugins.chain import (
     NOBODY,
     Accept,
@@ -40,21 +43,18 @@ from broker_core.plugins.chain import (
     mask_again,
     not_asked,
 )
-from broker_core.plugins.described import checked_details
+from broker_core.plugins.declared_dependencies import Words
+from broker_core.plugins.described_topics import checked_details
 from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
 from broker_core.plugins.gates import pass_gates
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
 from broker_core.plugins.lister_answers import checked_answer, refusal_of
-from broker_core.plugins.loop_time import LoopTime
+from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.masks import and_masks
 from broker_core.plugins.observers import Observer
-from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
-from broker_core.plugins.remembers import Remembers
-from broker_core.plugins.runner import PluginRunner
-from broker_core.plugins.tasks import PluginTasks
-from broker_core.plugins.versions import Told, Versions
+from broker_core.plugins.version_hook import Told, Versions
 from broker_core.plugins.watched_properties import WatchedProperties
-from broker_core.plugins.words import Words
+from broker_core.redaction.credentials import without_credentials
 
 __all__ = ["Dispatcher"]
 

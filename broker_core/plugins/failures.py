@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed, ServerError
-from broker_core.pulsar_codes import CODES
+from broker_core.errors.pulsar_codes import CODES
 
 __all__ = ["BehindFailed", "ChainStep", "PluginFailed", "PluginLoadError", "Refusal"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import structlog
 
-from broker_core.access import Access, Refused
+from broker_core.access.access import Access, Refused
 from broker_core.errors import Cause, ListingFailed
-from broker_core.plugins.caller import HookCaller
+from broker_core.plugins.call.caller import HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed, Refusal
 from broker_core.plugins.raised import bounded
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 import structlog
 
 from broker_core.change_log import ChangeLog
-from broker_core.plugins.deadline import Deadline
+from broker_core.plugins.call.deadline import Deadline
+from broker_core.plugins.call.loop_time import LoopTime
+from broker_core.plugins.call.runner import NotInTime, PluginRunner
+from broker_core.plugins.call.threads import RaisedByPlugin, ThreadsFull
 from broker_core.plugins.failures import PluginLoadError
-from broker_core.plugins.loop_time import LoopTime
+from broker_core.plugins.load.registry import LoadedPlugin
 from broker_core.plugins.raised import in_words, shown
-from broker_core.plugins.registry import LoadedPlugin
-from broker_core.plugins.runner import NotInTime, PluginRunner
-from broker_core.plugins.threads import RaisedByPlugin, ThreadsFull
 
 __all__ = ["SHUTDOWN_TIMEOUT", "STARTUP_TIMEOUT", "offered_log", "shut_down", "start_up"]
 

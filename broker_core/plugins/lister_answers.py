@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker_core.access import Refused
-from broker_core.causes import Cause
-from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import AnswerKind, TopicListingResult, check_result
+from broker_core.access.access import Refused
+from broker_core.errors.causes import Cause
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult, check_result
 from broker_core.plugins.failures import Refusal
 from broker_core.plugins.raised import bounded
 

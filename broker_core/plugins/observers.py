@@ -9,11 +9,11 @@ from typing import Final
 
 import structlog
 
-from broker_core.copies import copied
 from broker_core.errors import ListingFailed
-from broker_core.hookspecs import ListingOutcome
-from broker_core.listing_request import ListingRequest
-from broker_core.plugins.caller import HookCaller
+from broker_core.immutable.copies import copied
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins.call.caller import HookCaller
 
 __all__ = ["BACKLOG", "Observer"]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from types import CoroutineType
 from typing import Final
 
-from broker_core.ended_frames import own_field
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.pulsar_codes import cause_of
+from broker_core.errors.pulsar_codes import cause_of
+from broker_core.memory.ended_frames import own_field
 
 __all__ = [
     "LONGEST",

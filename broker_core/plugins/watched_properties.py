@@ -8,9 +8,9 @@ was asked, since it has to read them.
 
 from __future__ import annotations
 
-from broker_core.plugins.registry import LoadedPlugin
-from broker_core.recorded import RecordedProperties
-from broker_core.request_properties import NO_PROPERTIES
+from broker_core.plugin_api.recorded_reads import RecordedProperties
+from broker_core.plugin_api.request_properties import NO_PROPERTIES
+from broker_core.plugins.load.registry import LoadedPlugin
 
 __all__ = ["WatchedProperties"]
 

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from broker_core.credentials import without_credentials
 from broker_core.errors import BrokerCoreError
+from broker_core.redaction.credentials import without_credentials
 
 __all__ = [
     "SettingPath",

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from broker_core.client import TopicsAnswer
+from broker_core.listing.page import Page
 from broker_core.names import Mode
-from broker_core.page import Page
 from broker_core.testing.asking import PipelineAnswer
 from broker_core.testing.commands import Invoked
 from broker_core.testing.scrape import MetricFamilies

@@ -14,8 +14,8 @@ from typing import Any
 
 import structlog
 
-from broker_core.cli.call import Given, given_settings
-from broker_core.cli.failures import ended
+from broker_core.cli.command_call import Given, given_settings
+from broker_core.cli.command_failures import ended
 from broker_core.cli.plugin_groups import commands_of
 from broker_core.settings import Settings
 from broker_core.testing.streams import OwnStreams, own_streams

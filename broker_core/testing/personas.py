@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass, replace
 
 from broker_core.client import default_client_version
-from broker_core.listing_request import Asker
+from broker_core.plugin_api.listing_request import Asker
 from broker_core.testing.requests import address_of
 
 __all__ = ["Persona", "Personas", "asker_of"]

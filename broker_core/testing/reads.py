@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from broker_core.depends_on import PROPERTY, WORDS, undeclared
-from broker_core.listing_request import ListingRequest
+from broker_core.plugin_api.depends_on import PROPERTY, WORDS, undeclared
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.recorded_reads import recorded
 from broker_core.plugins import Dispatcher
-from broker_core.recorded import recorded
 
 __all__ = ["Reads"]
 

@@ -13,10 +13,10 @@ from typing import Any
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.cli.broker_http import get
-from broker_core.cli.call import Given
+from broker_core.cli.command_call import Given
 from broker_core.client import LookupClient, TopicsAnswer
+from broker_core.listing.page import Page
 from broker_core.names import Mode, TopicName
-from broker_core.page import Page
 from broker_core.quantities import ListenAddress
 from broker_core.settings import HttpSettings, Settings
 from broker_core.testing.asking import PipelineAnswer, ask

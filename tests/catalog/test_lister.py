@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from broker_core.catalog import lister as lister_module
-from broker_core.catalog.change_log import LogBounds
-from broker_core.catalog.import_file import import_topics
+from broker_core.catalog.files.import_file import import_topics
 from broker_core.catalog.lister import CatalogLister
-from broker_core.catalog.snapshot import Snapshot, load_snapshot
-from broker_core.catalog.store import SqliteCatalog
+from broker_core.catalog.snapshots.snapshot import Snapshot, load_snapshot
+from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
-from broker_core.listing import Listing
-from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import DefaultLister, TopicListingResult
+from broker_core.listing.listing import Listing
+from broker_core.listing.selection import Selection
+from broker_core.memory.permits import PermitBudget, PermitLimits, Permits
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.permits import PermitBudget, PermitLimits, Permits
-from broker_core.selection import Selection
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister, TopicListingResult
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName("a", "b")
@@ -207,7 +207,7 @@ async def test_properties_select_and_others_are_ignored_and_counted(
 async def test_a_large_selection_is_made_in_a_thread_and_remembered(
     catalog: SqliteCatalog, lister: CatalogLister, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.catalog.snapshot._QUICK_TOPICS", 0)
+    monkeypatch.setattr("broker_core.catalog.snapshots.snapshot._QUICK_TOPICS", 0)
     bring(catalog, {"name": "a", "properties": {"region": "eu"}}, {"name": "b"})
     question = ListingRequest(NAMESPACE, properties={"region": "eu"})
     await lister.list_topics(QUESTION)

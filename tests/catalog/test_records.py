@@ -4,8 +4,8 @@ import uuid
 from datetime import UTC, datetime
 
 from broker_core.catalog.records import TopicRecord
-from broker_core.listed import Listed
 from broker_core.names import TopicName
+from broker_core.names.topic_forms import Listed
 
 NAME = TopicName.parse("persistent://a/b/orders")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -8,7 +8,7 @@ import typer
 
 import broker_core
 from broker_core.cli.app import app
-from broker_core.plugins.registry import RESERVED
+from broker_core.plugins.load.registry import RESERVED
 from tests.cli.conftest import Cli
 
 COMMANDS = ["serve", "list", "explain", "plugins", "config", "demo", "topics"]

@@ -8,8 +8,8 @@ import pytest
 
 from broker_core.cli.list_command import service_url
 from broker_core.errors import BrokerCoreError
+from broker_core.listing.topics_hash import topics_hash
 from broker_core.settings import CatalogSettings, PulsarSettings, Settings
-from broker_core.topics_hash import topics_hash
 from tests.cli.conftest import Cli
 from tests.cli.server import serving
 from tests.support.ports import free_port

@@ -23,7 +23,7 @@ def broker_core_commands(app):
     @app.command(epilog="hello")
     def reindex(namespace: str, limit: int = 7) -> None:
         """Make the index anew."""
-        from broker_core.cli.call import current_call
+        from broker_core.cli.command_call import current_call
 
         call = current_call()
         print(namespace, limit, call.config, call.debug)
@@ -31,7 +31,7 @@ def broker_core_commands(app):
     @app.command()
     def where() -> None:
         """Show the settings."""
-        from broker_core.cli.call import plugin_settings
+        from broker_core.cli.command_call import plugin_settings
 
         print(plugin_settings("indexer").url)
 
@@ -126,7 +126,7 @@ def broker_core_commands(app):
 
     @app.command()
     async def hello(name: str) -> None:
-        from broker_core.cli.call import current_call
+        from broker_core.cli.command_call import current_call
 
         await asyncio.sleep(0)
         print("hello", name, current_call().config)

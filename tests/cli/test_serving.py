@@ -19,9 +19,9 @@ import pytest
 from broker_core.cli.serving import ready_line
 from broker_core.client import LookupClient
 from broker_core.errors import ServerError
-from broker_core.wire import commands
-from broker_core.wire.frames import FrameDecoder
-from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.frames import FrameDecoder
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually_sync
 from tests.support.lines import ProgramLines
 

@@ -8,13 +8,13 @@ import re
 
 import pytest
 
-from broker_core.access import ACTIONS, Access
+from broker_core.access.access import ACTIONS, Access
 from broker_core.broker_handle import BrokerHandle
-from broker_core.depends_on import WORDS
-from broker_core.hookspecs import HookSpecs, ListingOutcome
-from broker_core.listing_request import Asker, ListingRequest
 from broker_core.patterns import TopicsPattern
-from broker_core.plugins.implementations import PLAIN_HOOKS
+from broker_core.plugin_api.depends_on import WORDS
+from broker_core.plugin_api.hookspecs import HookSpecs, ListingOutcome
+from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugins.load.implementations import PLAIN_HOOKS
 from tests.docs.pages import ROOT, Table, all_pages, code_in, headings, read, tables
 
 PAGE = "reference/hooks.md"

@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 
 from broker_core.errors import ServerError
+from broker_core.listing.topics_hash import crc_text, extend_crc, topics_hash
 from broker_core.names import MAX_NAME_BYTES
 from broker_core.settings import Settings
-from broker_core.topics_hash import crc_text, extend_crc, topics_hash
-from broker_core.wire.frames import frame_limit
+from broker_core.wire.pulsar.frames import frame_limit
 from tests.docs.pages import ROOT, Table, blocks, code_in, read, tables
 
 PAGE = "reference/protocol.md"

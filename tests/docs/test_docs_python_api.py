@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from broker_core.pulsar_codes import CODES
+from broker_core.errors.pulsar_codes import CODES
 from tests.docs.pages import code_in, headings, read, tables
 from tests.support.public_api import EMBEDDING, PUBLIC, page_of
 
@@ -17,7 +17,7 @@ PAGES = {**{module: page_of(module) for module in PUBLIC}, "embedding": EMBEDDIN
 #: Not for those who call from outside.
 HIDDEN = ("self", "cls", "check")
 #: What is documented where it is had from, and exported by no public module.
-PLACES = (*PUBLIC, *EMBEDDING, "broker_core.selection")
+PLACES = (*PUBLIC, *EMBEDDING, "broker_core.listing.selection")
 
 
 def exports(module: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from broker_core.logs.repeats import Repeats, reason_of
 
-OURS = "broker_core.pulsar.connection"
+OURS = "broker_core.servers.pulsar.client_connection"
 
 
 class Clock:
@@ -70,9 +70,9 @@ def test_reasons_are_told_apart() -> None:
         (OURS, {**bad_frame(1), "reason": "stalled"}),
         (OURS, {**bad_frame(1), "event": "peer was silent"}),
         (OURS, {**bad_frame(1), "level": "error"}),
-        ("broker_core.http.server", bad_frame(1)),
-        ("broker_core.plugins.caller", {"event": "plugin failed", "plugin": "a"}),
-        ("broker_core.plugins.caller", {"event": "plugin failed", "plugin": "b"}),
+        ("broker_core.servers.http.server", bad_frame(1)),
+        ("broker_core.plugins.call.caller", {"event": "plugin failed", "plugin": "a"}),
+        ("broker_core.plugins.call.caller", {"event": "plugin failed", "plugin": "b"}),
     ]
     assert not any(repeats.folds(logger, event) for logger, event in lines)
     assert all(repeats.folds(logger, event) for logger, event in lines)
@@ -91,7 +91,7 @@ def test_what_differs_each_time_is_no_part_of_a_reason() -> None:
         "a-plugin",
         "broker_core_postgres.pool",
         "broker_core.cli.serving",
-        "broker_core.reloads",
+        "broker_core.sighup_reloads",
         "aiohttpd",
     ],
 )

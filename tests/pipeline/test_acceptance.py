@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
-from broker_core.ended_frames import let_go_of_cancelled
 from broker_core.errors import ListingFailed, ServerError
-from broker_core.listing import Listing
-from broker_core.permits import PermitLimits
+from broker_core.listing.listing import Listing
+from broker_core.memory.ended_frames import let_go_of_cancelled
+from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions, Trace
-from broker_core.pipeline.kept_answers import KeptAnswers
+from broker_core.pipeline.remembered.answers_by_version import KeptAnswers
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker_core.listing import Listing
+from broker_core.listing.listing import Listing
+from broker_core.memory.permits import PermitBudget
 from broker_core.names import Mode, NamespaceName
-from broker_core.permits import PermitBudget
 from broker_core.pipeline import Answer, Trace
 
 NAMES = ["persistent://t/n/a", "persistent://t/n/bb"]

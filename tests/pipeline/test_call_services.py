@@ -12,8 +12,8 @@ from broker_core import SAME, Asker, Listing, ListingRequest, Mode, RestAnswer
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.call_services import CALLS, CallServices
-from broker_core.plugins.deadline import Deadline
-from broker_core.request_lease import UNCOUNTED
+from broker_core.plugin_api.request_lease import UNCOUNTED
+from broker_core.plugins.call.deadline import Deadline
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName("t", "n")

@@ -11,14 +11,14 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError
-from broker_core.listing_request import Asker
-from broker_core.metrics import Metrics
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.permits import Permits
 from broker_core.pipeline import Pipeline, explain
+from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.topics_hash import topics_hash
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made, request
 from tests.support.plugins import PluginOf

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from broker_core import TopicListingResult
-from broker_core.estimates import INITIAL_SIZE
-from broker_core.listing import Listing
+from broker_core.listing.listing import Listing
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.memory.estimates import INITIAL_SIZE
 from broker_core.names import Mode
 from broker_core.pipeline import Trace
-from broker_core.topics_hash import topics_hash
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, NAMESPACE, made, names, request
 from tests.support.plugin_answers import answering

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
-from broker_core.estimates import INITIAL_SIZE, Estimate, Estimates
-from broker_core.permits import PermitLimits, Permits
+from broker_core.memory.estimates import INITIAL_SIZE, Estimate, Estimates
+from broker_core.memory.permits import PermitLimits, Permits
 from broker_core.pipeline.held_permit import HeldPermit
 from tests.support.eventually import eventually
 

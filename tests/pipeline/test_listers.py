@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 
 from broker_core import Asker, Details, ListingRequest, RestAnswer, Selection, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
-from broker_core.listing import data_of
+from broker_core.listing.listing import data_of
+from broker_core.memory.permits import PermitLimits
 from broker_core.names import NamespaceName
-from broker_core.permits import PermitLimits
 from broker_core.pipeline import Trace
 from broker_core.plugins import BehindFailed
 from tests.support.clock import time_passes

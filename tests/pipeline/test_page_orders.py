@@ -5,12 +5,12 @@ import gc
 import weakref
 
 from broker_core import Listing, ListingRequest, Mode, NamespaceName
-from broker_core.estimates import Estimates
-from broker_core.permits import PermitLimits, Permits
+from broker_core.memory.estimates import Estimates
+from broker_core.memory.permits import PermitLimits, Permits
 from broker_core.pipeline.held_permit import HeldPermit
+from broker_core.pipeline.listing_in_progress import Run
 from broker_core.pipeline.page_orders import PageOrders
-from broker_core.pipeline.run import Run
-from broker_core.pipeline.workers import Workers
+from broker_core.pipeline.worker_threads import Workers
 
 NAMESPACE = NamespaceName("t", "n")
 

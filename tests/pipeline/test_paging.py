@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from broker_core import Details, Listing, ListingRequest, Mode, Page, Position, TopicListingResult, hookimpl
 from broker_core.errors import ListingFailed
-from broker_core.permits import PermitLimits
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import Answer, Trace
-from broker_core.topics_hash import topics_hash
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import NAMESPACE, Made, made
 from tests.support.pipelines import request as asked_for

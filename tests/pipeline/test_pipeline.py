@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import InvalidListing, ListingFailed, TooManyRequests
-from broker_core.estimates import INITIAL_SIZE
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.memory.estimates import INITIAL_SIZE
+from broker_core.memory.permits import PermitLimits
 from broker_core.names import Mode, NamespaceName
-from broker_core.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions
 from broker_core.pipeline.fair_threads import Call
-from broker_core.topics_hash import topics_hash
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from broker_core import Listing, Mode
-from broker_core.estimates import Estimates
+from broker_core.memory.estimates import Estimates
+from broker_core.memory.permits import PermitLimits, Permits
 from broker_core.patterns import compile_pattern
-from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.rest_memory import RestMemory
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, NamespaceName, TopicListingResult
 from broker_core.errors import ListingFailed, TooManyRequests
-from broker_core.hookspecs import ListingOutcome
+from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugins import (
     ChainStep,
     Dispatcher,

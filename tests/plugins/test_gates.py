@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.access import Access, Refused
+from broker_core.access.access import Access, Refused
 from broker_core.errors import Cause, ListingFailed, ServerError, TooManyRequests
-from broker_core.listing_request import Asker
 from broker_core.names import NamespaceName, TopicName
-from broker_core.plugins.caller import HookCaller
+from broker_core.plugin_api.listing_request import Asker
+from broker_core.plugins.call.caller import HookCaller
+from broker_core.plugins.call.runner import PluginRunner
 from broker_core.plugins.failures import ChainStep, PluginFailed, Refusal
 from broker_core.plugins.gates import pass_gates
-from broker_core.plugins.registry import PluginRegistry
-from broker_core.plugins.runner import PluginRunner
+from broker_core.plugins.load.registry import PluginRegistry
 from tests.support.clock import breakers_stay_open
 from tests.support.plugins import PluginOf
 

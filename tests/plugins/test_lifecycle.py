@@ -13,10 +13,10 @@ import pytest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
+from broker_core.plugins.call.runner import PluginRunner
+from broker_core.plugins.call.threads import PluginThreads
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
-from broker_core.plugins.runner import PluginRunner
-from broker_core.plugins.threads import PluginThreads
 from tests.support.plugins import PluginOf, loaded
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.access import Refused
-from broker_core.causes import Cause
-from broker_core.listing_result import TopicListingResult
+from broker_core.access.access import Refused
+from broker_core.errors.causes import Cause
+from broker_core.plugin_api.listing_result import TopicListingResult
 from broker_core.plugins.lister_answers import checked_answer, refusal_of
 from tests.support.plugins import asked
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from broker_core.hookspecs import ListingOutcome
-from broker_core.listing_request import ListingRequest
-from broker_core.plugins.caller import HookCaller
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins.call.caller import HookCaller
+from broker_core.plugins.call.runner import PluginRunner
 from broker_core.plugins.observers import BACKLOG, Observer
-from broker_core.plugins.runner import PluginRunner
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf, asked, loaded
 

@@ -9,10 +9,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
-from broker_core.listing_request import ListingRequest
-from broker_core.plugins.breaker import BreakerState
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins.call.breaker import BreakerState
 from broker_core.plugins.failures import PluginFailed
-from tests.plugins.test_caller import anything, caller, fails
+from tests.plugins.call.test_caller import anything, caller, fails
 from tests.support.plugins import asked
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from broker_core.pulsar import PulsarOptions
+from broker_core.servers.pulsar import PulsarOptions
 from broker_core_postgres.history import History
 from broker_core_postgres.lister import PostgresLister, QuestionOptions
 from broker_core_postgres.metrics import PostgresMetrics

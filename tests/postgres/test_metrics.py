@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from broker_core.plugin_metrics import PluginRegistryOfMetrics
+from broker_core.metrics.plugin_metrics import PluginRegistryOfMetrics
 from broker_core_postgres.history import History
 from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.plugin import PostgresPlugin

@@ -11,8 +11,8 @@ import typer
 
 from broker_core import ListingRequest
 from broker_core.client import LookupClient
+from broker_core.memory.permits import PermitLimits
 from broker_core.names import Mode, NamespaceName
-from broker_core.permits import PermitLimits
 from broker_core.plugins import PluginRegistry
 from broker_core.testing import serve
 from broker_core_postgres import lister as lister_of_topics

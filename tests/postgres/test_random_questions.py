@@ -11,9 +11,9 @@ import pytest
 import re2
 
 from broker_core.errors import InvalidPattern
+from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName, is_system_topic, partitioned_local_name
 from broker_core.patterns import compile_pattern, strip_scheme
-from broker_core.topics_hash import topics_hash
 from broker_core_postgres import rows as reading_of_rows
 from broker_core_postgres import statements
 from broker_core_postgres.plugin import PostgresPlugin

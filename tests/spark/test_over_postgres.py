@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from broker_core.change_log import CatalogVersion
+from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import Mode, NamespaceName
 from broker_core.testing import Server, serve
-from broker_core.topics_hash import topics_hash, utf16_key
 from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.question import Question

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from broker_core.describe_request import DescribeRequest
-from broker_core.listing import Listing
-from broker_core.listing_request import ListingRequest
-from broker_core.listing_result import TopicListingResult
+from broker_core.listing.listing import Listing
 from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import TopicListingResult
 
 __all__ = ["MemoryLister"]
 

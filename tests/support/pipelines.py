@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_core import ListingRequest
-from broker_core.metrics import Metrics
+from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline import Answer, Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
 from tests.support.memory_lister import MemoryLister

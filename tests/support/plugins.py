@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from broker_core import ListingRequest, NamespaceName, hookimpl
-from broker_core.plugins.registry import LoadedPlugin, PluginRegistry
+from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
 
 __all__ = ["PluginOf", "asked", "loaded"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from broker_core.metrics import Metrics
+from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
-from broker_core.permits import PermitLimits, Permits
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.pulsar import PulsarOptions, PulsarServer
-from broker_core.pulsar.lookups import Lookups, StandaloneLookups
+from broker_core.servers.pulsar import PulsarOptions, PulsarServer
+from broker_core.servers.pulsar.lookups import Lookups, StandaloneLookups
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.raw_client import RawClient

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from broker_core.errors import ServerError
-from broker_core.wire import commands
-from broker_core.wire.frames import FrameDecoder
-from broker_core.wire.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.frames import FrameDecoder
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 
 __all__ = ["Closed", "RawClient", "Refused"]
 

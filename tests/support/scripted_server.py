@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
 
-from broker_core.wire import commands
-from broker_core.wire.frames import FrameDecoder
-from broker_core.wire.pulsar_api_pb2 import BaseCommand, FeatureFlags
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.frames import FrameDecoder
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, FeatureFlags
 
 __all__ = ["Peer", "Script", "ScriptedServer", "answer_nothing"]
 

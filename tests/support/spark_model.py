@@ -10,10 +10,10 @@ from typing import Any
 import re2
 
 from broker_core.catalog import SqliteCatalog
+from broker_core.listing.topics_hash import utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern, strip_scheme
 from broker_core.testing import Server
-from broker_core.topics_hash import utf16_key
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.question import Question
 from broker_core_spark.generations import Published, begin_build

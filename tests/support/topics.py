@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from broker_core.listing import Listing, data_of
+from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.selection import Selection
+from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
-from broker_core.selection import Selection
-from broker_core.topics_hash import topics_hash, utf16_key
-from broker_core.wire import pulsar_api_pb2
+from broker_core.wire.pulsar import pulsar_api_pb2
 
 __all__ = [
     "NAMESPACE",

@@ -16,8 +16,8 @@ from pydantic import BaseModel
 
 from broker_core import hookimpl
 from broker_core.cli.broker_http import broker_url, get
-from broker_core.cli.call import plugin_settings
-from broker_core.cli.logs import silence_logs
+from broker_core.cli.command_call import plugin_settings
+from broker_core.cli.server_log import silence_logs
 from broker_core.client import LookupClient
 from broker_core.errors import BrokerCoreError
 from broker_core.testing import BlockingServer, invoke, serve

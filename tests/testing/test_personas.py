@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.client import default_client_version
-from broker_core.listing_request import Asker
+from broker_core.plugin_api.listing_request import Asker
 from broker_core.testing.personas import Persona, Personas, asker_of
 
 

@@ -29,9 +29,9 @@ import pyarrow as pa
 
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.client import LookupClient
-from broker_core.listing_request import ListingRequest
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.testing import serve
 from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.question import Question

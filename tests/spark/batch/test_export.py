@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pyarrow.parquet as pq
 import pytest
 
-from broker_core.topics_hash import topics_hash
+from broker_core.listing.topics_hash import topics_hash
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.export import export_totals, totals_table
 from tests.support.spark_catalogues import result_of

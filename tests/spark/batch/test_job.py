@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from broker_core.catalog import SqliteCatalog
+from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
-from broker_core.topics_hash import topics_hash
 from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.format.generation import Generation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from broker_core.listing.topics_hash import utf16_key
 from broker_core.names import DOMAINS
-from broker_core.topics_hash import utf16_key
 from broker_core_spark.batch.order import (
     end_of_namespace,
     first_of_namespace,

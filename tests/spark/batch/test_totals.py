@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
-from broker_core.topics_hash import topics_hash
 from broker_core_spark.batch.kept import read_kept
 from broker_core_spark.batch.segment_task import SegmentResult
 from broker_core_spark.batch.totals import total_of_questions

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core import EncodedNames
+from broker_core.listing.topics_hash import crc_text, topics_hash
 from broker_core.names import Mode
-from broker_core.topics_hash import crc_text, topics_hash
 from broker_core_spark.format.answer_index import IS_RANGE, RECORD, NamespacePostings
 from broker_core_spark.format.private_copy import PrivateFile
 from broker_core_spark.format.question import DOMAIN_ORDER, Question, required_selectors

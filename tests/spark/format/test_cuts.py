@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.topics_hash import utf16_key
+from broker_core.listing.topics_hash import utf16_key
 from broker_core_spark.format.cuts import begins_segment, name_hashes, order_key, segment_ids
 from tests.support.topics import local_names
 

@@ -12,7 +12,7 @@ import pytest
 from broker_core.catalog import CatalogLogReader, LogBounds, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
-from broker_core.listing import Listing
+from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core_spark.serving.follower import Follower
 from broker_core_spark.serving.passed_on import PassedOn

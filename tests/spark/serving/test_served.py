@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import hookimpl
+from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.testing import Server, serve
-from broker_core.topics_hash import topics_hash
 from broker_core_spark.plugin import SparkPlugin
 from tests.spark.test_exact_answers import check, serving
 from tests.support.spark_model import Asked, CatalogueModel, publish

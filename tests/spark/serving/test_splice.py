@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing import Listing
+from broker_core.listing.listing import Listing
+from broker_core.listing.selection import Selection
+from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.selection import Selection
-from broker_core.topics_hash import topics_hash
 from broker_core_spark.serving.splice import edit_of, spliced
 from broker_core_spark.serving.touched import NameState, Touched
 from tests.support.topics import NAMESPACE, assert_listing, assert_selection, full_names, visible

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from broker_core.change_log import Change, Listed, Operation
-from broker_core.listed import NOTHING, PLAIN
-from broker_core.listing import Listing
+from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names.topic_forms import NOTHING, PLAIN
 from broker_core.patterns import compile_pattern
 from broker_core_spark.serving.touched import NameState, TooManyNames, Touched, states_after
 

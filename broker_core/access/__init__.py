@@ -1,0 +1,1 @@
+"""Access: what a gate is asked before a request is served."""

@@ -1,0 +1,81 @@
+"""What a gate is asked, and what it says to whom it does not let pass (``broker_core_authorize``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+from broker_core.errors.causes import Cause
+from broker_core.immutable.sealed import seal_value
+from broker_core.names import NamespaceName, TopicName
+from broker_core.plugin_api.listing_request import Asker
+
+__all__ = ["ACTIONS", "Access", "Refused"]
+
+#: What one may want to do, and in which commands. A gate meets new ones with newer servers: it refuses what it does not
+#: know, or lets it pass, as its author decides.
+ACTIONS: Final = {
+    "list": "GET_TOPICS_OF_NAMESPACE, and each namespace of `GET /questions`",
+    "describe": "PARTITIONED_METADATA",
+    "lookup": "LOOKUP",
+    "schema": "GET_SCHEMA",
+}
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Access:
+    """Somebody wants to do something with a namespace, or with one topic of it; immutable.
+
+    ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"`` and ``"schema"``;
+    ``topic`` is ``None`` for ``"list"``.
+    """
+
+    action: str
+    namespace: NamespaceName
+    topic: TopicName | None
+    asker: Asker
+
+    def __new__(cls, action: str, namespace: NamespaceName, topic: TopicName | None, asker: Asker) -> Self:
+        access = object.__new__(cls)
+        _put_action(access, action)
+        _put_namespace(access, namespace)
+        _put_topic(access, topic)
+        _put_asker(access, asker)
+        return access
+
+
+# All gates are asked with one.
+_put_action, _put_namespace, _put_topic, _put_asker = seal_value(Access)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Refused:
+    """It is not allowed. ``message`` is what the client is told, ``cause`` what its code is made of.
+
+    Raises :exc:`TypeError` for a message that is no string and a cause that is no
+    :class:`~broker_core.errors.causes.Cause`, :exc:`ValueError` for an empty message.
+    """
+
+    message: str
+    cause: Cause = Cause.DENIED
+
+    def __new__(cls, message: str, cause: Cause = Cause.DENIED) -> Self:
+        if not isinstance(message, str):
+            raise TypeError(
+                f"message must be a string, what the client is told, not {type(message).__name__}"
+            )
+        # Of a kind of string, its characters: what it says of itself may change.
+        message = str.__str__(message)
+        if not message:
+            raise ValueError("message must say to the client what is refused, or why: it is empty")
+        if not isinstance(cause, Cause):
+            raise TypeError(
+                f"cause must be a broker_core.Cause, such as Cause.DENIED, not {type(cause).__name__}"
+            )
+        refused = object.__new__(cls)
+        _put_message(refused, message)
+        _put_cause(refused, cause)
+        return refused
+
+
+_put_message, _put_cause = seal_value(Refused)

@@ -1,9 +1,0 @@
-"""Who gets in: listening, how many connections there may be, and how many file descriptors they leave to the rest."""
-
-from __future__ import annotations
-
-from broker_core.admission.acceptor import Acceptor
-from broker_core.admission.file_budget import FileBudget, raise_file_limit
-from broker_core.admission.places import Places
-
-__all__ = ["Acceptor", "FileBudget", "Places", "raise_file_limit"]

@@ -1,0 +1,1 @@
+"""Changes of many topics at once: deleting them, setting their properties."""

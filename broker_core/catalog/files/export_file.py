@@ -1,0 +1,104 @@
+"""Writing the topics of a namespace as a file that an import takes: the same set again, system topics included."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Final, Literal
+
+from broker_core.catalog.errors import ExportRefused
+from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS, SqliteCatalog
+from broker_core.names import DOMAINS, PARTITION_SUFFIX, NamespaceName
+from broker_core.names.topic_forms import Listed
+
+__all__ = ["ExportFormat", "export_topics"]
+
+#: ``names``: one name a line, local where it is persistent; ``json``: JSON lines, with partitions and properties.
+ExportFormat = Literal["names", "json"]
+
+_LINES_A_WRITE: Final = 10_000
+_TOPICS = (
+    "SELECT domain, base, listed, properties FROM topics"
+    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
+)
+
+
+def export_topics(
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    target: BinaryIO,
+    form: ExportFormat = "names",
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> int:
+    """Write all topics of a namespace as they are at one moment; returns the number of lines.
+
+    ``names`` has every listed name and no properties; ``json`` has both. ``progress`` is called with the lines so far.
+    A name that the plain format cannot carry raises :exc:`~broker_core.catalog.errors.ExportRefused`, since an import
+    of the file would not give the same set: one with a line feed, say. Memory does not grow with the namespace.
+    """
+    written = 0
+    with catalog.reading() as connection:
+        lines = _json_lines(connection, namespace) if form == "json" else _name_lines(connection, namespace)
+        part: list[str] = []
+        for line in lines:
+            part.append(line)
+            if len(part) == _LINES_A_WRITE:
+                written += _write(target, part)
+                if progress is not None:
+                    progress(written)
+        written += _write(target, part)
+        if progress is not None:
+            progress(written)
+    return written
+
+
+def _write(target: BinaryIO, lines: list[str]) -> int:
+    count = len(lines)
+    target.write("".join(lines).encode())
+    lines.clear()
+    return count
+
+
+def _name_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Iterator[str]:
+    prefixes = ("", f"{DOMAINS[1]}://{namespace}/")
+    only_returns = True  # as far as the last line
+    first = True
+    for domain, base, listed, _ in connection.execute(_TOPICS, (str(namespace),)):
+        if "\n" in base:
+            raise ExportRefused(f"Topic {base!r} has a line feed in its name: export as JSON lines")
+        names = (base,) if listed == "*" else Listed.parse(listed).names(base)
+        for name in names:
+            prefix = prefixes[domain]
+            if first and name.startswith(("{", "\ufeff")):
+                # A file that begins so is JSON lines, or has a byte order mark: write this one as a full name.
+                prefix = f"{DOMAINS[domain]}://{namespace}/"
+            first = False
+            only_returns = only_returns and name.endswith("\r")
+            yield f"{prefix}{name}\n"
+    if only_returns and not first:
+        raise ExportRefused(
+            "All names end in a carriage return, as if the file had Windows line ends: export as JSON lines"
+        )
+
+
+def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Iterator[str]:
+    prefixes = ("", f"{DOMAINS[1]}://{namespace}/")
+    for domain, base, listed, properties in connection.execute(_TOPICS, (str(namespace),)):
+        name = prefixes[domain] + base
+        told = "" if properties is None or properties == "{}" else f', "properties": {properties}'
+        of = Listed.parse(listed)
+        if of.plain:  # beside partitions it has to be told that the line is not about these
+            apart = ', "partitions": 0' if of.ranges else ""
+            yield f'{{"name": {_quoted(name)}{apart}{told}}}\n'
+        for first, last in of.ranges:
+            declared = min(last + 1, MAX_PARTITIONS) if first == 0 else 0
+            if declared:
+                yield f'{{"name": {_quoted(name)}, "partitions": {declared}{told}}}\n'
+            for index in range(max(first, declared), last + 1):
+                yield f'{{"name": {_quoted(f"{name}{PARTITION_SUFFIX}{index}")}{told}}}\n'
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,402 @@
+"""The lines of an imported file: plain names or JSON, checked one by one, gathered into rows of the catalogue.
+
+Rules, for both formats:
+
+- The first byte of the file decides: ``{`` means JSON lines, anything else plain names.
+- A line ends with a line feed; the last one may go without. Nothing else is taken off: spaces, ``#`` and carriage
+  returns belong to the name. A file of names whose every line ends in a carriage return has Windows line ends and is
+  refused, rather than imported under names that nobody asks for; so is one that begins with a byte order mark.
+- An empty line is an error: it is no name.
+- A name with a ``/`` is a full name and must be in the namespace; one without is the local name of a persistent topic.
+- Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives
+  some wins; a line that gives none leaves those that are there.
+- A JSON line with properties and without partitions is about the topic of this name, whatever its partitions are: a
+  partitioned topic gets the properties alone. ``"partitions": 0`` says that it is a topic without partitions.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final
+
+from broker_core.catalog.errors import CatalogError, ImportRefused
+from broker_core.catalog.properties import checked_text
+from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS
+from broker_core.errors import InvalidName
+from broker_core.names import (
+    DOMAINS,
+    MAX_NAME_BYTES,
+    PARTITION_SUFFIX,
+    PERSISTENT,
+    NamespaceName,
+    TopicName,
+    check_local_name,
+)
+from broker_core.names.topic_forms import Listed, merge_listed
+
+__all__ = [
+    "CHUNK_BYTES",
+    "MAX_LINE_BYTES",
+    "UNTOLD",
+    "Row",
+    "TopicLines",
+    "TopicRows",
+    "topic_in_namespace",
+]
+
+CHUNK_BYTES: Final = 8 * 1024 * 1024
+#: A longer line is refused, so that a file without line feeds is not read into memory.
+MAX_LINE_BYTES: Final = 1024 * 1024
+
+#: A topic's row so far: which names are listed (the compact form), and its properties (``None``: not given).
+Row = tuple[str, str | None]
+#: In place of the compact form: properties of a topic of which no line says whether it has partitions.
+UNTOLD: Final = "?"
+
+_PLAIN: Final[Row] = ("*", None)
+# What json.loads calls for one value, without what it does around it: a third of the time of an import.
+_scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_KEYS: Final = ("name", "partitions", "properties")
+#: A line that begins with its name, in characters that stand for themselves.
+_NAME_FIRST: Final = re.compile(r'\{[ \t\r]*"name"[ \t\r]*:[ \t\r]*"([^"\\\x00-\x1f]*)"')
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+#: The most bytes that a character takes in UTF-8: a name of a quarter of the characters cannot be too long.
+_CHARACTER_BYTES: Final = 4
+_REMEMBERED_PROPERTIES: Final = 20_000
+#: Longer ones (in characters) are read anew each time, so that what is remembered is some 60 MB at most.
+_LONGEST_REMEMBERED: Final = 256
+
+
+def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
+    """The topic that a local or full name means in a namespace; raises :exc:`~broker_core.errors.InvalidName`."""
+    if "/" not in text:
+        return TopicName(PERSISTENT, namespace, text)
+    topic = TopicName.parse(text)
+    if topic.namespace != namespace:
+        raise InvalidName(f"Topic {_shown(text)} is not in namespace {namespace}")
+    return topic
+
+
+class TopicRows:
+    """What a chunk of lines says about the topics of one domain.
+
+    Where lines of a topic and of its partitions are to be told ``apart``, the latter are in :attr:`partitions`, and a
+    topic may be :data:`UNTOLD`; else all is in :attr:`topics`.
+    """
+
+    __slots__ = ("_indices", "declared", "partitions", "topics")
+
+    def __init__(self, *, apart: bool = False) -> None:
+        #: By local name without partition suffix.
+        self.topics: dict[str, Row] = {}
+        self.partitions: dict[str, Row] = {} if apart else self.topics
+        #: Topics of which a line says how many partitions they have.
+        self.declared: set[str] = set()
+        self._indices: dict[str, list[int]] = {}
+
+    @property
+    def untold(self) -> dict[str, Row]:
+        """Those of :attr:`topics` of which lines give the properties alone: they are for the topic as it is, with the
+        partitions that it has; of one that is not there nobody has told of any.
+        """
+        return {base: row for base, row in self.topics.items() if row[0] == UNTOLD}
+
+    def add(self, base: str, listed: str, properties: str | None) -> None:
+        """A line about a topic, in any order with others about it."""
+        _add(self.topics, base, listed, properties)
+
+    def declare(self, base: str, partitions: int, properties: str | None) -> None:
+        """A line that says how many partitions a topic has."""
+        self.declared.add(base)
+        _add(self.partitions, base, str(Listed.partitioned(partitions)), properties)
+
+    def add_partition(self, base: str, index: int, properties: str | None) -> None:
+        """The same for the name of one partition; they are joined in :meth:`finish`, since there may be very many."""
+        self._indices.setdefault(base, []).append(index)
+        if properties is not None:
+            _add(self.partitions, base, "", properties)
+
+    def finish(self) -> None:
+        """Join what was gathered, when the chunk is over."""
+        for base, indices in self._indices.items():
+            _add(self.partitions, base, str(Listed.of_indices(indices)), None)
+        self._indices.clear()
+
+
+def _add(rows: dict[str, Row], base: str, listed: str, properties: str | None) -> None:
+    known = rows.get(base)
+    if known is not None:
+        if UNTOLD in (known[0], listed):
+            listed = known[0] if listed == UNTOLD else listed
+        else:
+            listed = merge_listed(known[0], listed)
+        properties = known[1] if properties is None else properties
+    rows[base] = (listed, properties)
+
+
+class TopicLines:
+    """Reads a file in chunks; iterating gives the rows of each, so that memory does not grow with the file.
+
+    For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
+    :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
+    ``apart`` is that of :class:`TopicRows`.
+    """
+
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        source: BinaryIO,
+        *,
+        checked: Callable[[object], str] = checked_text,
+        longest: int = MAX_NAME_BYTES,
+        apart: bool = False,
+    ) -> None:
+        self._namespace = namespace
+        self._apart = apart
+        self._untold = UNTOLD if apart else "*"
+        self._source = source
+        self._checked = checked
+        self._longest = longest
+        self._short = longest // _CHARACTER_BYTES
+        self._prefixes = tuple(f"{domain}://{namespace}/" for domain in DOMAINS)
+        self._ended_by_return = 0
+        self._ended = 0
+        self._properties: dict[tuple[tuple[str, str], ...], str] = {}
+        self._tails: dict[str, tuple[int | None, str | None]] = {}
+        self.is_json = False
+        #: What was read so far.
+        self.bytes = 0
+        self.lines = 0
+        self._further = 0
+
+    @property
+    def names(self) -> int:
+        """How often the lines that were read give a name: one each, or as many as there are partitions."""
+        return self.lines + self._further
+
+    def __iter__(self) -> Iterator[tuple[TopicRows, TopicRows]]:
+        """The rows of each chunk: (persistent, non-persistent)."""
+        for text in self._chunks():
+            rows = (TopicRows(apart=self._apart), TopicRows(apart=self._apart))
+            lines = text.split("\n")
+            if self.is_json:
+                self._read_json(lines, rows)
+            else:
+                self._read_names(lines, rows)
+            self.lines += len(lines)
+            for part in rows:
+                part.finish()
+            yield rows
+        if self._ended and self._ended == self._ended_by_return and not self.is_json:
+            raise ImportRefused(
+                1,
+                "it and all other lines end in a carriage return: the file has Windows line ends, convert them",
+            )
+
+    def _chunks(self) -> Iterator[str]:
+        """Whole lines, without the line feed of the last one."""
+        rest = b""
+        start = True
+        while True:
+            data = self._source.read(CHUNK_BYTES)
+            self.bytes += len(data)
+            block = rest + data
+            if start and block:
+                start = False
+                self.is_json = block.startswith(b"{")
+                if block.startswith(_BYTE_ORDER_MARK):
+                    raise ImportRefused(1, "the file begins with a byte order mark: remove it")
+            if not data:
+                if rest:
+                    yield self._decoded(rest)
+                return
+            cut = block.rfind(b"\n")
+            rest = block[cut + 1 :]
+            if cut >= 0:
+                self._ended += block.count(b"\n")
+                self._ended_by_return += block.count(b"\r\n")
+                yield self._decoded(block[:cut])
+            if len(rest) > MAX_LINE_BYTES:
+                raise ImportRefused(self.lines + 1, f"the line is longer than {MAX_LINE_BYTES} bytes")
+
+    def _decoded(self, block: bytes) -> str:
+        try:
+            return block.decode()
+        except UnicodeDecodeError as error:
+            line = self.lines + block.count(b"\n", 0, error.start) + 1
+            raise ImportRefused(line, f"it is not valid UTF-8 ({error.reason})") from None
+
+    def _read_names(self, lines: list[str], rows: tuple[TopicRows, TopicRows]) -> None:
+        persistent = rows[0].topics
+        short = self._short
+        for number, line in enumerate(lines):
+            if "/" in line or PARTITION_SUFFIX in line:
+                self._add(rows, number, line, None, None)
+            elif not line or len(line) > short or "\0" in line:
+                self._refuse_empty(number, line)
+                self._add(rows, number, line, None, None)
+            elif line not in persistent:
+                persistent[line] = _PLAIN
+            else:
+                rows[0].add(line, "*", None)
+
+    def _read_json(self, lines: list[str], rows: tuple[TopicRows, TopicRows]) -> None:
+        persistent = rows[0].topics
+        short = self._short
+        tails = self._tails
+        untold = self._untold
+        for number, line in enumerate(lines):
+            begin = _NAME_FIRST.match(line)
+            known = None if begin is None else tails.get(line[begin.end() :])
+            if begin is not None and known is not None:
+                name, (partitions, text) = begin[1], known
+            else:
+                name, partitions, text = self._parsed(number, line)
+                if begin is not None:
+                    self._remember_tail(line[begin.end() :], begin[1] == name, partitions, text)
+            if partitions is None and not (
+                # An escape may hide a lone surrogate, which is checked with the rest by _add.
+                "/" in name
+                or PARTITION_SUFFIX in name
+                or (begin is None and "\\" in line)
+                or not name
+                or len(name) > short
+            ):
+                if name not in persistent:
+                    persistent[name] = _PLAIN if text is None else (untold, text)
+                else:
+                    rows[0].add(name, "*" if text is None else untold, text)
+                continue
+            self._add(rows, number, name, partitions, text)
+
+    def _parsed(self, number: int, line: str) -> tuple[str, int | None, str | None]:
+        """Name, partitions and the stored text of the properties of a line."""
+        value = self._object(number, line)
+        name = value.get("name")
+        partitions = value.get("partitions")
+        properties = value.get("properties")
+        if len(value) != (name is not None) + (partitions is not None) + (properties is not None):
+            self._check_keys(number, value)
+        text = None if properties is None else self._text_of(number, properties)
+        if type(name) is not str:
+            raise self._refused(number, 'it has no "name", or one that is not a string')
+        if partitions is not None:
+            self._check_partitions(number, partitions)
+        return name, partitions, text
+
+    def _remember_tail(self, tail: str, is_name: bool, partitions: int | None, text: str | None) -> None:
+        """That a line went on so behind its name: mostly few sets of properties are given to very many names."""
+        # One that gives the name once more would be another topic with each name before it.
+        if is_name and len(tail) <= _LONGEST_REMEMBERED and '"name"' not in tail and "\\" not in tail:
+            if len(self._tails) >= _REMEMBERED_PROPERTIES:
+                self._tails.clear()
+            self._tails[tail] = (partitions, text)
+
+    def _object(self, number: int, line: str) -> dict[str, Any]:
+        try:
+            value, end = _scan(line, 0)
+            if end != len(line):
+                value = json.loads(line)  # white space around it, or an error that it words well
+        except (StopIteration, ValueError, RecursionError):
+            value = self._loaded(number, line)
+        if type(value) is not dict:
+            raise self._refused(number, 'it is not a JSON object like {"name": "orders", "partitions": 3}')
+        return value
+
+    def _loaded(self, number: int, line: str) -> Any:
+        self._refuse_empty(number, line.strip())
+        try:
+            return json.loads(line)
+        except json.JSONDecodeError as error:
+            raise self._refused(number, f"it is not JSON: {error.msg} (column {error.colno})") from None
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # a number of thousands of digits, lists in lists in lists
+            raise self._refused(number, f"it is not JSON that can be read: {error}") from None
+
+    def _check_keys(self, number: int, value: dict[str, Any]) -> None:
+        for key in value:
+            if key not in _KEYS:
+                near = difflib.get_close_matches(key, _KEYS, 1)
+                hint = f'did you mean "{near[0]}"?' if near else "known are name, partitions and properties"
+                raise self._refused(number, f"unknown key {_shown(key)}: {hint}")
+
+    def _check_partitions(self, number: int, partitions: Any) -> None:
+        if type(partitions) is not int or not 0 <= partitions <= MAX_PARTITIONS:
+            raise self._refused(number, f'"partitions" must be a whole number from 0 to {MAX_PARTITIONS}')
+
+    def _text_of(self, number: int, properties: Any) -> str:
+        """The stored text of a line's properties."""
+        try:
+            key = tuple(properties.items())
+            known = self._properties.get(key)
+        except (AttributeError, TypeError):  # no object, or values that are lists: the check says so
+            key, known = (), None
+        if known is None:
+            try:
+                known = self._checked(properties)
+            except CatalogError as error:
+                raise self._refused(number, str(error)) from None
+            if len(self._properties) >= _REMEMBERED_PROPERTIES:
+                self._properties.clear()
+            if len(known) <= _LONGEST_REMEMBERED:
+                self._properties[key] = known
+        return known
+
+    def _add(
+        self,
+        rows: tuple[TopicRows, TopicRows],
+        number: int,
+        name: str,
+        partitions: int | None,
+        properties: str | None,
+    ) -> None:
+        domain = 0
+        try:
+            if "/" in name:
+                domain, name = self._local(name)
+            check_local_name(name)
+        except InvalidName as error:
+            raise self._refused(number, str(error)) from None
+        if self._longest < MAX_NAME_BYTES:
+            self._check_length(number, name, partitions)
+        if partitions:
+            rows[domain].declare(name, partitions, properties)
+            self._further += partitions - 1
+            return
+        base, index = TopicName.split_local(name)
+        if index < 0:
+            told = partitions is not None or properties is None
+            rows[domain].add(base, "*" if told else self._untold, properties)
+        else:
+            rows[domain].add_partition(base, index, properties)
+
+    def _check_length(self, number: int, name: str, partitions: int | None) -> None:
+        size = len(name.encode()) + (len(f"{PARTITION_SUFFIX}{partitions - 1}") if partitions else 0)
+        if size > self._longest:
+            raise self._refused(
+                number, f"its longest listed name {_shown(name)} has {size} bytes, at most {self._longest}"
+            )
+
+    def _local(self, name: str) -> tuple[int, str]:
+        """(domain, local name) of a full name."""
+        for domain, prefix in enumerate(self._prefixes):
+            if name.startswith(prefix):
+                return domain, name[len(prefix) :]
+        topic = topic_in_namespace(self._namespace, name)
+        return DOMAINS.index(topic.domain), topic.local
+
+    def _refuse_empty(self, number: int, line: str) -> None:
+        if not line:
+            raise self._refused(number, "it is empty")
+
+    def _refused(self, number: int, reason: str) -> ImportRefused:
+        return ImportRefused(self.lines + number + 1, reason)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 200 else text[:200] + "…")

@@ -1,0 +1,1 @@
+"""Namespaces of the catalogue in memory."""

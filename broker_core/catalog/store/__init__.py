@@ -1,0 +1,1 @@
+"""The catalogue's SQLite file: schema, migrations, versions, change log, and reading it."""

@@ -1,0 +1,83 @@
+"""Noticing changes of the catalogue's file, in microseconds, so that every listing can look.
+
+``PRAGMA data_version`` changes with every commit of another connection, of this process or of another one; the watch
+has a connection of its own that never writes. A file that was put into the place of the one that is open is noticed
+by its inode, as the catalogue itself notices it: SQLite would go on reading the old one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from broker_core.catalog.errors import sqlite_errors
+from broker_core.catalog.store.namespace_change import read_catalog_id, read_version
+from broker_core.catalog.store.schema import file_identity
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion
+from broker_core.names import NamespaceName
+
+__all__ = ["FileWatch"]
+
+
+class FileWatch:
+    """Looks at a catalogue's file; on one thread only, and never waiting for anybody."""
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+        self._path = catalog.path
+        self._data_version = -1
+        #: Counts the states of the file that were noticed: the same number, the same content.
+        self.state = 0
+        #: The id of the file that is open.
+        self.catalog_id = ""
+        self._connection, self._file = self._opened()
+
+    def close(self) -> None:
+        """Close the file; every look fails from then on."""
+        self._connection.close()
+
+    def look(self) -> bool:
+        """Notice what was committed (:attr:`state`); false where the file cannot be looked at, or is another one."""
+        try:
+            if self.replaced:
+                return False
+            (data_version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        except sqlite3.Error:
+            return False
+        if data_version != self._data_version:
+            self._data_version = data_version
+            self.state += 1
+        return True
+
+    def version(self, namespace: NamespaceName) -> CatalogVersion | None:
+        """The version of a namespace now, ``None`` where that cannot be read at once."""
+        try:
+            return read_version(self._connection, namespace)
+        except sqlite3.Error:
+            return None
+
+    @property
+    def replaced(self) -> bool:
+        """Whether there is another file in the place of the one that is open, or none."""
+        return file_identity(self._path) != self._file
+
+    def reopen(self) -> None:
+        """Look at the file that is there now, after :meth:`SqliteCatalog.notice`."""
+        connection, file = self._opened()
+        self._connection.close()
+        self._connection, self._file = connection, file
+        self._data_version = -1
+        self.state += 1
+
+    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+        with sqlite_errors(self._path):
+            # Before it is opened: what is put there in the midst of this, the next look finds to be another one.
+            file = file_identity(self._path)
+            connection = self._catalog.connect(busy_timeout=0.0)
+            try:
+                connection.execute("PRAGMA query_only = ON")
+                self.catalog_id = read_catalog_id(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection, file

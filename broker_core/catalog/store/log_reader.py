@@ -1,0 +1,96 @@
+"""The embedded catalogue's change log for those who follow it: the versions as cheap as a listing has them.
+
+It has a :class:`~.file_watch.FileWatch` of its own, beside the one of the lister: each has to notice for itself that
+another file was put into the place of the catalogue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Gap
+from broker_core.errors import Cause, ListingFailed
+from broker_core.names import NamespaceName
+
+__all__ = ["CatalogLogReader"]
+
+#: Namespaces whose version is remembered for as long as nothing is committed.
+_REMEMBERED: Final = 10_000
+
+
+class CatalogLogReader:
+    """A :class:`~broker_core.change_log.ChangeLog` of the embedded catalogue. Made and used on one event loop."""
+
+    name: Final = "catalog"
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+        self._watch = FileWatch(catalog)
+        self._known: dict[NamespaceName, CatalogVersion] = {}
+        self._known_state = -1  # of the file, that all of the known versions are for
+        self._reopening = asyncio.Lock()
+
+    def close(self) -> None:
+        """Close the file; no version is known at once from then on."""
+        self._watch.close()
+
+    async def catalog_id(self) -> str:
+        """The random id of the file that is there now."""
+        await self._current()
+        return self._watch.catalog_id
+
+    def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
+        """The state of a namespace: a look at the file, and a read of one row where anything was committed since."""
+        watch = self._watch
+        if not watch.look():
+            return None
+        if self._known_state != watch.state or len(self._known) > _REMEMBERED:
+            self._known.clear()
+            self._known_state = watch.state
+        known = self._known.get(namespace)
+        if known is None:
+            known = watch.version(namespace)
+            if known is None:
+                return None
+            self._known[namespace] = known
+        return known
+
+    async def version(self, namespace: NamespaceName) -> CatalogVersion:
+        """The state of a namespace; waits where the file is being written, or was replaced."""
+        now = self.version_now(namespace)
+        if now is not None:
+            return now
+        await self._current()
+        try:
+            return await asyncio.to_thread(self._catalog.version, namespace)
+        except CatalogError as error:
+            raise _unreadable(error) from error
+
+    async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
+        """What happened after ``since``, or a gap where the log does not reach back to it."""
+        await self._current()
+        try:
+            return await asyncio.to_thread(self._catalog.changes, namespace, since)
+        except CatalogError as error:
+            raise _unreadable(error) from error
+
+    async def _current(self) -> None:
+        """See that it is the file in the catalogue's place that is open."""
+        if not self._watch.replaced:
+            return
+        async with self._reopening:
+            if not self._watch.replaced:
+                return
+            try:
+                await asyncio.to_thread(self._catalog.notice)
+                self._watch.reopen()
+            except CatalogError as error:
+                raise _unreadable(error) from error
+
+
+def _unreadable(error: CatalogError) -> ListingFailed:
+    return ListingFailed(f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog")

@@ -1,0 +1,168 @@
+"""Bringing the file of an earlier release forward: under a lock, after a copy was made, in one transaction.
+
+Formats are numbered (``user_version`` of the database):
+
+1. Versions of namespaces without stamps, or with: releases of both kinds called it 1.
+2. Each version that the log leads from has a stamp.
+
+A file of an earlier format that is only read stays as it is: a connection to it sees what is missing as empty temporary
+tables. Whoever writes brings it forward first.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from broker_core.catalog.errors import CatalogBusy, sqlite_errors
+from broker_core.catalog.store.backup_file import back_up, room_for
+from broker_core.catalog.store.schema import SCHEMA_VERSION, STAMPS, check_format, connect, format_of
+
+__all__ = [
+    "Migration",
+    "MigrationAhead",
+    "migrate_file",
+    "migration_ahead",
+    "show_as_current",
+    "shows_as_current",
+]
+
+#: Seconds to wait for another process that migrates the file, or writes it: a copy of a large one takes its time.
+_PATIENCE: Final = 600.0
+_STEP: Final = 1.0
+
+#: What brings a file of a format to the next one.
+_FORWARD: Final = {
+    1: (
+        STAMPS.replace("CREATE TABLE", "CREATE TABLE IF NOT EXISTS"),
+        """INSERT INTO stamps SELECT id, version, lower(hex(randomblob(12))) FROM namespaces n WHERE version > 0
+            AND NOT EXISTS (SELECT 1 FROM stamps s WHERE s.namespace = n.id AND s.version = n.version)""",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """That a file was brought from one format to another, and ``backup``: the file as it was before."""
+
+    path: Path
+    before: int
+    after: int
+    backup: Path
+
+    @property
+    def text(self) -> str:
+        """One line about it, with the way back."""
+        return (
+            f"migrated the catalogue {self.path} from format {self.before} to {self.after}; as it was, it is kept in "
+            f"{self.backup}. To go back to the release before: stop all that use the catalogue, remove "
+            f"{self.path.name}-wal and {self.path.name}-shm beside it, and move that copy to its place"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationAhead:
+    """What whoever writes a file of an earlier format does first; ``needed`` and ``free`` are bytes of its folder."""
+
+    before: int
+    after: int
+    needed: int
+    free: int
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the copy that is kept finds room."""
+        return self.free >= self.needed
+
+    @property
+    def text(self) -> str:
+        """One line about it."""
+        does = f"the server migrates it from format {self.before} to {self.after} at its start"
+        if self.has_room:
+            return f"it is of an earlier release: {does}, and keeps a copy of it beside it ({self.needed // 2**20} MiB)"
+        return (
+            f"it is of an earlier release: {does}, which takes {self.needed:,} bytes for a copy of it; "
+            f"{self.free:,} are free in its folder"
+        )
+
+
+def migration_ahead(connection: sqlite3.Connection, path: Path) -> MigrationAhead | None:
+    """Whether the file that a connection is to would be migrated; nothing is changed.
+
+    Raises :exc:`~broker_core.catalog.CatalogUnusable` for a file that is no catalogue, or of a newer release.
+    """
+    check_format(connection, path)
+    before = format_of(connection)
+    return None if before == SCHEMA_VERSION else MigrationAhead(before, SCHEMA_VERSION, *room_for(path))
+
+
+def migrate_file(path: Path, *, patience: float = _PATIENCE) -> Migration | None:
+    """Bring a catalogue to this release's format; ``None`` where it is in it.
+
+    Of several processes that do so at once, one does it and the others wait, for ``patience`` seconds at most. A crash
+    at any moment leaves the file as it was or as it shall be. Raises :exc:`~broker_core.catalog.CatalogError` where no
+    copy of it can be made, and :exc:`CatalogBusy`; the file is as it was then.
+    """
+    with sqlite_errors(path), closing(connect(path, busy_timeout=_STEP)) as connection:
+        check_format(connection, path)
+        if format_of(connection) == SCHEMA_VERSION or not _locked(connection, path, patience):
+            return None
+        try:
+            before = format_of(connection)
+            with closing(connect(path, busy_timeout=_STEP)) as reader:
+                # Nobody but us writes: another connection sees what was committed last, and that stays so.
+                backup = back_up(path, reader, before)
+            try:
+                for version in range(before, SCHEMA_VERSION):
+                    for statement in _FORWARD[version]:
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                connection.execute("COMMIT")
+            except sqlite3.Error:
+                backup.unlink(missing_ok=True)  # of a file that is as it was
+                raise
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+    return Migration(path, before, SCHEMA_VERSION, backup)
+
+
+def _locked(connection: sqlite3.Connection, path: Path, patience: float) -> bool:
+    """Begin a transaction that writes; false where the file came to this release's format meanwhile."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not (getattr(error, "sqlite_errorname", "") or "").startswith(
+                ("SQLITE_BUSY", "SQLITE_LOCKED")
+            ):
+                raise
+            if time.monotonic() > until:
+                raise CatalogBusy(
+                    f"The catalogue {path} is of an earlier release, and is being written by another process: it is "
+                    "migrated when that is done; try again then"
+                ) from error
+        else:
+            if format_of(connection) != SCHEMA_VERSION:
+                return True
+            connection.execute("ROLLBACK")
+            return False
+
+
+def show_as_current(connection: sqlite3.Connection) -> None:
+    """Let a connection read a file of an earlier format as if it were of this one; nothing of the file is changed."""
+    if format_of(connection) == SCHEMA_VERSION:
+        return
+    known = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'stamps'"
+    if connection.execute(known).fetchone() is None:
+        connection.execute(STAMPS.replace("CREATE TABLE", "CREATE TEMPORARY TABLE"))
+
+
+def shows_as_current(connection: sqlite3.Connection) -> bool:
+    """Whether :func:`show_as_current` had something to do for this connection."""
+    return connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'stamps'").fetchone() is not None

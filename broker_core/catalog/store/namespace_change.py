@@ -1,0 +1,204 @@
+"""One change of a namespace as a transaction: its version, its log, and how the log stays bounded.
+
+The log of a namespace holds the last versions up to a count of versions and of rows. A transaction that changes more
+topics than that leaves no rows but a gap: readers at an older version see it (:class:`~.records.Gap`) and read anew.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from broker_core.catalog.properties import properties_of, properties_text
+from broker_core.catalog.records import TopicRecord
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
+from broker_core.names import DOMAINS, NamespaceName, TopicName
+from broker_core.names.topic_forms import Listed
+
+__all__ = [
+    "LogBounds",
+    "NamespaceChange",
+    "read_catalog_id",
+    "read_changes",
+    "read_version",
+    "when",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """How much of a namespace's past is kept: at most so many versions and so many changed topics."""
+
+    versions: int = 10_000
+    rows: int = 50_000
+
+
+def when(milliseconds: int) -> datetime:
+    """A stored time."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+class NamespaceChange:
+    """The next version of a namespace, within a transaction that the caller began and will end.
+
+    Call :meth:`log` for each changed topic (or fill the log by SQL and call :meth:`logged`), then :meth:`finish`;
+    where :attr:`changed` is false there is nothing to finish, and the transaction is to be rolled back.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, namespace: NamespaceName, bounds: LogBounds) -> None:
+        self._connection = connection
+        self._bounds = bounds
+        self.namespace = namespace
+        self.time = time.time_ns() // 1_000_000
+        query = "SELECT id, version, log_from, log_rows FROM namespaces WHERE name = ?"
+        row = connection.execute(query, (str(namespace),)).fetchone()
+        if row is None:
+            connection.execute(
+                "INSERT INTO namespaces (name, version, log_from, log_rows) VALUES (?, 0, 0, 0)",
+                (str(namespace),),
+            )
+            row = connection.execute(query, (str(namespace),)).fetchone()
+        self.id: int = row[0]
+        self.version: int = row[1] + 1
+        self._log_from: int = row[2]
+        self._log_rows: int = row[3]
+        self.changed = False
+
+    @property
+    def most_logged(self) -> int:
+        """How many changes one transaction can leave in the log; more are a gap."""
+        return self._bounds.rows if self._bounds.versions > 0 else 0
+
+    def log(self, operation: Operation, before: TopicRecord | None, after: TopicRecord | None) -> None:
+        """Write one changed topic to the log."""
+        some = after or before
+        assert some is not None
+        self._connection.execute(
+            "INSERT INTO changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,"
+            " properties_before, properties_after, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.id,
+                self.version,
+                operation.value,
+                DOMAINS.index(some.name.domain),
+                some.name.local,
+                some.topic_id.bytes,
+                str(before.listed) if before else "",
+                str(after.listed) if after else "",
+                properties_text(before.properties) if before else None,
+                properties_text(after.properties) if after else None,
+                self.time,
+            ),
+        )
+        self.logged(1)
+
+    def logged(self, rows: int) -> None:
+        """So many changes were written to the log under :attr:`version`."""
+        self._log_rows += rows
+        self.changed = True
+
+    def leave_gap(self) -> None:
+        """The changes of this version are not in the log, so nobody can catch up across it."""
+        self._connection.execute("DELETE FROM changes WHERE namespace = ?", (self.id,))
+        self._log_from = self.version
+        self._log_rows = 0
+        self.changed = True
+
+    def finish(self) -> None:
+        """Write the new version and let go of what the bounds no longer hold."""
+        self._trim(self.version - self._bounds.versions)
+        if self._log_rows > self._bounds.rows:
+            # Down to seven eighths, so that this look for the cut is not repeated with every small change.
+            row = self._connection.execute(
+                "SELECT version FROM changes WHERE namespace = ? ORDER BY version DESC LIMIT 1 OFFSET ?",
+                (self.id, self._bounds.rows * 7 // 8),
+            ).fetchone()
+            # A version that alone is larger than seven eighths stays if it is the newest and fits.
+            self._trim(row[0] if row[0] < self.version or self._bounds.rows == 0 else self.version - 1)
+        self._connection.execute(
+            "UPDATE namespaces SET version = ?, log_from = ?, log_rows = ? WHERE id = ?",
+            (self.version, self._log_from, self._log_rows, self.id),
+        )
+        self._connection.execute(
+            "INSERT INTO stamps (namespace, version, stamp) VALUES (?, ?, ?)",
+            (self.id, self.version, secrets.token_hex(12)),
+        )
+        self._connection.execute(
+            "DELETE FROM stamps WHERE namespace = ? AND version < ?", (self.id, self._log_from)
+        )
+
+    def _trim(self, version: int) -> None:
+        """Let go of the changes up to and with ``version``."""
+        if version > self._log_from:
+            gone = self._connection.execute(
+                "DELETE FROM changes WHERE namespace = ? AND version <= ?", (self.id, version)
+            ).rowcount
+            self._log_from = version
+            self._log_rows -= gone
+
+
+def read_catalog_id(connection: sqlite3.Connection) -> str:
+    """The id of the file that this connection reads, whatever is in its place by now."""
+    (catalog_id,) = connection.execute("SELECT catalog_id FROM meta").fetchone()
+    return str(catalog_id)
+
+
+def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> CatalogVersion:
+    """The namespace's version; number 0 where nobody ever put a topic into it."""
+    catalog_id, number, stamp = connection.execute(
+        "SELECT m.catalog_id, n.version, s.stamp FROM meta m LEFT JOIN namespaces n ON n.name = ?"
+        " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version",
+        (str(namespace),),
+    ).fetchone()
+    return CatalogVersion(catalog_id, number or 0, stamp or "")
+
+
+def read_changes(
+    connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion
+) -> Changes | Gap:
+    """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version."""
+    now = read_version(connection, namespace)
+    number, log_from = connection.execute(
+        "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
+    ).fetchone() or (0, 0)
+    if since.catalog_id != now.catalog_id:
+        return Gap(since, now, "the version is of another catalogue")
+    if since.number > now.number:
+        return Gap(since, now, "the catalogue is older than the version: a copy of it was restored")
+    if since.number < log_from:
+        return Gap(since, now, f"the log reaches back to version {log_from} only")
+    if since.stamp and since.number:
+        row = connection.execute(
+            "SELECT stamp FROM stamps WHERE namespace = ? AND version = ?", (number, since.number)
+        ).fetchone()
+        if row is None or row[0] != since.stamp:
+            return Gap(
+                since, now, f"version {since.number} came again with other topics: a copy was restored"
+            )
+    rows = connection.execute(
+        "SELECT version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
+        " properties_after, time FROM changes WHERE namespace = ? AND version > ? ORDER BY version, id",
+        (number, since.number),
+    )
+    return Changes(since, now, tuple(_change(namespace, row) for row in rows))
+
+
+def _change(
+    namespace: NamespaceName, row: tuple[int, str, int, str, bytes, str, str, str | None, str | None, int]
+) -> Change:
+    version, operation, domain, base, topic_id, before, after, properties_before, properties_after, at = row
+    return Change(
+        version=version,
+        operation=Operation(operation),
+        name=TopicName(DOMAINS[domain], namespace, base),
+        topic_id=uuid.UUID(bytes=topic_id),
+        listed_before=Listed.parse(before),
+        listed_after=Listed.parse(after),
+        properties_before=properties_of(properties_before),
+        properties_after=properties_of(properties_after),
+        time=when(at),
+    )

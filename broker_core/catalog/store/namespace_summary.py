@@ -1,0 +1,42 @@
+"""How much a namespace holds, without reading its names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion
+from broker_core.names import NamespaceName
+from broker_core.names.topic_forms import Listed
+
+__all__ = ["NamespaceSummary", "summarize"]
+
+_COUNTS = (
+    "SELECT listed, count(*), count(nullif(properties, '{}')) FROM topics"
+    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) GROUP BY listed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSummary:
+    """``topics`` counts topics, ``names`` what they are listed by (partitions one by one, system topics too)."""
+
+    namespace: NamespaceName
+    version: CatalogVersion
+    topics: int
+    names: int
+    with_properties: int
+
+
+def summarize(catalog: SqliteCatalog, namespace: NamespaceName) -> NamespaceSummary:
+    """Count a namespace; one that never had a topic has none."""
+    version = catalog.version(namespace)
+    with catalog.reading() as connection:
+        rows = connection.execute(_COUNTS, (str(namespace),)).fetchall()
+    return NamespaceSummary(
+        namespace,
+        version,
+        topics=sum(count for _, count, _ in rows),
+        names=sum(len(Listed.parse(listed)) * count for listed, count, _ in rows),
+        with_properties=sum(count for _, _, count in rows),
+    )

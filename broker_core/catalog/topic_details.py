@@ -1,0 +1,155 @@
+"""What the catalogue knows of topics besides their names, as columns.
+
+SQLite writes JSON, and Arrow's reader takes it apart, so that no Python object is made for a topic. A topic that is not
+in the file has no row.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+from collections.abc import Collection
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
+from broker_core.names import DOMAINS, NamespaceName
+from broker_core.names.name_columns import column_data, with_ends
+
+__all__ = ["describe", "described_bytes"]
+
+_PAIRS: Final = (
+    "json((SELECT json_group_array(json_object('key', key, 'value', value))"
+    " FROM json_each(ifnull(properties, '{}'))))"
+)
+#: What is read for each column that can be asked for; the catalogue has no configs.
+_READ: Final = {
+    "partitions": "'listed', listed",
+    "topic_id": "'topic_id', hex(topic_id)",
+    "properties": f"'properties', {_PAIRS}",
+    "created": "'created', created",
+}
+_TYPES: Final = {
+    "base": pa.string(),
+    "listed": pa.string(),
+    "topic_id": pa.string(),
+    "properties": pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])),
+    "created": pa.int64(),
+}
+_OF: Final = " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND "
+_NAMED: Final = "base IN (SELECT value FROM json_each(?))"
+#: Ids come as hexadecimal in JSON too.
+_BY_ID: Final = "hex(topic_id) IN (SELECT value FROM json_each(?))"
+
+
+def described_bytes(
+    connection: sqlite3.Connection, namespace: NamespaceName, names: Any | None, ids: Any | None
+) -> int:
+    """About how many bytes :func:`describe` takes for these topics."""
+    total = 0
+    for code, condition, keys in _questions(namespace, names, ids):
+        query = f"SELECT total(length(base) + ifnull(length(properties), 0) + 128) {_OF}{condition}"
+        total += int(connection.execute(query, (str(namespace), code, keys)).fetchone()[0])
+    return 8 * total
+
+
+def describe(
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    names: Any | None,
+    ids: Any | None,
+    wants: Collection[str],
+) -> Details:
+    """The details of topics by full name without partition suffix, or by id (Arrow columns, one of them ``None``)."""
+    batches = [
+        _read(connection, namespace, code, condition, keys, wants)
+        for code, condition, keys in _questions(namespace, names, ids)
+    ]
+    whole = pa.Table.from_batches(batches).combine_chunks()
+    if whole.num_rows:
+        return Details(whole.to_batches()[0])
+    nothing = [pa.array([], field.type) for field in whole.schema]
+    return Details(pa.RecordBatch.from_arrays(nothing, schema=whole.schema))
+
+
+def _questions(namespace: NamespaceName, names: Any | None, ids: Any | None) -> list[tuple[int, str, str]]:
+    """What to ask for each domain: its number, the condition, and the keys as JSON."""
+    if names is None:
+        assert ids is not None
+        keys = json.dumps([each.hex().upper() for each in ids.to_pylist()])
+        return [(code, _BY_ID, keys) for code in range(len(DOMAINS))]
+    asked = []
+    for code, domain in enumerate(DOMAINS):
+        prefix = f"{domain}://{namespace}/"
+        own = names.filter(pc.starts_with(names, prefix))
+        bases = pc.utf8_slice_codeunits(own, len(prefix))
+        asked.append((code, _NAMED, json.dumps(bases.to_pylist())))
+    return asked
+
+
+def _read(
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    code: int,
+    condition: str,
+    keys: str,
+    wants: Collection[str],
+) -> pa.RecordBatch:
+    read = ["'base', base", *(sql for name, sql in _READ.items() if name in wants)]
+    query = f"SELECT CAST(group_concat(json_object({', '.join(read)}), char(10)) AS BLOB) {_OF}{condition}"
+    (text,) = connection.execute(query, (str(namespace), code, keys)).fetchone()
+    fields = ["base", *("listed" if name == "partitions" else name for name in _READ if name in wants)]
+    schema = pa.schema([(name, _TYPES[name]) for name in fields])
+    if text is None:
+        table = schema.empty_table()
+    else:
+        options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+        blocks = pyarrow.json.ReadOptions(block_size=len(text) + 1)  # no text is cut in the midst
+        table = pyarrow.json.read_json(io.BytesIO(text), parse_options=options, read_options=blocks)
+    columns: dict[str, Any] = {
+        TOPIC: with_ends(_of(table, "base").cast(pa.large_string()), f"{DOMAINS[code]}://{namespace}/", "")
+    }
+    if "partitions" in wants:
+        columns["partitions"] = _partitions(_of(table, "listed"))
+    if "topic_id" in wants:
+        columns["topic_id"] = _ids(_of(table, "topic_id"))
+    if "properties" in wants:
+        columns["properties"] = _maps(_of(table, "properties"))
+    if "created" in wants:
+        columns["created"] = _of(table, "created").cast(DETAIL_TYPES["created"])
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _of(table: pa.Table, name: str) -> Any:
+    column = table[name].combine_chunks()
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _partitions(listed: Any) -> Any:
+    """The highest index and one, which the compact form ends with; 0 for a topic without any."""
+    last = pc.struct_field(pc.extract_regex(listed, r"(?P<index>[0-9]+)$"), "index").cast(pa.int64())
+    # A partition of index 2^31-1 makes one more than a column of details can say: it is said where it is refused.
+    return pc.min_element_wise(pc.add(pc.coalesce(last, pa.scalar(-1, pa.int64())), 1), 2**31 - 1).cast(
+        pa.int32()
+    )
+
+
+def _ids(texts: Any) -> Any:
+    data, offsets = column_data(texts.cast(pa.large_string()))
+    digits = bytes(memoryview(data)[int(offsets[0]) : int(offsets[-1])]).decode()
+    return pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(16), len(texts), [None, pa.py_buffer(bytes.fromhex(digits))]
+    )
+
+
+def _maps(lists: Any) -> Any:
+    pairs = lists.flatten()
+    offsets = np.concatenate(([0], np.cumsum(pc.list_value_length(lists).to_numpy()))).astype(np.int32)
+    return pa.MapArray.from_arrays(
+        pa.array(offsets), pc.struct_field(pairs, "key"), pc.struct_field(pairs, "value")
+    )

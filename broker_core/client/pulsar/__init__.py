@@ -1,0 +1,1 @@
+"""The lookup client's connection and requests in Pulsar's binary protocol."""

@@ -1,0 +1,295 @@
+"""The lookup client: asks a Pulsar broker, or broker-core, for topics, partitions, brokers and schemas."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Final, Self, TypeAlias
+
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    ServerRefused,
+    UnexpectedAnswer,
+    server_error,
+)
+from broker_core.client.pulsar.lookup_connection import Admit, Answer, Connection, Credentials
+from broker_core.client.pulsar.service_url import ServiceUrl
+from broker_core.client.pulsar.topics_answer import TopicsAnswer
+from broker_core.errors import ServerError
+from broker_core.names import Mode
+from broker_core.wire.pulsar import (
+    BaseCommand,
+    CommandConnected,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadataResponse,
+    commands,
+)
+
+__all__ = ["BrokerAddress", "LookupClient", "TopicSchema", "default_client_version"]
+
+#: The type of command that answers each request that a lookup service relays.
+_ANSWERS: Final[Mapping[int, int]] = {
+    BaseCommand.PARTITIONED_METADATA: BaseCommand.PARTITIONED_METADATA_RESPONSE,
+    BaseCommand.LOOKUP: BaseCommand.LOOKUP_RESPONSE,
+    BaseCommand.GET_SCHEMA: BaseCommand.GET_SCHEMA_RESPONSE,
+}
+_REQUEST_BODIES: Final[Mapping[int, str]] = {
+    BaseCommand.PARTITIONED_METADATA: "partitionMetadata",
+    BaseCommand.LOOKUP: "lookupTopic",
+    BaseCommand.GET_SCHEMA: "getSchema",
+}
+Encode: TypeAlias = Callable[[int], bytes]
+
+_LARGE: Final = 64 * 1024  # bytes; an answer that is larger is read in a thread
+
+
+def default_client_version() -> str:
+    """``broker-core-<version>``: a server that knows it sends answers of any size (reference 1.6)."""
+    try:
+        return f"broker-core-{version('broker-core')}"
+    except PackageNotFoundError:  # a source tree that nobody installed
+        return "broker-core-0"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerAddress:
+    """Where a LOOKUP points: connect there, or (``redirect``) ask there again with ``authoritative``."""
+
+    url: str | None
+    url_tls: str | None
+    redirect: bool
+    authoritative: bool
+    proxy_through_service_url: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSchema:
+    """A schema as the registry holds it; ``type`` is the number of Pulsar's ``Schema.Type``."""
+
+    name: str
+    type: int
+    data: bytes
+    properties: Mapping[str, str]
+    version: bytes
+
+
+class LookupClient:
+    """One connection to a service URL, used as ``async with LookupClient("pulsar://host:port") as client``.
+
+    ``operation_timeout`` and ``keep_alive`` in seconds; ``max_frame`` bounds an answer, in bytes with its header (no
+    bound by default); ``on_lost`` is called once the connection is open no more. Requests may run side by side. A
+    lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make another
+    client. All methods raise :exc:`~broker_core.client.errors.ClientError`.
+    """
+
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        client_version: str | None = None,
+        operation_timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        keep_alive: float = 30.0,
+        max_frame: int | None = None,
+        credentials: Credentials | None = None,
+        on_lost: Callable[[], None] | None = None,
+    ) -> None:
+        self.service_url = ServiceUrl.parse(service_url)
+        self.client_version = client_version or default_client_version()
+        self._operation_timeout = operation_timeout
+        self._connect_timeout = connect_timeout
+        self._keep_alive = keep_alive
+        self._max_frame = max_frame
+        self._credentials = credentials
+        self._on_lost = on_lost
+        self._connection: Connection | None = None
+
+    async def connect(self, *, first: int = 0) -> None:
+        """Connect to the first address of the URL that answers, beginning with the one at ``first``."""
+        addresses = self.service_url.addresses
+        for attempt in range(len(addresses)):
+            try:
+                self._connection = await Connection.open(
+                    addresses[(first + attempt) % len(addresses)],
+                    client_version=self.client_version,
+                    credentials=self._credentials,
+                    connect_timeout=self._connect_timeout,
+                    keep_alive=self._keep_alive,
+                    max_frame=self._max_frame,
+                    on_lost=self._on_lost,
+                )
+                return
+            except ClientError:
+                if attempt + 1 == len(addresses):
+                    raise
+
+    async def close(self) -> None:
+        """Close the connection; what is still asked fails."""
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def __aenter__(self) -> Self:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None and self._connection.is_open
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait for their answer."""
+        return 0 if self._connection is None else self._connection.pending
+
+    @property
+    def server(self) -> CommandConnected:
+        """What the server said of itself: its version, protocol version, limits and feature flags."""
+        return self._connected.server
+
+    @property
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            raise ConnectionLost(f"not connected to {self.service_url}")
+        return self._connection
+
+    async def get_topics(
+        self,
+        namespace: str,
+        mode: Mode = Mode.PERSISTENT,
+        pattern: str | None = None,
+        topics_hash: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+        admit: Admit | None = None,
+    ) -> TopicsAnswer:
+        """The topics of a namespace, or the word that they still have ``topics_hash``.
+
+        ``admit`` is awaited with its size before an answer of more than 64 KiB is read; what it raises is raised here.
+        """
+        raw = await self._ask(
+            lambda request_id: commands.get_topics(
+                request_id,
+                namespace,
+                mode,
+                topics_pattern=pattern,
+                topics_hash=topics_hash,
+                properties=properties,
+            ),
+            BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+            timeout,
+            admit,
+        )
+        assert not isinstance(raw, BaseCommand)
+        answer = TopicsAnswer(raw) if len(raw) <= _LARGE else await asyncio.to_thread(TopicsAnswer, raw)
+        if not answer.changed and (topics_hash is None or answer.topics_hash not in (None, topics_hash)):
+            raise UnexpectedAnswer(
+                f"{self.service_url} says unchanged to the topics hash {topics_hash!r}, with {answer.topics_hash!r}"
+            )
+        return answer
+
+    async def partitioned_metadata(
+        self, topic: str, auto_create: bool = True, *, timeout: float | None = None
+    ) -> int:
+        """How many partitions a topic has; 0 for one without. ``auto_create`` may make a topic that is not there."""
+        answer = await self._ask_for(
+            BaseCommand.PARTITIONED_METADATA_RESPONSE,
+            lambda request_id: commands.partitioned_metadata(request_id, topic, auto_create=auto_create),
+            timeout,
+        )
+        body = answer.partitionMetadataResponse
+        if body.response == CommandPartitionedTopicMetadataResponse.Failed or body.HasField("error"):
+            raise ServerRefused(*server_error(body.error, body.message))
+        if body.response != CommandPartitionedTopicMetadataResponse.Success:
+            raise UnexpectedAnswer(f"{self.service_url} answered with the unknown outcome {body.response}")
+        return body.partitions
+
+    async def lookup(
+        self,
+        topic: str,
+        *,
+        authoritative: bool = False,
+        listener_name: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> BrokerAddress:
+        """Which broker serves a topic; a redirect is not followed here."""
+        answer = await self._ask_for(
+            BaseCommand.LOOKUP_RESPONSE,
+            lambda request_id: commands.lookup(
+                request_id,
+                topic,
+                authoritative=authoritative,
+                listener_name=listener_name,
+                properties=properties,
+            ),
+            timeout,
+        )
+        body = answer.lookupTopicResponse
+        if body.response == CommandLookupTopicResponse.Failed or body.HasField("error"):
+            raise ServerRefused(*server_error(body.error, body.message))
+        if body.response not in (CommandLookupTopicResponse.Connect, CommandLookupTopicResponse.Redirect):
+            raise UnexpectedAnswer(f"{self.service_url} answered with the unknown outcome {body.response}")
+        return BrokerAddress(
+            url=body.brokerServiceUrl or None,
+            url_tls=body.brokerServiceUrlTls or None,
+            redirect=body.response == CommandLookupTopicResponse.Redirect,
+            authoritative=body.authoritative,
+            proxy_through_service_url=body.proxy_through_service_url,
+        )
+
+    async def get_schema(
+        self, topic: str, schema_version: bytes | None = None, *, timeout: float | None = None
+    ) -> TopicSchema | None:
+        """The schema of a topic, or ``None`` where it has none."""
+        answer = await self._ask_for(
+            BaseCommand.GET_SCHEMA_RESPONSE,
+            lambda request_id: commands.get_schema(request_id, topic, schema_version),
+            timeout,
+        )
+        body = answer.getSchemaResponse
+        if body.HasField("error_code"):
+            refused = ServerRefused(*server_error(body.error_code, body.error_message))
+            if refused.code is ServerError.TopicNotFound:
+                return None
+            raise refused
+        if not body.HasField("schema"):
+            return None
+        schema = body.schema
+        properties = {pair.key: pair.value for pair in schema.properties}
+        return TopicSchema(schema.name, schema.type, schema.schema_data, properties, body.schema_version)
+
+    async def raw(self, command: BaseCommand, *, timeout: float | None = None) -> BaseCommand:
+        """Send a LOOKUP, PARTITIONED_METADATA or GET_SCHEMA of somebody else's, under a request id of ours.
+
+        ``command`` is changed by that. The answer comes as the server sent it, with our request id, which means
+        nothing; an ERROR is raised as :exc:`~broker_core.client.errors.ServerRefused`.
+        """
+        body = getattr(command, _REQUEST_BODIES[command.type])
+
+        def encode(request_id: int) -> bytes:
+            body.request_id = request_id
+            return commands.encode(command)
+
+        return await self._ask_for(_ANSWERS[command.type], encode, timeout)
+
+    async def _ask(
+        self, encode: Encode, kind: int, timeout: float | None, admit: Admit | None = None
+    ) -> Answer:
+        return await self._connected.request(
+            encode, kind, timeout=self._operation_timeout if timeout is None else timeout, admit=admit
+        )
+
+    async def _ask_for(self, kind: int, encode: Encode, timeout: float | None) -> BaseCommand:
+        answer = await self._ask(encode, kind, timeout)
+        assert isinstance(answer, BaseCommand)
+        return answer

@@ -1,0 +1,354 @@
+"""One connection to a lookup service: handshake, requests by their id, keep-alive.
+
+Nothing here reconnects: a connection that is lost fails what was asked over it, and whoever holds it opens another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias, cast
+
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    HandshakeRefused,
+    OperationTimeout,
+    ServerRefused,
+    UnexpectedAnswer,
+    server_error,
+)
+from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
+from broker_core.errors import ServerError
+from broker_core.wire.pulsar import (
+    MAX_COMMAND_SIZE,
+    BaseCommand,
+    CommandConnected,
+    FeatureFlags,
+    FrameBuffer,
+    FrameError,
+    commands,
+)
+
+__all__ = ["Admit", "Answer", "Connection", "Credentials"]
+
+#: What answers a request: the command, decoded; but the answer to a listing as it came, for
+#: :class:`~broker_core.client.pulsar.topics_answer.TopicsAnswer` to read.
+Answer: TypeAlias = BaseCommand | bytes | memoryview
+
+#: Waits until an answer of so many bytes may be read; the server is not read from meanwhile. Raising gives the answer
+#: up, and the connection with it.
+Admit: TypeAlias = Callable[[int], Awaitable[None]]
+
+_NO_FRAME_LIMIT: Final = MAX_COMMAND_SIZE + 8
+_TOPICS_RESPONSE: Final = b"\x08\x21"  # the type, as every encoder puts it first
+_STALLED: Final = 1.0  # seconds without a byte in the middle of a frame
+_MAX_UNSENT: Final = 4 * 1024 * 1024  # bytes that a server may leave unread before it counts as dead
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who a connection is for: an authentication method and its data, asked for anew for every challenge."""
+
+    method: str = "none"
+    data: Callable[[], bytes] | None = None
+
+    def current(self) -> bytes | None:
+        return None if self.data is None else self.data()
+
+
+@dataclass(slots=True)
+class _Pending:
+    answer: asyncio.Future[Answer]
+    kind: int  # the type of command that answers
+    admit: Admit | None
+    admission: asyncio.Task[None] | None = None
+
+
+class Connection(asyncio.BufferedProtocol):
+    """An open connection; :meth:`open` makes one."""
+
+    def __init__(self, address: tuple[str, int], *, max_frame: int | None, credentials: Credentials) -> None:
+        self.address = address
+        self.server: CommandConnected = CommandConnected()
+        self.client_version = ""
+        self._loop = asyncio.get_running_loop()
+        self._credentials = credentials
+        self._frames = FrameBuffer(_NO_FRAME_LIMIT if max_frame is None else max_frame)
+        self._transport: asyncio.Transport | None = None
+        self._connected: asyncio.Future[None] = self._loop.create_future()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._lost: ClientError | None = None
+        self._pending: dict[int, _Pending] = {}
+        self._next_id = 0
+        self._admitted = False  # the large frame that is being read
+        self._keep_alive: asyncio.TimerHandle | None = None
+        self._on_lost: Callable[[], None] | None = None
+        self._heard = True  # anything since the last tick of the keep-alive, or nothing could be
+        self._heard_at = self._loop.time()
+
+    # ---- opening and closing -------------------------------------------------------------------------------
+
+    @classmethod
+    async def open(
+        cls,
+        address: tuple[str, int],
+        *,
+        client_version: str,
+        credentials: Credentials | None = None,
+        connect_timeout: float = 10.0,
+        keep_alive: float = 30.0,
+        max_frame: int | None = None,
+        on_lost: Callable[[], None] | None = None,
+    ) -> Connection:
+        """Connect and shake hands within ``connect_timeout`` seconds; ``on_lost`` is called once it is open no more.
+
+        Raises :exc:`ConnectionLost`, or :exc:`HandshakeRefused` where the server says no.
+        """
+        credentials = credentials or Credentials()
+        connection = cls(address, max_frame=max_frame, credentials=credentials)
+        connection.client_version = client_version
+        try:
+            async with asyncio.timeout(connect_timeout):
+                await connection._loop.create_connection(lambda: connection, *address)
+                connection._send(
+                    commands.connect(
+                        client_version,
+                        auth_method_name=credentials.method,
+                        auth_data=credentials.current(),
+                        feature_flags=FeatureFlags(supports_auth_refresh=True) if credentials.data else None,
+                    )
+                )
+                await connection._connected
+        except TimeoutError:
+            connection.abort(ConnectionLost("given up"))
+            raise ConnectionLost(f"{connection._shown} did not answer within {connect_timeout:g} s") from None
+        except OSError as refused:
+            raise ConnectionLost(
+                f"cannot connect to {connection._shown}: {refused.strerror or refused}"
+            ) from None
+        except BaseException as failed:
+            connection.abort(ConnectionLost(f"given up: {failed}"))
+            raise
+        connection._on_lost = on_lost
+        connection._keep_alive = connection._loop.call_later(keep_alive, connection._tick, keep_alive)
+        return connection
+
+    @property
+    def _shown(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"
+
+    @property
+    def is_open(self) -> bool:
+        return self._lost is None
+
+    @property
+    def pending(self) -> int:
+        """Requests that wait for their answer."""
+        return len(self._pending)
+
+    def abort(self, reason: ClientError) -> None:
+        """Close at once; what is pending fails with ``reason``."""
+        self._fail(reason)
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def close(self) -> None:
+        """Close, and wait until the socket is gone; what is pending fails."""
+        self._fail(ConnectionLost(f"the connection to {self._shown} was closed"))
+        if self._transport is not None:
+            self._transport.abort()
+            await asyncio.shield(self._closed)
+
+    # ---- asking --------------------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        encode: Callable[[int], bytes],
+        kind: int,
+        *,
+        timeout: float,
+        admit: Admit | None = None,
+    ) -> Answer:
+        """Send the frame that ``encode`` makes for a request id; the command of type ``kind`` that answers it.
+
+        ``timeout`` in seconds. ``admit`` is awaited before an answer of more than 64 KiB is read. Raises
+        :exc:`ServerRefused` for an ERROR, :exc:`ConnectionLost`, :exc:`OperationTimeout`, :exc:`UnexpectedAnswer`, or
+        whatever ``admit`` raises. A request that is given up in the middle of a frame that does not come on closes the
+        connection: nothing else could be answered over it.
+        """
+        if self._lost is not None:
+            raise ConnectionLost(str(self._lost))
+        request_id = self._next_id
+        self._next_id += 1
+        frame = encode(request_id)
+        pending = _Pending(self._loop.create_future(), kind, admit)
+        self._pending[request_id] = pending
+        self._send(frame)
+        try:
+            async with asyncio.timeout(timeout):
+                return await pending.answer
+        except TimeoutError:
+            if peek_request_id(self._frames.beginning) == request_id:
+                self._break_off()
+            raise OperationTimeout(f"{self._shown} did not answer within {timeout:g} s") from None
+        finally:
+            # An answer that comes later belongs to nobody: ids are not used again.
+            self._pending.pop(request_id, None)
+            if pending.admission is not None and not pending.admission.done():
+                pending.admission.cancel()
+                self.abort(ConnectionLost(f"a large answer of {self._shown} was given up"))
+            if pending.answer.cancelled() and self._is_stalled():
+                self._break_off()
+
+    def _is_stalled(self) -> bool:
+        """Whether a frame was begun, and nothing more of it comes."""
+        return (
+            self._frames.buffered > 0
+            and self._loop.time() - self._heard_at > _STALLED
+            and self._transport is not None
+            and self._transport.is_reading()
+        )
+
+    def _break_off(self) -> None:
+        self.abort(ConnectionLost(f"{self._shown} did not finish an answer"))
+
+    def _send(self, frame: bytes) -> None:
+        transport = self._transport
+        if transport is None or self._lost is not None:
+            return
+        transport.write(frame)
+        if transport.get_write_buffer_size() > _MAX_UNSENT:
+            self.abort(ConnectionLost(f"{self._shown} does not read what it is sent"))
+
+    # ---- what the server says ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # asyncio's signature
+        return self._frames.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._heard = True
+        self._heard_at = self._loop.time()
+        try:
+            for command in self._frames.buffer_updated(nbytes):
+                self._on_command(command)
+            if not self._frames.large_frame:
+                self._admitted = False
+            elif not self._admitted:
+                self._admit_large()
+        except (FrameError, UnexpectedAnswer) as broken:
+            self.abort(UnexpectedAnswer(f"{self._shown} broke the protocol: {broken}"))
+
+    def eof_received(self) -> bool:
+        return False  # closes the transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(ConnectionLost(f"lost the connection to {self._shown}" + (f": {exc}" if exc else "")))
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def _on_command(self, command: bytes | memoryview) -> None:
+        if command[:2] == _TOPICS_RESPONSE:
+            request_id = peek_request_id(command)
+            if request_id is None:  # legal, and nobody does it
+                request_id = TopicsAnswer(command).request_id
+            self._on_answer(request_id, BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE, command)
+            return
+        decoded = commands.decode(bytes(command))
+        kind = decoded.type
+        if kind == BaseCommand.PING:
+            self._send(commands.pong())
+        elif kind == BaseCommand.ERROR:
+            self._on_error(
+                decoded.error.request_id, *server_error(decoded.error.error, decoded.error.message)
+            )
+        elif kind == BaseCommand.AUTH_CHALLENGE and self._credentials.data is not None:
+            data = self._credentials.data()
+            self._send(commands.auth_response(self.client_version, self._credentials.method, data))
+        elif kind == BaseCommand.CONNECTED and not self._connected.done():
+            self.server = decoded.connected
+            self._connected.set_result(None)
+        elif not self._connected.done():
+            raise UnexpectedAnswer(f"{commands.command_name(kind)} in place of CONNECTED")
+        else:
+            # What answers nothing that was asked is let by: a server may say more than we know of.
+            request_id = commands.request_id_of(decoded)
+            if request_id is not None:
+                listing = kind == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
+                self._on_answer(request_id, kind, command if listing else decoded)
+
+    def _on_answer(self, request_id: int, kind: int, answer: Answer) -> None:
+        pending = self._pending.pop(request_id, None)
+        if pending is None or pending.answer.done():
+            return
+        if kind == pending.kind:
+            pending.answer.set_result(answer)
+        else:
+            asked, came = commands.command_name(pending.kind), commands.command_name(kind)
+            pending.answer.set_exception(
+                UnexpectedAnswer(f"{self._shown} answered with {came} in place of {asked}")
+            )
+
+    def _on_error(self, request_id: int, code: ServerError, message: str) -> None:
+        if not self._connected.done() or request_id == commands.CONNECTION_REQUEST_ID:
+            self.abort(HandshakeRefused(code, message))
+            return
+        pending = self._pending.pop(request_id, None)
+        if pending is not None and not pending.answer.done():
+            pending.answer.set_exception(ServerRefused(code, message))
+
+    def _admit_large(self) -> None:
+        """Ask whether there is room for the answer that begins here, reading no more of it meanwhile."""
+        self._admitted = True
+        request_id = peek_request_id(self._frames.beginning)
+        pending = None if request_id is None else self._pending.get(request_id)
+        if pending is None or pending.admit is None or self._transport is None:
+            return
+        self._transport.pause_reading()
+        size = self._frames.large_frame
+        pending.admission = self._loop.create_task(self._admit(pending, pending.admit, size))
+
+    async def _admit(self, pending: _Pending, admit: Admit, size: int) -> None:
+        try:
+            await admit(size)
+        except Exception as refused:  # noqa: BLE001  # it is the asker's own, and raised there
+            if not pending.answer.done():
+                pending.answer.set_exception(refused)
+            self.abort(ConnectionLost(f"a large answer of {self._shown} was refused"))
+            return
+        self._heard = True
+        self._heard_at = self._loop.time()
+        if self._transport is not None and self._lost is None:
+            self._transport.resume_reading()
+
+    # ---- life ----------------------------------------------------------------------------------------------
+
+    def _tick(self, keep_alive: float) -> None:
+        """Every ``keep_alive`` seconds: a server that said nothing since the last PING is gone."""
+        if self._lost is not None or self._transport is None:
+            return
+        if not self._heard and self._transport.is_reading():
+            self.abort(ConnectionLost(f"{self._shown} is silent"))
+            return
+        self._heard = False
+        self._send(commands.ping())
+        self._keep_alive = self._loop.call_later(keep_alive, self._tick, keep_alive)
+
+    def _fail(self, reason: ClientError) -> None:
+        if self._lost is not None:
+            return
+        self._lost = reason
+        if self._keep_alive is not None:
+            self._keep_alive.cancel()
+        if not self._connected.done():
+            self._connected.set_exception(reason)
+        pending, self._pending = self._pending, {}
+        for each in pending.values():
+            if not each.answer.done():
+                each.answer.set_exception(ConnectionLost(str(reason)))
+        if self._on_lost is not None:
+            self._on_lost()

@@ -1,0 +1,32 @@
+"""Why there is no answer, in words that belong to no protocol.
+
+Whoever fails says the cause; each transport has one table of what its clients are told for it: Pulsar's numbers are in
+:mod:`broker_core.errors.pulsar_codes`.
+"""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["Cause"]
+
+
+class Cause(enum.Enum):
+    """Why a question has no answer. The first ones are due to the question, the others to what it met."""
+
+    PATTERN = "pattern"  # no regular expression, too long, or not supported
+    NAME = "name"  # of a namespace or a topic: it does not parse
+    BAD_REQUEST = "bad_request"  # a field that has no such value, or too many of them
+    NOT_ALLOWED = "not_allowed"  # nobody may ask this here
+    NOT_FOUND = "not_found"  # what it is about does not exist
+    TOO_LARGE = "too_large"  # the answer is larger than the client takes
+    UNAUTHENTICATED = "unauthenticated"  # nobody knows who asks
+    DENIED = "denied"  # whoever asks must not
+    PERMITS = "permits"  # no memory is free
+    QUEUE = "queue"  # too many wait already
+    TIME = "time"  # it took too long
+    PLUGIN = "plugin"  # a plugin failed, or answered wrongly
+    CATALOG = "catalog"  # the catalogue cannot be read
+    UPSTREAM = "upstream"  # the brokers behind this server failed
+    UNAVAILABLE = "unavailable"  # what is needed is not ready yet, or away for a while
+    INTERNAL = "internal"  # a mistake of this server's

@@ -1,8 +1,0 @@
-"""HTTP beside the protocols: metrics for Prometheus, and health for whoever runs the server."""
-
-from __future__ import annotations
-
-from broker_core.http.allowed_questions import AllowedQuestions
-from broker_core.http.server import HttpListenError, HttpServer, Readiness
-
-__all__ = ["AllowedQuestions", "HttpListenError", "HttpServer", "Readiness"]

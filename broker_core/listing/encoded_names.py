@@ -1,0 +1,263 @@
+"""The names of one namespace and domain as a listing has them: for who makes or reads listings in bulk.
+
+A batch that precomputes answers writes names as they are sent, with the hashes of what patterns pick of them; whoever
+reads them back has to look at each. Both are done here, by the columns that the broker itself works with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.errors import InvalidListing, InvalidName
+from broker_core.listing.crc_combine import joined_groups
+from broker_core.listing.fields_codec import decode_fields, encode_fields, fields_fault
+from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_part import row_range
+from broker_core.listing.pattern_scan import matching_rows
+from broker_core.listing.pattern_set import match_patterns
+from broker_core.listing.topics_hash import crc_text, extend_crc
+from broker_core.names import DOMAINS, PERSISTENT, Mode, NamespaceName
+from broker_core.names.column_sort import sorted_rows
+from broker_core.names.name_columns import (
+    as_column,
+    check_local_names,
+    column_data,
+    hash_order_key,
+    is_ascending,
+    names_of_key,
+    system_topics,
+    with_ends,
+    without_ends,
+)
+from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.patterns import TopicsPattern, real_pattern
+
+__all__ = ["EncodedNames"]
+
+_Array = np.ndarray[Any, Any]
+#: Rows ``[low, high)``, or ascending row numbers.
+Picked: TypeAlias = "tuple[int, int] | _Array"
+
+
+class EncodedNames:
+    """Names of one namespace and domain: in the order of the hash, each once, without system topics. Immutable.
+
+    Made by :meth:`of` and :meth:`decode`, which check every name. Rows count from 0, in the order of the hash (UTF-16
+    code units of the full name).
+    """
+
+    def __init__(
+        self, namespace: NamespaceName, domain: str, names: pa.LargeStringArray, fields: pa.LargeBinaryArray
+    ) -> None:
+        """For the constructors below: columns that are checked."""
+        self.namespace = namespace
+        self.domain = domain
+        self._names = names
+        self._fields = fields
+
+    @property
+    def names(self) -> pa.LargeStringArray:
+        """Local names."""
+        return self._names
+
+    @property
+    def fields(self) -> pa.LargeBinaryArray:
+        """The encoded names: each the protobuf field that it is sent in."""
+        return self._fields
+
+    @classmethod
+    def of(
+        cls,
+        namespace: NamespaceName | str,
+        domain: str,
+        names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any],
+        *,
+        ordered: bool = False,
+    ) -> EncodedNames:
+        """The visible ones of these local names, in any order and perhaps some twice.
+
+        With ``ordered`` they are in order already, each once and without system topics, which is checked. Raises
+        :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one, and where that order is broken.
+        """
+        namespace = _namespace(namespace, domain)
+        column = _checked(names)
+        key = hash_order_key(column)
+        if not is_ascending(key):
+            if ordered:
+                raise InvalidListing(
+                    f"the {domain} names of {namespace} are not in the order of the hash, each once"
+                )
+            column = column.take(pa.array(sorted_rows(key)))
+            differs = pc.not_equal(column[:-1], column[1:])
+            column = column.filter(pa.concat_arrays([pa.array([True]), differs]))
+        hidden = cls.hidden(namespace, domain, column)
+        if hidden is not None:
+            if ordered:
+                raise InvalidListing(f"among the {domain} names of {namespace} are system topics")
+            column = column.filter(pc.invert(hidden))
+        joined = with_ends(column, f",{domain}://{namespace}/", "")
+        return cls(namespace, domain, column, encode_fields(joined))
+
+    @classmethod
+    def decode(cls, namespace: NamespaceName | str, domain: str, fields: pa.LargeBinaryArray) -> EncodedNames:
+        """The names in encoded fields, of which every byte is looked at.
+
+        Raises :exc:`~broker_core.errors.InvalidListing` where they are not what :attr:`fields` of such names would be.
+        """
+        namespace = _namespace(namespace, domain)
+        try:
+            fields.validate(full=True)
+            fault = f"{fields.null_count} are null" if fields.null_count else fields_fault(fields)
+            if fault is not None:
+                raise InvalidListing(f"the names of {namespace}: {fault}")
+            full = decode_fields(fields)
+        except pa.ArrowException as error:
+            raise InvalidListing(f"the names of {namespace}: {error!s:.200}") from None
+        prefix = f"{domain}://{namespace}/"
+        if not pc.all(pc.starts_with(full, prefix), min_count=0).as_py():
+            raise InvalidListing(f"the names of {namespace}: one is of another namespace or domain")
+        checked = cls.of(namespace, domain, without_ends(full, len(prefix), 0), ordered=True)
+        return cls(namespace, domain, checked.names, fields)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns that are there."""
+        made = sum(
+            int(self.__dict__[name].nbytes) for name in ("matched", "_joined") if name in self.__dict__
+        )
+        return int(self.names.nbytes + self.fields.nbytes) + made
+
+    @cached_property
+    def matched(self) -> pa.LargeStringArray:
+        """What patterns match of each name: ``tenant/namespace/topic`` without partition suffix."""
+        return with_ends(partitioned_local_names(self.names), f"{self.namespace}/", "")
+
+    @cached_property
+    def text_offsets(self) -> _Array:
+        """Where each name begins in the text that is hashed, its comma included, and where the last ends (int64)."""
+        offsets = column_data(self._joined)[1]
+        counted: _Array = offsets - offsets[0]
+        return counted
+
+    @cached_property
+    def _joined(self) -> pa.LargeBinaryArray:
+        return decode_fields(self.fields, comma=True)
+
+    @cached_property
+    def _data(self) -> ListingData:
+        mode = Mode.PERSISTENT if self.domain == PERSISTENT else Mode.NON_PERSISTENT
+        data = ListingData.encoded(self.namespace, mode, *column_data(self.fields))
+        data.search_in(self.matched)
+        return data
+
+    def slice(self, low: int, high: int) -> EncodedNames:
+        """Rows ``low`` to ``high``; nothing is copied."""
+        low, high = row_range(low, high, len(self))
+        size = high - low
+        part = EncodedNames(
+            self.namespace, self.domain, self.names.slice(low, size), self.fields.slice(low, size)
+        )
+        if "matched" in self.__dict__:
+            part.matched = self.matched.slice(low, size)
+        return part
+
+    def crc(self, picked: Picked) -> tuple[int, int]:
+        """CRC32C of the full names of these rows with commas between (``topics_hash`` as a number), and their bytes."""
+        if isinstance(picked, tuple):
+            low, high = row_range(*picked, len(self))
+            column = self._joined.slice(low, high - low)
+        else:
+            column = self._joined.take(pa.array(picked))
+        if not len(column):
+            return 0, 0
+        data, offsets = column_data(column)
+        text = memoryview(data)[int(offsets[0]) + 1 : int(offsets[-1])]
+        return extend_crc(0, text), len(text)
+
+    def matching(self, pattern: TopicsPattern) -> Picked:
+        """The rows that match ``pattern``: ``(low, high)`` or ascending row numbers.
+
+        Raises :exc:`~broker_core.errors.InvalidPattern` where RE2 does not support it.
+        """
+        return matching_rows(self._data, real_pattern(pattern), None)
+
+    def matching_each(self, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Picked]]:
+        """``(index of the pattern, its rows)`` for each of many patterns, in any order: cheaper than one by one."""
+        return match_patterns(self._data, [real_pattern(pattern) for pattern in patterns])
+
+    @staticmethod
+    def joined_crcs(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:
+        """What :meth:`crc` gives for parts that follow each other, for many groups of parts at once (uint32, uint64).
+
+        ``crcs`` and ``sizes`` are those of all parts, group by group and in the order of the hash; ``starts`` are the
+        first parts of the groups. No part and no group is empty.
+        """
+        return joined_groups(crcs, sizes, starts)
+
+    @staticmethod
+    def hash_of_crc(crc: int) -> str:
+        """The topics hash of names whose CRC32C this is (0: of none): 8 hex digits."""
+        return crc_text(crc)
+
+    @staticmethod
+    def hidden(
+        namespace: NamespaceName | str, domain: str, names: pa.LargeStringArray
+    ) -> pa.BooleanArray | None:
+        """Which of these local names are topics that brokers keep for themselves; ``None`` where none is."""
+        return system_topics(partitioned_local_names(_sound(names)), _namespace(namespace, domain), domain)
+
+    @staticmethod
+    def check(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:
+        """Local names as a ``large_string`` column; raises ``InvalidListing`` for the first that cannot be one."""
+        return _checked(names)
+
+    @staticmethod
+    def sort_key(names: pa.LargeStringArray) -> pa.LargeBinaryArray:
+        """A column of bytes that sorts as the names do by the hash; :meth:`names_of_key` is the way back."""
+        return hash_order_key(_sound(names))
+
+    @staticmethod
+    def names_of_key(keys: pa.LargeBinaryArray) -> pa.LargeStringArray:
+        """The names of a column that :meth:`sort_key` gave."""
+        return names_of_key(_sound(keys))
+
+    @staticmethod
+    def sorted_rows(column: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
+        """The rows of a column in the order of its bytes (int64); no value may have a NUL."""
+        return sorted_rows(_sound(column))
+
+    def __repr__(self) -> str:
+        return f"<EncodedNames of {self.domain}://{self.namespace}: {len(self)}>"
+
+
+def _sound(column: Any) -> Any:
+    """A column whose offsets and characters were looked at. Raises :exc:`InvalidListing`."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidListing(f"a column that is none: {error!s:.200}") from None
+    return column
+
+
+def _namespace(namespace: NamespaceName | str, domain: str) -> NamespaceName:
+    if domain not in DOMAINS:
+        raise InvalidListing(f"{domain!r:.50} is no domain: write {' or '.join(map(repr, DOMAINS))}")
+    return NamespaceName.parse(namespace) if isinstance(namespace, str) else namespace
+
+
+def _checked(names: Any) -> pa.LargeStringArray:
+    column = as_column(names)
+    try:
+        check_local_names(column)
+    except InvalidName as error:
+        raise InvalidListing(str(error)) from None
+    return column

@@ -1,0 +1,237 @@
+"""Encoding a listing page by page: what a lister reads from elsewhere, in the form in which it is sent.
+
+A page is the local names of one domain, each behind a slash (``/a/b/c``): a local name has none, so that the slashes
+separate, and are the end of the prefix that each full name gets. Encoding is then two replacements of one byte, at the
+speed of memory; pages that arrive in the order of the hash are only appended, and the hash grows with them.
+"""
+
+from __future__ import annotations
+
+from operator import lt
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.errors import InvalidListing, InvalidName
+from broker_core.listing.fields_codec import TAG, binary_column, decode_fields, encode_fields
+from broker_core.listing.listing import Listing, listing_of
+from broker_core.listing.listing_data import ListingData
+from broker_core.listing.topics_hash import crc_text, extend_crc
+from broker_core.names import MAX_NAME_BYTES, PARTITION_SUFFIX, Mode, NamespaceName, system_topics_rule
+from broker_core.names.column_sort import sorted_rows
+from broker_core.names.name_columns import (
+    check_local_names,
+    column_data,
+    hash_order_bytes,
+    hash_order_key,
+    is_ascending,
+    system_topics,
+    with_ends,
+    without_ends,
+)
+from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.patterns import TopicsPattern
+
+__all__ = ["ListingEncoder", "page_column"]
+
+_SLASH: Final = 0x2F
+_ZERO: Final = np.zeros(1, np.int64)
+_SUFFIX: Final = PARTITION_SUFFIX.encode()
+#: Bytes of a page whose order is looked at without Arrow, which takes longer to begin than for all of them.
+_SMALL: Final = 1024
+_Array = np.ndarray[Any, Any]
+
+
+def page_column(page: bytes) -> pa.LargeStringArray:
+    """The names of a page as a column that shares its memory, each with its slash. The page is valid UTF-8."""
+    return _column(page, _offsets(page)).cast(pa.large_string())
+
+
+class ListingEncoder:
+    """Builds one :class:`~broker_core.listing.listing.Listing`; for one thread at a time."""
+
+    def __init__(self, namespace: NamespaceName, mode: Mode, pattern: TopicsPattern | None = None) -> None:
+        """``pattern``, which RE2 supports, leaves out what it does not match."""
+        self.namespace = namespace
+        self.mode = mode
+        self._pattern = pattern
+        #: Whether the ends of a page in order may say that all of it matches.
+        self._by_ends = pattern is not None and (
+            pattern.match_all or pattern.exact_range or pattern.literal is not None
+        )
+        self._fields = bytearray()
+        self._ends: list[_Array] = []
+        self._crc = 0
+        self._last = b""  # the last full name, as it is ordered
+        self._loose: list[pa.LargeStringArray] = []  # full names that came out of order
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds."""
+        loose = sum(column.nbytes for column in self._loose)
+        return len(self._fields) + sum(int(ends.nbytes) for ends in self._ends) + int(loose)
+
+    def add(self, domain: str, page: bytes) -> int:
+        """Take a page of names, in any order and perhaps some twice; how many it had.
+
+        System topics are left out, and what the pattern does not match. Raises
+        :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one.
+        """
+        if not page or not self.mode.lists(domain):
+            return 0
+        offsets = _offsets(page)
+        sizes = offsets[1:] - offsets[:-1]
+        count = len(sizes)
+        if (
+            page[0] != _SLASH
+            or int(sizes.min()) < 2
+            # Of a page that is no longer than a name may be, no name is longer.
+            or (len(page) > MAX_NAME_BYTES + 1 and int(sizes.max()) > MAX_NAME_BYTES + 1)
+            or b"\0" in page
+        ):
+            try:
+                check_local_names(without_ends(_column(page, offsets), 1, 0))
+            except InvalidName as error:
+                raise InvalidListing(str(error)) from None
+            raise InvalidListing("a page of names does not begin with a slash")
+        if not self._by_ends:
+            # What does not match need not be put in order.
+            page, offsets = self._matching(page, offsets)
+        page, offsets = self._visible(domain, *self._ordered(page, offsets))
+        if self._by_ends:
+            page, offsets = self._matching(page, offsets)
+        if page:
+            self._append(domain, page, offsets)
+        return count
+
+    def finish(self) -> Listing:
+        """The listing of all pages; the encoder is of no use afterwards."""
+        offsets = np.concatenate((_ZERO, *self._ends))
+        fields = pa.py_buffer(self._fields)
+        if not self._loose:
+            crc = crc_text(self._crc)
+            return listing_of(ListingData.encoded(self.namespace, self.mode, fields, offsets, crc))
+        names = pa.concat_arrays([decode_fields(binary_column(fields, offsets)), *self._loose])
+        return Listing.from_names(self.namespace, self.mode, names)
+
+    def _ordered(self, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
+        """The page in the order of the hash, each name once."""
+        is_ascii = page.isascii()
+        if is_ascii and len(page) <= _SMALL:
+            names = page.split(b"/")  # an empty one comes first
+            if all(map(lt, names, names[1:])):
+                return page, offsets
+        column = _column(page, offsets)
+        key = column if is_ascii else hash_order_key(column)
+        if is_ascending(key):
+            return page, offsets
+        column = column.take(pa.array(sorted_rows(key)))
+        page, offsets = _page_of(column)
+        key = hash_order_key(column)
+        if not is_ascending(key):
+            every = column.to_numpy(zero_copy_only=False)
+            column = column.filter(pa.array(np.concatenate(([True], every[1:] != every[:-1]))))
+            page, offsets = _page_of(column)
+        return page, offsets
+
+    def _visible(self, domain: str, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
+        """The page without the topics that brokers keep for themselves."""
+        rule = system_topics_rule()
+        mark = rule.mark.encode()
+        # One byte is looked for many times as fast as two, and as a rule no name has it.
+        marked = mark[:1] in page and mark in page
+        if not marked and not rule.local_prefixes(self.namespace, domain):
+            return page, offsets
+        column = _column(page, offsets)
+        hidden = system_topics(partitioned_local_names(without_ends(column, 1, 0)), self.namespace, domain)
+        if hidden is None:
+            return page, offsets
+        return _page_of(column.filter(pa.array(~hidden.to_numpy(zero_copy_only=False))))
+
+    def _matching(self, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
+        """The names of a page in order that match."""
+        pattern = self._pattern
+        if pattern is None or not page or self._is_proven(page, offsets, pattern):
+            return page, offsets
+        column = _column(page, offsets)
+        if _SUFFIX in page:
+            names = partitioned_local_names(without_ends(column, 1, 0))
+            forms = with_ends(names, f"{self.namespace}/", "")
+        else:
+            forms = with_ends(column.cast(pa.large_string()), str(self.namespace), "")
+        keep = pattern.match_column(forms)
+        return (page, offsets) if keep.true_count == len(column) else _page_of(column.filter(keep))
+
+    def _is_proven(self, page: bytes, offsets: _Array, pattern: TopicsPattern) -> bool:
+        """Whether the ends of a page in order say that all of it matches.
+
+        All names between two that begin with a text begin with it. That is enough where the pattern is such a text and
+        then anything, and where no name has a suffix that is not matched. The one name that a pattern without any
+        operator is, is compared.
+        """
+        if pattern.match_all:
+            return True
+        if b"\n" in page or _SUFFIX in page:
+            return False
+        head = str(self.namespace).encode()
+        if pattern.literal is not None:
+            return len(offsets) == 2 and head + page == pattern.literal.encode()
+        if not pattern.exact_range or len(pattern.ranges) > 1:
+            return False
+        begin = pattern.ranges[0][0] if pattern.ranges else b""
+        first = head + page[: offsets.item(1)]
+        return first.startswith(begin) and (head + page[offsets.item(-2) :]).startswith(begin)
+
+    def _append(self, domain: str, page: bytes, offsets: _Array) -> None:
+        """Encode a page that is in order; behind what there is, if that is its place."""
+        prefix = f"{domain}://{self.namespace}".encode()
+        first = hash_order_bytes(prefix + page[: offsets.item(1)])
+        joined = page.replace(b"/", b"," + prefix + b"/")
+        if self._loose or first <= self._last:
+            column = _column(joined, offsets + np.arange(len(offsets)) * (len(prefix) + 1))
+            self._loose.append(without_ends(column, 1, 0))
+            return
+        self._last = hash_order_bytes(prefix + page[offsets.item(-2) :])
+        self._crc = extend_crc(self._crc, memoryview(joined)[0 if self._ends else 1 :])
+        base = len(self._fields)
+        sizes = offsets[1:] - offsets[:-1] + len(prefix)
+        longest = int(sizes.max())
+        width = 1 if longest < 1 << 7 else 2
+        if width == 2 and not (longest < 1 << 14 and int(sizes.min()) >= 1 << 7):
+            column = _column(joined, offsets + np.arange(len(offsets)) * (len(prefix) + 1))
+            encoded, ends = column_data(encode_fields(column))
+            self._fields += memoryview(encoded)[int(ends[0]) : int(ends[-1])]
+            self._ends.append(ends[1:] + (base - int(ends[0])))
+            return
+        self._fields += page.replace(b"/", bytes([TAG, *bytes(width)]) + prefix + b"/")
+        ends = (sizes + (1 + width)).cumsum()
+        ends += base
+        bytes_of = np.frombuffer(self._fields, np.uint8)
+        lengths_at = ends - sizes - width
+        if width == 1:
+            bytes_of[lengths_at] = sizes
+        else:
+            bytes_of[lengths_at] = sizes & 0x7F | 0x80
+            bytes_of[lengths_at + 1] = sizes >> 7
+        del bytes_of  # while it is there, the bytes cannot grow
+        self._ends.append(ends)
+
+
+def _offsets(page: bytes) -> _Array:
+    """Where each name of a page begins, and where the last ends (int64)."""
+    starts = (np.frombuffer(page, np.uint8) == _SLASH).nonzero()[0]
+    offsets = np.empty(len(starts) + 1, np.int64)
+    offsets[:-1] = starts
+    offsets[-1] = len(page)
+    return offsets
+
+
+def _column(data: bytes, offsets: _Array) -> pa.LargeBinaryArray:
+    return binary_column(pa.py_buffer(data), offsets)
+
+
+def _page_of(column: pa.LargeBinaryArray) -> tuple[bytes, _Array]:
+    data, offsets = column_data(column)
+    low, high = int(offsets[0]), int(offsets[-1])
+    return bytes(memoryview(data)[low:high]), offsets - low

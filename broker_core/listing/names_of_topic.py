@@ -1,0 +1,72 @@
+"""The names that one topic is listed by, found in a listing without looking at the others."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.listing.page import NO_PARTITION
+from broker_core.listing.selection import Selection
+from broker_core.names import PARTITION_SUFFIX, partition_index, partitioned_local_name
+from broker_core.names.partition_columns import split_partitions
+
+__all__ = ["count_partitions", "partitions_of", "topic_names"]
+
+#: Behind the digits in any order of names.
+_BEHIND: Final = chr(ord("9") + 1)
+_FEW: Final = 64
+
+
+def topic_names(selection: Selection, topic: str) -> pa.LargeStringArray:
+    """The full names that ``topic`` (a full name) is listed by: itself, and its partitions; possibly none."""
+    names = _candidates(selection, topic)
+    bases, _ = split_partitions(names)
+    # What is asked for may be a partition itself, and then has its name.
+    own = pc.or_(pc.equal(bases, topic), pc.equal(names, topic))
+    return names.filter(own)
+
+
+def count_partitions(selection: Selection, topic: str) -> int | None:
+    """How many partitions a topic has by its names: the highest index and one; ``None`` where it has none."""
+    names = _candidates(selection, topic)
+    if len(names) > _FEW:
+        return partitions_of(topic_names(selection, topic), topic)
+    # Of a few names, a column costs more than looking at each.
+    start = topic.rindex("/") + 1
+    local = topic[start:]
+    numbers = [
+        NO_PARTITION if name == topic else partition_index(name[start:])
+        for name in names.to_pylist()
+        if name == topic or partitioned_local_name(name[start:]) == local
+    ]
+    return max(numbers) + 1 if numbers else None
+
+
+def _candidates(selection: Selection, topic: str) -> pa.LargeStringArray:
+    """The names of a topic, and few others: ``x-partition-01`` and ``x-partition-1-partition-2`` are none of ``x``.
+
+    In the order of the hash, the partitions of a topic are between two names that can be searched for.
+    """
+    (plain, low, high), (is_plain, _, _) = selection.listing.locate(
+        [topic, f"{topic}{PARTITION_SUFFIX}0", f"{topic}{PARTITION_SUFFIX}{_BEHIND}"]
+    )
+    rows = np.arange(low, high)
+    if is_plain:
+        rows = np.insert(rows, 0, plain)
+    if not selection.is_whole:
+        rows = rows[np.isin(rows, selection.row_array)]
+    return selection.listing.rows(rows).names
+
+
+def partitions_of(names: pa.LargeStringArray, topic: str) -> int | None:
+    """The same of the names that it is listed by."""
+    if not len(names):
+        return None
+    bases, numbers = split_partitions(names)
+    if numbers is None:
+        return 0
+    own = numbers[pc.equal(bases, topic).to_numpy(zero_copy_only=False)]
+    return int(own.max()) + 1 if len(own) else 0

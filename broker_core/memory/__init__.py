@@ -1,0 +1,1 @@
+"""Memory that requests hold: permits, leases, estimates, bounded caches, and letting go of it."""

@@ -1,0 +1,181 @@
+"""Values by key in bounded memory: the least used ones make room. The one such cache of the broker and of its plugins.
+
+What is bounded is bytes, as whoever puts a value counts them; each entry is counted with what it takes besides.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
+
+from broker_core.memory.owners import Owners
+
+__all__ = ["BoundedCache"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+#: Bytes that an entry takes besides its key and its value, about.
+_ENTRY: Final = 512
+
+
+class BoundedCache(Generic[K, V]):
+    """Values by key, of at most ``limit`` bytes together; for any number of threads.
+
+    A value may have an owner (:meth:`put`): then its bytes count until nobody has that object any more, kept or not, so
+    that a client that reads slowly pins what it was given.
+
+    ``on_drop(key, value)`` is called for each value that leaves: that made room, was replaced, taken out, or was there
+    at the end. It is called without the cache's lock, in the thread whose call it was.
+    """
+
+    __slots__ = ("_entries", "_lock", "_on_drop", "_owners", "_size", "limit")
+
+    def __init__(self, limit: int, *, on_drop: Callable[[K, V], None] | None = None) -> None:
+        self.limit = limit
+        self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._size = 0
+        self._on_drop = on_drop
+        self._owners: Owners[int] = Owners()
+        # A value may end in any thread, also in the midst of what is done here, and ask for another.
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are in use, as they are counted against the limit: kept, owned or claimed."""
+        with self._lock:
+            self._settle()
+            return self._size
+
+    def get(self, key: K) -> V | None:
+        """The value under ``key``, which is used by this; ``None`` where there is none."""
+        with self._lock:
+            found = self._entries.get(key)
+            if found is None:
+                return None
+            self._entries.move_to_end(key)
+            return found[0]
+
+    def put(self, key: K, value: V, size: int = 0, *, owner: object | None = None) -> bool:
+        """Keep ``value`` under ``key`` in place of an older one; ``size`` are the bytes of both.
+
+        They count while the value is kept, or, where there is an ``owner``, as long as anybody has that. False where
+        they are more than all that may be kept: then nothing is kept under the key.
+        """
+        size += _ENTRY
+        dropped: list[tuple[K, V]] = []
+        with self._lock:
+            if key in self._entries:
+                self._take(key, dropped)
+            fits = size <= self.limit
+            if fits:
+                if owner is not None:
+                    size = self._own(owner, size)
+                self._entries[key] = (value, size)
+                self._size += size
+                if self._size > self.limit:
+                    self._make_room(0, dropped)
+        if dropped:
+            self._tell(dropped)
+        return fits
+
+    def put_first(self, key: K, value: V, size: int = 0) -> V:
+        """Keep ``value`` as :meth:`put` does, unless there is one under ``key``; gives the one that stays."""
+        with self._lock:
+            found = self._entries.get(key)
+            if found is not None:
+                self._entries.move_to_end(key)
+                return found[0]
+            self.put(key, value, size)
+        return value
+
+    def pop(self, key: K) -> V | None:
+        """Take the value under ``key`` out; ``None`` where there is none."""
+        dropped: list[tuple[K, V]] = []
+        with self._lock:
+            entry = self._entries.get(key)
+            self._take(key, dropped)
+        self._tell(dropped)
+        return None if entry is None else entry[0]
+
+    def make_room(self, size: int) -> bool:
+        """Drop the least used values until so many bytes are free; False where that is not to be had."""
+        dropped: list[tuple[K, V]] = []
+        with self._lock:
+            has_room = self._make_room(size, dropped)
+        self._tell(dropped)
+        return has_room
+
+    def claim(self, size: int) -> bool:
+        """Set bytes apart for a value that is about to be made, at the cost of the least used ones.
+
+        False where they do not fit. :meth:`give_back` them once the value is kept, or was not made.
+        """
+        dropped: list[tuple[K, V]] = []
+        with self._lock:
+            has_room = size <= self.limit and self._make_room(size, dropped)
+            if has_room:
+                self._size += size
+        self._tell(dropped)
+        return has_room
+
+    def give_back(self, size: int) -> None:
+        """Undo a :meth:`claim`."""
+        with self._lock:
+            self._size -= size
+
+    def keys(self) -> list[K]:
+        """All keys at this moment, the least used first."""
+        with self._lock:
+            return list(self._entries)
+
+    def clear(self) -> None:
+        """Forget all."""
+        dropped: list[tuple[K, V]] = []
+        with self._lock:
+            for key in list(self._entries):
+                self._take(key, dropped)
+        self._tell(dropped)
+
+    def close(self) -> None:
+        """Forget all, and keep nothing from now on."""
+        self.limit = 0
+        self.clear()
+
+    def _take(self, key: K, dropped: list[tuple[K, V]]) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._size -= entry[1]
+            if self._on_drop is not None:
+                dropped.append((key, entry[0]))
+
+    def _make_room(self, size: int, dropped: list[tuple[K, V]]) -> bool:
+        self._settle()
+        while self._entries and self._size + size > self.limit:
+            self._take(next(iter(self._entries)), dropped)
+            self._settle()
+        return self._size + size <= self.limit
+
+    def _own(self, owner: object, size: int) -> int:
+        """Count ``size`` until nobody has ``owner``; what an entry of it takes besides."""
+        if self._owners.get(owner) is not None:
+            return _ENTRY
+        self._size += size - (self._owners.put(owner, size) or 0)
+        return 0
+
+    def _settle(self) -> None:
+        for size in self._owners.ended():
+            self._size -= size
+
+    def _tell(self, dropped: list[tuple[K, V]]) -> None:
+        if self._on_drop is not None:
+            for key, value in dropped:
+                self._on_drop(key, value)

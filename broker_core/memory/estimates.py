@@ -1,0 +1,257 @@
+"""How much memory a listing takes: what the next one like it asks heap permits for, before it begins.
+
+An estimate is a peak that was learned: the most that an earlier request of the same question held at a time. Where the
+question is new, it is what the namespace's questions took lately. Where the namespace is new as well, one request runs
+with what questions of other namespaces took lately (but with no less than its caller says), and all others about the
+namespace wait for what it learns. If it fails, one of these takes its place. An answer that no listing was made for
+(``unchanged``) teaches nothing, but is no reason to go on one by one either: each of them doubles the number of
+requests that may run unknown. Where the permits for what others took could not be had, the next one asks for less:
+nobody would ever learn otherwise how little a question takes. Before anything at all was learned, a few namespaces are
+asked about at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from typing import Final
+
+from broker_core.memory.permits import PermitTimeout
+
+__all__ = ["INITIAL_SIZE", "Estimate", "Estimates"]
+
+#: Bytes that an answer is taken to need before one of its namespace was seen.
+INITIAL_SIZE: Final = 10 * 1024
+
+_MOST_UNKNOWN: Final = 1 << 16
+#: Namespaces that are asked about at a time before anything is known of any; they may hang, so that another one follows
+#: whenever so many seconds have passed.
+_AT_FIRST: Final = 4
+_ANOTHER_AFTER: Final = 1.0
+_EVICTION_TRIES: Final = 8
+
+
+class _Namespace:
+    """What is known of the questions about one namespace, or about all together."""
+
+    __slots__ = ("may_run", "peak", "running", "waiting")
+
+    def __init__(self, may_run: int = 1) -> None:
+        self.peak: int | None = None  # of the latest questions, the largest with the greatest weight
+        self.running = 0  # requests that run without knowing
+        self.may_run = may_run
+        self.waiting: deque[asyncio.Future[None]] = deque()  # done: look again
+
+    @property
+    def in_use(self) -> bool:
+        return bool(self.running or self.waiting)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether one more that does not know has to wait for the others."""
+        return self.peak is None and self.running >= self.may_run
+
+    def asked_for_too_much(self) -> None:
+        if self.peak is not None:
+            self.peak = self.peak * 3 // 4
+
+    def learned(self, peak: int) -> None:
+        # A large question after many small ones is an exception, a small one after a large one may be, too.
+        self.peak = peak if self.peak is None else max(peak, self.peak * 3 // 4)
+
+    def wake(self) -> None:
+        """Let those who wait look again: all of them where the size is known, else as many as may run."""
+        places = len(self.waiting) if self.peak is not None else self.may_run - self.running
+        while places > 0 and self.waiting:
+            waiting = self.waiting.popleft()
+            if not waiting.done():
+                waiting.set_result(None)
+                places -= 1
+
+
+class Estimate:
+    """The estimate of one request. :meth:`try_take` or :meth:`take` first; then one of the three endings, once."""
+
+    __slots__ = ("_at_least", "_estimates", "_is_running", "_key", "_namespace", "_unknown")
+
+    def __init__(self, estimates: Estimates, namespace: _Namespace, key: int, at_least: int) -> None:
+        self._estimates = estimates
+        self._namespace = namespace
+        self._key = key
+        self._at_least = at_least
+        self._unknown = False  # has its namespace's place of one that does not know: others may wait for it
+        self._is_running = False  # and is counted among those of all namespaces
+
+    def try_take(self) -> int | None:
+        """The bytes to ask permits for, or ``None`` where another request is finding them out."""
+        namespace = self._namespace
+        known = self._estimates.peak(self._key)
+        if known is None:
+            known = namespace.peak
+        if known is None and not (
+            namespace.is_full or namespace.waiting or self._estimates.everywhere.is_full
+        ):
+            self._take_place()
+            return self._run_unknown()
+        return known
+
+    async def take(self, timeout: float | None = None) -> int:
+        """The bytes to ask permits for; waits for a request that is finding them out.
+
+        Raises :exc:`~broker_core.memory.permits.PermitTimeout` after ``timeout`` seconds of waiting.
+        """
+        taken = self.try_take()
+        if taken is not None:
+            return taken
+        namespace = self._namespace
+        try:
+            async with asyncio.timeout(timeout):
+                if namespace.waiting:
+                    await self._woken(namespace)
+                while namespace.is_full:
+                    await self._woken(namespace)
+                if namespace.peak is not None:
+                    return namespace.peak
+                self._take_place()
+                await self._first_of_all()
+                return self._run_unknown()
+        except TimeoutError:
+            raise PermitTimeout from None
+
+    async def _first_of_all(self) -> None:
+        everywhere = self._estimates.everywhere
+        now = asyncio.get_running_loop().time
+        while everywhere.is_full:
+            try:
+                async with asyncio.timeout(_ANOTHER_AFTER):
+                    await self._woken(everywhere)
+            except TimeoutError:
+                if now() - self._estimates.followed_at >= _ANOTHER_AFTER:
+                    self._estimates.followed_at = now()
+                    return
+
+    async def _woken(self, namespace: _Namespace) -> None:
+        waiting = asyncio.get_running_loop().create_future()
+        namespace.waiting.append(waiting)
+        try:
+            await waiting
+        except BaseException:
+            if waiting in namespace.waiting:
+                namespace.waiting.remove(waiting)
+            else:
+                namespace.wake()  # its turn had come: it is the next one's
+            raise
+
+    def _take_place(self) -> None:
+        """The others about this namespace wait from now on."""
+        self._namespace.running += 1
+        self._unknown = True
+
+    def _run_unknown(self) -> int:
+        everywhere = self._estimates.everywhere
+        everywhere.running += 1
+        self._is_running = True
+        return max(INITIAL_SIZE, self._at_least, everywhere.peak or 0)
+
+    def learned(self, peak: int) -> None:
+        """The request took ``peak`` bytes at the most."""
+        self._estimates.learned(self._key, peak)
+        self._namespace.learned(peak)
+        self._estimates.everywhere.learned(peak)
+        self._ended()
+        self._namespace.wake()
+
+    def nothing_made(self) -> None:
+        """The request was answered, and no listing was made for it."""
+        if self._unknown:
+            for each in (self._namespace, self._estimates.everywhere):
+                each.may_run = min(2 * each.may_run, _MOST_UNKNOWN)
+            self._ended()
+            self._namespace.wake()
+
+    def refused(self) -> None:
+        """The permits did not come in time: where they were for what others took, the next one asks for less."""
+        if self._estimates.peak(self._key) is None:
+            (
+                self._namespace if self._namespace.peak is not None else self._estimates.everywhere
+            ).asked_for_too_much()
+
+    def failed(self) -> None:
+        """The request was not answered; nothing, where it had ended already."""
+        if self._unknown:
+            self._namespace.may_run = 1
+            self._ended()
+            self._namespace.wake()
+
+    def _ended(self) -> None:
+        if self._unknown:
+            self._unknown = False
+            self._namespace.running -= 1
+        if self._is_running:
+            self._is_running = False
+            self._estimates.everywhere.running -= 1
+            self._estimates.everywhere.wake()
+
+
+class Estimates:
+    """What was learned, of the ``max_entries`` questions and namespaces that were asked last.
+
+    A key must hold what the answer's size depends on: namespace, mode, pattern, properties. Only its hash is kept, so
+    that long patterns and properties of clients take no memory here; the hash of a string is keyed by a secret of the
+    process, and two questions that shared one would share an estimate, nothing else.
+    """
+
+    def __init__(self, max_entries: int = 10_000) -> None:
+        self.max_entries = max_entries
+        self._peaks: OrderedDict[int, int] = OrderedDict()
+        self._namespaces: OrderedDict[Hashable, _Namespace] = OrderedDict()
+        self.everywhere = _Namespace(_AT_FIRST)
+        self.followed_at = 0.0  # loop time at which one ran that had waited in vain for those before it
+
+    def __len__(self) -> int:
+        """How many questions are remembered."""
+        return len(self._peaks)
+
+    @property
+    def namespaces(self) -> int:
+        """How many namespaces are remembered."""
+        return len(self._namespaces)
+
+    def of(self, namespace: Hashable, key: Hashable, at_least: int = INITIAL_SIZE) -> Estimate:
+        """The estimate for one request of the question ``key`` about ``namespace``: ``at_least`` where both are new."""
+        known = self._namespaces.get(namespace)
+        if known is None:
+            known = self._namespaces[namespace] = _Namespace()
+            self._evict(namespace)
+        else:
+            self._namespaces.move_to_end(namespace)
+        return Estimate(self, known, hash(key), at_least)
+
+    def peak(self, key: int) -> int | None:
+        """What the question with this hash took the last time."""
+        peak = self._peaks.get(key)
+        if peak is not None:
+            self._peaks.move_to_end(key)
+        return peak
+
+    def learned(self, key: int, peak: int) -> None:
+        """Remember what the question with this hash took."""
+        self._peaks[key] = peak
+        self._peaks.move_to_end(key)
+        if len(self._peaks) > self.max_entries:
+            self._peaks.popitem(last=False)
+
+    def _evict(self, newest: Hashable) -> None:
+        """Drop the namespaces that were not asked for longest, but none with a request under way: others wait for it.
+
+        Those go to the end of the line; after a few tries the rest is left to the next call.
+        """
+        for _ in range(_EVICTION_TRIES):
+            namespace, known = next(iter(self._namespaces.items()))
+            if namespace == newest or len(self._namespaces) <= self.max_entries:
+                return
+            if known.in_use:
+                self._namespaces.move_to_end(namespace)
+            else:
+                del self._namespaces[namespace]

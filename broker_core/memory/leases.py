@@ -1,0 +1,76 @@
+"""Permits that are held as long as an object lives, whoever holds it: a cache, a request, a client that reads slowly.
+
+The memory of a listing is free when its last reference is gone, not when somebody drops one. So the permits for its
+buffers belong to the listing: :meth:`Leases.hold` binds the two, and the end of the one is the release of the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from broker_core.memory.owners import Owners
+
+__all__ = ["Held", "Leases"]
+
+#: Bytes of a lease whose memory goes back to the system with it: Arrow's pool would keep it.
+_WORTH_RELEASING: Final = 8 * 1024 * 1024
+_RELEASE_DELAY: Final = 0.1  # seconds; another thread may be freeing the rest just now
+
+
+class Held(Protocol):
+    """A number of bytes that somebody holds (:class:`~broker_core.memory.permits.Permit`)."""
+
+    @property
+    def count(self) -> int: ...
+
+    def release(self) -> None: ...
+
+
+class Leases:
+    """The permits of objects, by their identity. All methods are for one event loop, where permits are released.
+
+    An object may end in any thread and in the midst of anything; its permits are released in the next turn of the loop,
+    or at once by :meth:`settle`.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._permits: Owners[Held] = Owners(self._ended)
+
+    def __len__(self) -> int:
+        return len(self._permits)
+
+    def __contains__(self, owner: object) -> bool:
+        return self.held(owner) is not None
+
+    def held(self, owner: object) -> Held | None:
+        """What is held for an object."""
+        return self._permits.get(owner)
+
+    def hold(self, owner: object, permit: Held) -> None:
+        """Release ``permit`` when nobody has ``owner`` any more; a lease that it has already is released now."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            pass  # nobody waits for permits without one: it is enough to release them when something is held next
+        self.settle()
+        old = self._permits.put(owner, permit)
+        if old is not None:
+            old.release()
+
+    def settle(self) -> None:
+        """Release the permits of all objects that have ended."""
+        for permit in self._permits.ended():
+            if permit.count >= _WORTH_RELEASING and self._loop is not None:
+                self._loop.call_later(_RELEASE_DELAY, pa.default_memory_pool().release_unused)
+            permit.release()
+
+    def _ended(self) -> None:
+        try:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self.settle)
+        except RuntimeError:  # the loop is closed: nobody waits for permits any more
+            pass

@@ -1,0 +1,1 @@
+"""What a broker and its plugins count, for Prometheus, and the most frequent questions."""

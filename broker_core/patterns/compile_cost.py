@@ -1,0 +1,88 @@
+"""What compiling a pattern costs at most, told from its text alone, before any engine sees it.
+
+google-re2 holds the interpreter's lock while it compiles. Its bound on memory ends the compiling of a program that is
+too large, but not the parsing before that: each Unicode class (``\\pL``) is made of hundreds of ranges wherever it
+stands, and ``(?i)`` folds each of them (0.3 ms a class). So their number has a bound of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from broker_core.patterns.tokens import Kind, Token, tokens
+
+__all__ = ["MAX_UNICODE_CLASSES", "estimated_instructions", "unicode_classes"]
+
+#: Unicode classes that a pattern may name: 6 ms of parsing at the worst.
+MAX_UNICODE_CLASSES: Final = 20
+
+#: Instructions of one token, as many as it can have. A class of letters has 700 to 1,300.
+_UNICODE_CLASS: Final = 1500
+_CLASS: Final = 60
+_ANY: Final = 12
+_OTHER: Final = 3
+#: Case folding makes classes of characters.
+_FOLDED: Final = 4
+
+_ESCAPED_CLASS: Final = re.compile(r"(?<!\\)(?:\\\\)*\\[pP]")
+_FEW_BYTES: Final = re.compile(r"\[[\w.-]+\]", re.ASCII)  # [a-f0-9]
+_COUNTS: Final = re.compile(r"\d+", re.ASCII)
+
+
+def unicode_classes(text: str) -> int:
+    r"""How many classes such as ``\pL`` and ``\P{Greek}`` the text of a pattern names."""
+    if "\\p" not in text and "\\P" not in text:
+        return 0
+    return sum(map(_unicode_classes, tokens(text)))
+
+
+def _unicode_classes(token: Token) -> int:
+    if token.kind is Kind.CLASS:
+        return len(_ESCAPED_CLASS.findall(token.text))
+    return 1 if token.kind is Kind.ESCAPE and token.text in "pP" else 0
+
+
+def estimated_instructions(text: str) -> int:
+    """A bound on RE2's instructions for a pattern, not a tight one; what RE2 refuses has any value.
+
+    A repetition counts what it repeats as often as it may come. Linear in the length of the text.
+    """
+    sizes = [0]  # of the open groups, outermost first
+    last = 0  # of what a repetition would repeat
+    folded = 1
+    for token in tokens(text):
+        kind = token.kind
+        if kind is Kind.OPEN:
+            folded = _FOLDED if token.text.startswith("(?") and token.text != "(?:" else folded
+            sizes.append(_OTHER)
+            continue
+        if kind is Kind.REPEAT:
+            times = max(map(int, _COUNTS.findall(token.text)), default=1) + 1
+            sizes[-1] += last * (times - 1) + 2 * times
+            last = last * times + 2 * times  # a repetition of a repetition is one of all of it
+            continue
+        if kind is Kind.CLOSE and len(sizes) > 1:
+            last = sizes.pop() + _OTHER
+        elif kind is Kind.FLAGS:
+            folded = _FOLDED  # a repetition behind them is of what stands in front of them
+            continue
+        else:
+            last = folded * _instructions(token)
+        sizes[-1] += last
+    return sum(sizes)
+
+
+def _instructions(token: Token) -> int:
+    if token.kind is Kind.LITERAL:
+        return len(token.text.encode(errors="replace"))
+    if token.kind is Kind.ANY:
+        return _ANY
+    classes = _unicode_classes(token)
+    if classes:
+        return classes * _UNICODE_CLASS
+    if token.kind is Kind.CLASS:
+        if _FEW_BYTES.fullmatch(token.text):
+            return len(token.text) // 2
+        return max(_CLASS, 4 * len(token.text))
+    return _CLASS // 4

@@ -1,0 +1,180 @@
+"""What every match of a pattern looks like: its literal, its prefix, its alternatives, what it cannot do without.
+
+Only for patterns that RE2 *accepts*. Nothing is claimed where the text has more than this understands, since a wrong
+claim would lose topics.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from broker_core.patterns.tokens import Kind, Token, close_quote, tokens
+
+__all__ = ["Shape", "plain_shape", "read_shape"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What every full match of a pattern looks like; ``None`` and empty where nothing is certain.
+
+    ``literal``: the only string that matches. ``prefix``: every match starts with it; with ``any_tail``, exactly the
+    strings that start with it and have no newline behind it match. ``alternatives``: patterns of which one must match
+    wherever the whole one does. ``required``: substrings of every match, longest first. ``asserts``: there is a ``\\b``
+    or ``\\B``, which looks at the character before it.
+    """
+
+    literal: str | None = None
+    prefix: str | None = None
+    any_tail: bool = False
+    alternatives: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    asserts: bool = False
+
+
+_MAX_ALTERNATIVES: Final = 16
+
+# Nothing but characters, then perhaps "anything": most patterns, and read at once.
+_PLAIN: Final = re.compile(
+    r"\^?((?:[^\\.\[\](){}*+?|^$]|\\[!-/:-@\[-^`{-~])*)(\.\*\??)?\$?", re.ASCII | re.DOTALL
+)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
+def plain_shape(text: str) -> Shape | None:
+    """The shape of a pattern of literal characters with or without ``.*`` behind them, else ``None``.
+
+    Such a pattern is valid in RE2 for sure, so that nobody has to compile it to know what it matches.
+    """
+    plain = _PLAIN.fullmatch(text)
+    if plain is None:
+        return None
+    literal = _ESCAPED.sub(r"\1", plain[1])
+    required = (literal,) if literal else ()
+    if plain[2] is None:
+        return Shape(literal=literal, prefix=literal, required=required)
+    return Shape(prefix=literal, any_tail=True, required=required)
+
+
+def read_shape(text: str) -> Shape:
+    """The shape of a pattern that RE2 has accepted; an empty one wherever the text has more than this understands."""
+    plain = plain_shape(text)
+    if plain is not None:
+        return plain
+    every = list(tokens(text))
+    asserts = any(token.kind is Kind.ESCAPE and token.text in "bB" for token in every)
+    top = _top_level(every)
+    if top is None:
+        return Shape(asserts=asserts)
+    bars = [token for token in top if token.kind is Kind.ALTERNATIVE]
+    if bars:
+        return Shape(alternatives=_bounded(_split(text, bars)), asserts=asserts)
+    return replace(_concatenation(text, top), asserts=asserts)
+
+
+def _split(text: str, bars: list[Token]) -> tuple[str, ...]:
+    starts = [0, *(bar.end for bar in bars)]
+    ends = [*(bar.start for bar in bars), len(text)]
+    return tuple(text[start:end] for start, end in zip(starts, ends, strict=True))
+
+
+def _bounded(alternatives: tuple[str, ...]) -> tuple[str, ...]:
+    return alternatives if len(alternatives) <= _MAX_ALTERNATIVES else ()
+
+
+def _top_level(every: list[Token]) -> list[Token] | None:
+    """The tokens outside of groups, each group as one ``OPEN`` token that spans it; ``None`` where one is strange.
+
+    Strange are flags, which change what the characters mean, and a repetition of a repetition: RE2 takes ``a+\\Q\\E*``
+    for ``(?:a+)*``.
+    """
+    top: list[Token] = []
+    opened: list[Token] = []
+    before: Kind | None = None
+    for token in every:
+        kind = token.kind
+        if kind in _STRANGE or (kind is Kind.REPEAT and before in _UNREPEATABLE):
+            return None
+        before = kind
+        if kind is Kind.OPEN:
+            if not _is_plain_group(token.text):
+                return None
+            opened.append(token)
+        elif kind is Kind.CLOSE:
+            if not opened:
+                return None
+            group = opened.pop()
+            if not opened:
+                top.append(Token(Kind.OPEN, group.text, group.start, token.end))
+        elif not opened:
+            top.append(token)
+    return None if opened else top
+
+
+_STRANGE: Final = frozenset({Kind.FLAGS, Kind.COMMENT, Kind.ANY_BYTE, Kind.BROKEN})
+_UNREPEATABLE: Final = frozenset({None, Kind.REPEAT, Kind.OPEN, Kind.ALTERNATIVE})
+
+
+def _is_plain_group(opening: str) -> bool:
+    return opening in ("(", "(?:") or (opening.startswith(("(?P<", "(?<")) and opening.endswith(">"))
+
+
+def _concatenation(text: str, top: list[Token]) -> Shape:
+    runs: list[str] = [""]
+    certain = True  # nothing but literal characters so far
+    prefix: str | None = None
+    alternatives: tuple[str, ...] = ()
+    any_tail = False
+    for index, token in enumerate(top):
+        if token.kind is Kind.REPEAT:
+            continue
+        following = top[index + 1] if index + 1 < len(top) else None
+        repeat = following if following is not None and following.kind is Kind.REPEAT else None
+        if repeat is None:
+            if token.kind is Kind.LITERAL:
+                runs[-1] += token.text
+                continue
+            if token.kind is Kind.BEGIN and index == 0:
+                continue
+            if token.kind is Kind.END and index == len(top) - 1:
+                continue
+        if certain:
+            certain, prefix = False, runs[-1]
+            any_tail = token.kind is Kind.ANY and repeat is not None and _to_the_end(repeat, top[index + 2 :])
+            if token.kind is Kind.OPEN and repeat is None:
+                alternatives = _expanded(text, token)
+        if token.kind is Kind.LITERAL and repeat is not None and _at_least_once(repeat):
+            runs[-1] += token.text
+        runs.append("")
+    if certain:
+        literal = runs[-1]
+        return Shape(literal=literal, prefix=literal, required=(literal,) if literal else ())
+    required = tuple(sorted({run for run in runs if run}, key=lambda run: (-len(run.encode()), run)))
+    return Shape(prefix=prefix, any_tail=any_tail, alternatives=alternatives, required=required)
+
+
+def _to_the_end(repeat: Token, rest: list[Token]) -> bool:
+    """Whether a ``.`` repeated so takes all that is left of the string."""
+    return repeat.text in ("*", "*?") and (not rest or (len(rest) == 1 and rest[0].kind is Kind.END))
+
+
+def _at_least_once(repeat: Token) -> bool:
+    if repeat.text.startswith("+"):
+        return True
+    return repeat.text.startswith("{") and int(re.split(r"[,}]", repeat.text[1:])[0]) >= 1
+
+
+def _expanded(text: str, group: Token) -> tuple[str, ...]:
+    """``a(b|c)d`` as ``a(?:b)d`` and ``a(?:c)d``: the first group taken apart into its alternatives."""
+    inner = text[group.start + len(group.text) : group.end - 1]
+    top = _top_level(list(tokens(inner)))
+    if top is None:
+        return ()
+    bars = [token for token in top if token.kind is Kind.ALTERNATIVE]
+    if not bars:
+        return ()
+    parts = _split(inner, bars)
+    return _bounded(
+        tuple(f"{text[: group.start]}(?:{close_quote(part)}){text[group.end :]}" for part in parts)
+    )

@@ -1,0 +1,148 @@
+"""Answers of plugins that are held in memory, for whatever reason: one bound for all of them.
+
+Memory comes from the ``snapshots`` budget, of which the catalogue's snapshots keep at least a half, since many
+different questions could take it all. A listing that several answers are made of is charged once, for as long as
+anybody has it (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose patterns and
+properties. The least used answer makes room, and what does not fit is not held.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker_core.listing.listing import Listing
+from broker_core.memory.leases import Leases
+from broker_core.memory.permits import Permit, PermitBudget
+from broker_core.names import NamespaceName
+
+__all__ = ["OVERHEAD", "AnswerStore"]
+
+#: Bytes of an entry besides its listing and the text of its key.
+OVERHEAD: Final = 512
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A listing of ``size`` bytes, with how many entries hold it."""
+
+    listing: Listing
+    size: int
+    holders: int = 0
+
+
+@dataclass(slots=True)
+class _Entry:
+    namespace: NamespaceName
+    value: Any
+    shared: _Shared | None
+    permit: Permit
+    own: int  # bytes besides the listing
+
+
+class AnswerStore:
+    """Values by key, the least used first to go."""
+
+    def __init__(self, budget: PermitBudget, leases: Leases) -> None:
+        self._budget = budget
+        self._leases = leases
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._shared: dict[int, _Shared] = {}
+        self._by_namespace: dict[NamespaceName, dict[Hashable, None]] = {}
+        self._bytes = 0  # of all that is held
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Hashable) -> Any | None:
+        """The value, which is used by this."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        self._entries.move_to_end(key)
+        return entry.value
+
+    def put(
+        self, key: Hashable, namespace: NamespaceName, value: Any, listing: Listing | None, text: int = 0
+    ) -> bool:
+        """Hold ``value``, which refers to ``listing``, in place of an older one, if there is room or some can be made.
+
+        ``text`` counts the bytes of the key.
+        """
+        self.drop(key)
+        own = OVERHEAD + text
+        if (
+            self._budget.maximum
+            and own + (0 if listing is None else listing.nbytes) > self._budget.maximum // 2
+        ):
+            return False
+        size = 0 if listing is None or id(listing) in self._shared else listing.nbytes
+        if not self._has_room(own + size):
+            return False
+        if listing is not None and not size and id(listing) not in self._shared:
+            # What made room was all that held this listing: it counts anew.
+            return self.put(key, namespace, value, listing, text)
+        # Who holds a listing has its lease: an entry that is dropped while its answer is sent gives nothing back yet.
+        leased = listing is None or listing in self._leases
+        permit = self._budget.try_acquire(own)
+        whole = (
+            None if leased or permit is None or listing is None else self._budget.try_acquire(listing.nbytes)
+        )
+        if permit is None or (whole is None and not leased):
+            if permit is not None:
+                permit.release()
+            return False
+        shared = None
+        if listing is not None:
+            if whole is not None:
+                self._leases.hold(listing, whole)
+            shared = self._shared.setdefault(id(listing), _Shared(listing, listing.nbytes))
+            shared.holders += 1
+        self._entries[key] = _Entry(namespace, value, shared, permit, own)
+        self._by_namespace.setdefault(namespace, {})[key] = None
+        self._bytes += own + size
+        return True
+
+    def drop(self, key: Hashable) -> None:
+        """Let go of one."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return
+        keys = self._by_namespace[entry.namespace]
+        del keys[key]
+        if not keys:
+            del self._by_namespace[entry.namespace]
+        self._bytes -= entry.own
+        entry.permit.release()
+        shared = entry.shared
+        if shared is not None:
+            shared.holders -= 1
+            if not shared.holders:
+                del self._shared[id(shared.listing)]
+                self._bytes -= shared.size
+        del entry, shared
+        self._leases.settle()
+
+    def keys(self, namespace: NamespaceName | None) -> list[Hashable]:
+        """The keys of all answers about a namespace; with ``None``, of all there are."""
+        return list(self._entries if namespace is None else self._by_namespace.get(namespace, ()))
+
+    def _has_room(self, size: int) -> bool:
+        """Whether so many bytes more may be held; the least used entries make room.
+
+        Of these no more are dropped than could make room: an answer that a client still reads does not, and who merely
+        waits for permits is no reason to drop any.
+        """
+        maximum = self._budget.maximum
+        if not maximum:
+            return True
+        self._leases.settle()
+        missing = max(self._bytes + size - maximum // 2, size - self._budget.available)
+        while missing > 0 and self._entries:
+            before = self._bytes
+            self.drop(next(iter(self._entries)))
+            missing -= before - self._bytes
+        self._leases.settle()
+        return self._bytes + size <= maximum // 2 and size <= self._budget.available

@@ -1,0 +1,46 @@
+"""Answers of plugins that carry a version: built once, and taken again while the version is the same.
+
+A plugin is asked every time; what is saved is checking, ordering and encoding the names it returns. A key holds all
+that the plugin said its answers depend on (the principal too, unless it said otherwise), so nothing crosses principals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from broker_core.listing.listing import Listing
+from broker_core.names import NamespaceName
+from broker_core.pipeline.remembered.answer_store import AnswerStore
+
+__all__ = ["KeptAnswers"]
+
+#: What is kept by a version: what plugins returned with one, what they told one of before, and what masks left.
+_BY_VERSION: Final = frozenset({"kept", "version", "masked"})
+
+
+class KeptAnswers:
+    """Listings by question, each with the version that it is for."""
+
+    def __init__(self, store: AnswerStore) -> None:
+        self._store = store
+
+    def get(self, key: Hashable, version: str | int) -> tuple[Listing, int] | None:
+        """The listing for this question at this version, and how many names the plugin had returned."""
+        kept: tuple[str | int, Listing, int] | None = self._store.get(("kept", key))
+        return None if kept is None or kept[0] != version else kept[1:]
+
+    def put(
+        self, key: Hashable, version: str | int, listing: Listing, returned: int, *, text: int = 0
+    ) -> bool:
+        """Keep a listing in place of an older one, if there is room; ``text`` counts the bytes of the key."""
+        return self._store.put(("kept", key), listing.namespace, (version, listing, returned), listing, text)
+
+    def forget(self, namespace: NamespaceName | None) -> None:
+        """Drop all of a namespace, or of all, whose version the plugin tells: its topics, or its masks, changed.
+
+        The last answers of plugins that may fail stay: they are former ones by what they are for, and have their time.
+        """
+        for key in self._store.keys(namespace):
+            if isinstance(key, tuple) and key[0] in _BY_VERSION:
+                self._store.drop(key)

@@ -1,0 +1,129 @@
+"""Answers of plugins that tell their version before the work (``broker_core_version``): taken again without asking.
+
+What is kept is what the plugin said, checked, before the pattern and the masks, under all that the plugin depends on:
+"pass through" is an answer too. The version was read before the plugin was asked and again afterwards, and both were
+equal: what changed and changed back meanwhile is not kept. An answer that was made with the rest of the chain is not
+kept: what is behind may change without this plugin's version. Nor is a page, or one that came while the plugin said
+that its topics changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core.listing.selection import Selection
+from broker_core.names import NamespaceName
+from broker_core.pipeline.change_notices import ChangeNotices, Mark
+from broker_core.pipeline.listing_in_progress import Listed
+from broker_core.pipeline.remembered.answer_store import AnswerStore
+from broker_core.plugin_api.depends_on import AnswerKey, key_of
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins import Recalled
+
+__all__ = ["VersionedAnswers", "VersionedAnswersTo"]
+
+_KIND: Final = "version"
+
+
+@dataclass(frozen=True, slots=True)
+class _Versioned:
+    """``selection`` is ``None`` for a pass through; ``pattern`` (as the client sent it) matters where ``claimed``."""
+
+    version: str
+    selection: Selection | None
+    filtered: bool
+    claimed: bool
+    topics_hash: str | None
+    pattern: str | None
+    wants: frozenset[str]
+
+
+class VersionedAnswers:
+    """The answers of all plugins; ``words`` says what those of one depend on."""
+
+    def __init__(
+        self, store: AnswerStore, words: Callable[[str], frozenset[str]], notices: ChangeNotices
+    ) -> None:
+        self._store = store
+        self._words = words
+        self._notices = notices
+
+    def mark(self, namespace: NamespaceName) -> Mark:
+        """What tells the notices of changed topics of a namespace apart."""
+        return self._notices.mark(namespace)
+
+    def to(self, request: ListingRequest) -> VersionedAnswersTo:
+        """Those to one question."""
+        return VersionedAnswersTo(
+            self._store, self._words, request, self._notices, self._notices.mark(request.namespace)
+        )
+
+
+class VersionedAnswersTo:
+    """The answers to one question (:class:`~broker_core.plugins.Keeps`), as of the time when it was asked."""
+
+    __slots__ = ("_mark", "_notices", "_request", "_store", "_words")
+
+    def __init__(
+        self,
+        store: AnswerStore,
+        words: Callable[[str], frozenset[str]],
+        request: ListingRequest,
+        notices: ChangeNotices,
+        mark: Mark,
+    ) -> None:
+        self._store = store
+        self._words = words
+        self._request = request
+        self._notices = notices
+        self._mark = mark
+
+    def find(self, plugin: str, version: str) -> Recalled | None:
+        """What the plugin answered at this version."""
+        kept: _Versioned | None = self._store.get((_KIND, self._key(plugin)))
+        if kept is None or kept.version != version or not self._request.wants <= kept.wants:
+            return None
+        if kept.claimed and kept.pattern != self._request.topics_pattern:
+            return None  # what it was filtered by is another question, whatever the plugin says it depends on
+        if kept.selection is None:
+            return Recalled("pass_through", None, 0.0)
+        listed = Listed(
+            plugin, kept.selection, kept.filtered, kept.topics_hash, kept.claimed, version=version
+        )
+        return Recalled("success", listed, 0.0)
+
+    def keep(self, plugin: str, version: str, accepted: Listed | None) -> None:
+        """The plugin answered this (``None`` is a pass through); nothing, where it cannot be kept."""
+        if not self._notices.unchanged(self._request.namespace, self._mark):
+            return
+        selection = None if accepted is None else accepted.selection
+        if accepted is not None and (selection is None or not accepted.whole or accepted.details is not None):
+            return  # no topics were told, or a part of them, or more than topics
+        raw = self._request.topics_pattern
+        key = self._key(plugin)
+        text = key.text + 2 * len(version)
+        if accepted is None:
+            new = _Versioned(version, None, False, False, None, None, self._request.wants)
+        else:
+            assert selection is not None
+            new = _Versioned(
+                version,
+                selection,
+                accepted.filtered,
+                accepted.claimed,
+                accepted.topics_hash,
+                raw if accepted.claimed else None,
+                self._request.wants,
+            )
+            text += (2 * len(raw or "") if accepted.claimed else 0) + selection.remembered_bytes
+        listing = None if selection is None else selection.listing
+        if (
+            self._store.put((_KIND, key), self._request.namespace, new, listing, text)
+            and accepted is not None
+        ):
+            accepted.owned = 0  # charged where it is kept
+
+    def _key(self, plugin: str) -> AnswerKey:
+        return key_of(self._request, self._words(plugin), plugin)

@@ -1,0 +1,101 @@
+"""What a lister returned, checked and made a selection: nothing that it says is believed unseen (promise 3)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Listing
+from broker_core.listing.selection import Selection
+from broker_core.names import Mode
+from broker_core.patterns import TopicsPattern
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import TopicListingResult
+
+__all__ = ["VerifyFiltered", "built", "claim_sample", "given_bytes", "known_selection", "own_hash"]
+
+#: Up to so many names a sample is all of them; of more, so many evenly spaced ones.
+SAMPLE_ALL = 10_000
+SAMPLE_OF_MORE = 1_000
+
+_HASH = re.compile("[0-9a-f]{8}")
+#: Names of a list that are looked at to know about how much memory all of it takes.
+_SIZED = 64
+
+
+class VerifyFiltered(Enum):
+    """How much of a plugin's ``filtered=True`` is looked at."""
+
+    ALWAYS = "always"
+    SAMPLE = "sample"
+    NEVER = "never"
+
+
+def known_selection(result: TopicListingResult, request: ListingRequest) -> Selection | None:
+    """The selection of an answer that is a listing already (checked when it was built), else ``None``.
+
+    Raises :exc:`ListingFailed` where it is one of another namespace or mode.
+    """
+    topics = result.topics
+    # By their types, not by what they say of themselves.
+    if type(topics) is Listing:
+        listing, selection = topics, topics.all()
+    elif type(topics) is Selection:
+        listing, selection = topics.listing, topics
+    else:
+        return None
+    # A listing of one domain is a part of all; its order is the same.
+    if listing.namespace != request.namespace or request.mode not in (listing.mode, Mode.ALL):
+        raise _refused(
+            f"returned a listing of {listing.namespace} {listing.mode.name} to a question about "
+            f"{request.namespace} {request.mode.name}",
+        )
+    return selection
+
+
+def given_bytes(topics: Any) -> int:
+    """About how many bytes the names take as a lister returned them: a sequence of strings or an Arrow column."""
+    if isinstance(topics, pa.Array | pa.ChunkedArray):
+        return int(topics.nbytes)
+    if not len(topics):
+        return 0
+    step = max(1, len(topics) // _SIZED)
+    sample = topics[::step]
+    # What is no string is refused later; its own idea of its size is not asked for.
+    total = sum(sys.getsizeof(name) for name in sample if type(name) is str)
+    return len(topics) * (8 + total // len(sample))
+
+
+def built(request: ListingRequest, names: pa.LargeStringArray) -> Listing:
+    """The listing of the names that a lister returned. Raises :exc:`InvalidListing` for the first bad one."""
+    return Listing.from_names(request.namespace, request.mode, names)
+
+
+def own_hash(result: TopicListingResult, selection: Selection, returned: int) -> str | None:
+    """The lister's hash where it should be that of exactly these topics (none collapsed, none hidden)."""
+    given = result.topics_hash
+    if given is None:
+        return None
+    given = str.__str__(given)
+    if _HASH.fullmatch(given) is None:
+        raise _refused(f"returned a topics hash that is none: {given[:40]!r} (8 lower-case hex digits)")
+    return given if len(selection) == returned else None
+
+
+def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFiltered) -> Selection | None:
+    """The topics that must all match where ``filtered=True`` is true; ``None``: the policy looks at none."""
+    if policy is VerifyFiltered.NEVER or selection.pattern == pattern.text:
+        return None
+    if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
+        return selection.as_claim()
+    return selection.sampled(SAMPLE_OF_MORE)
+
+
+def _refused(what: str) -> ListingFailed:
+    """What is wrong with an answer; whoever asked puts the lister's name in front."""
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

@@ -1,0 +1,82 @@
+"""Details as plugins give them: each value checked, and none about a topic that nobody asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.errors import InvalidListing, ListingFailed
+from broker_core.errors.causes import Cause
+from broker_core.listing.details import Details, check_values
+from broker_core.listing.listing import Listing
+from broker_core.listing.selection import Selection
+from broker_core.names import Mode
+from broker_core.names.partition_columns import split_partitions
+from broker_core.patterns import TopicsPattern
+
+__all__ = ["CHECK_FACTOR", "check_details", "check_listed_details", "details_of"]
+
+#: Bytes that checking takes, by bytes of the details and of the names that they are about.
+CHECK_FACTOR: Final = 3
+
+
+def check_details(details: Details, wants: Collection[str], names: pa.LargeStringArray | None) -> None:
+    """Raise :exc:`ListingFailed` for a wrong value, and for a topic that is not among ``names``, where given."""
+    try:
+        check_values(details, wants)
+    except (ValueError, pa.ArrowException) as error:
+        raise _refused(f"gave wrong details: {error}") from None
+    if names is not None:
+        _refuse_others(details, names, "was not asked about")
+
+
+def check_listed_details(
+    details: Details, wants: Collection[str], selection: Selection, pattern: TopicsPattern | None = None
+) -> Details:
+    """The same for details that came with topics; those of the topics that were listed are given back.
+
+    A topic that ``pattern`` takes away may have a row, and one that brokers keep for themselves: whoever reads a store
+    gives the details of all that it read, and only its names are filtered.
+    """
+    check_details(details, wants, None)
+    unlisted = details.topics.filter(
+        pc.invert(pc.is_in(details.topics, value_set=split_partitions(selection.names)[0]))
+    )
+    if not len(unlisted):
+        return details
+    try:
+        visible = Listing.from_names(selection.listing.namespace, Mode.ALL, unlisted).all()
+    except InvalidListing:
+        raise _unlisted(unlisted[0]) from None
+    if pattern is not None and pattern.supported:
+        visible = visible.matching(pattern)
+    if len(visible):
+        raise _unlisted(visible.names[0])
+    return details_of(details, selection)
+
+
+def details_of(details: Details, selection: Selection) -> Details:
+    """Those of the topics of a selection alone; takes as much memory as :data:`CHECK_FACTOR` says."""
+    known = pc.is_in(details.topics, value_set=split_partitions(selection.names)[0])
+    return Details(details.batch.filter(known)) if known.false_count else details
+
+
+def _refuse_others(details: Details, names: pa.LargeStringArray, what: str) -> None:
+    known = pc.is_in(details.topics, value_set=names)
+    if known.false_count:
+        raise _about(details.topics.filter(pc.invert(known))[0], what)
+
+
+def _unlisted(topic: Any) -> ListingFailed:
+    return _about(topic, "it did not list")
+
+
+def _about(topic: Any, what: str) -> ListingFailed:
+    return _refused(f"gave details of {topic.as_py()[:200]!r}, which {what}")
+
+
+def _refused(what: str) -> ListingFailed:
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

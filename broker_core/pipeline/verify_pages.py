@@ -1,0 +1,94 @@
+"""Pages as plugins give them: checked, and told from the whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.errors import ListingFailed
+from broker_core.errors.causes import Cause
+from broker_core.listing.page import Page, Position
+from broker_core.listing.page_order import PageOrder
+from broker_core.listing.selection import Selection
+from broker_core.names import TopicName
+from broker_core.names.name_columns import hash_order_key
+from broker_core.names.partition_columns import split_partitions
+
+__all__ = ["check_order", "check_page", "surely_whole"]
+
+
+def check_order(names: pa.LargeStringArray) -> None:
+    """Raise :exc:`ListingFailed` unless full names ascend in the order of pages, each once."""
+    if len(names) < 2:
+        return
+    bases, numbers = split_partitions(names)
+    key = hash_order_key(bases)
+    ascends = pc.less(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
+    if numbers is not None:
+        same = pc.equal(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
+        ascends = ascends | (same & (numbers[:-1] < numbers[1:]))
+    if not ascends.all():
+        at = int(np.argmin(ascends))
+        raise _refused(
+            f"returned a page out of order: {_shown(names[at])} is in front of {_shown(names[at + 1])} (a page has the "
+            "order of the names without partition by UTF-16 units, then of the partitions)"
+        )
+
+
+def check_page(selection: Selection, page: Page, following: Position) -> None:
+    """Raise :exc:`ListingFailed` for topics that are not a page in front of ``following``."""
+    if len(selection) > page.limit:
+        raise _refused(f"returned {len(selection)} topics for a page of {page.limit}")
+    if TopicName.parse(following.base).namespace != selection.listing.namespace:
+        raise _refused(f"says that the next page of {selection.listing.namespace} begins at {_at(following)}")
+    if page.start is not None and following <= page.start:
+        raise _refused(
+            f"says that the next page begins at {_at(following)}, and this one at {_at(page.start)}"
+        )
+    if not len(selection):
+        # Nothing says that such pages come to an end: the position could grow for ever.
+        raise _refused(
+            f"returned no topic, and says that the next page begins at {_at(following)}: a page that is followed by "
+            "another one has at least one topic"
+        )
+    listing = selection.listing
+    order = PageOrder.of(listing)
+    places = np.concatenate(list(order.walk(selection, 0, len(selection))))
+    ends = order.names_at(listing, np.unique(places[[0, -1]]))
+    first, last = (Position.of(ends[at].as_py()) for at in (0, -1))
+    if page.start is not None and first < page.start:
+        raise _refused(f"returned {_at(first)} for a page that begins at {_at(page.start)}")
+    if not last < following:
+        raise _refused(f"returned {_at(last)}, and says that the next page begins at {_at(following)}")
+
+
+def surely_whole(selection: Selection, page: Page | None) -> bool:
+    """Whether topics without a next page cannot be a page, but must be all that there are.
+
+    A last page may have been given without saying so. It has no name in front of where it begins.
+    """
+    if page is None:
+        return True
+    if len(selection) != page.limit and page.start is None:
+        return True
+    if len(selection) > page.limit:
+        return True
+    if page.start is None or not len(selection):
+        return False
+    low, _ = selection.bounds
+    return Position.of(selection.listing.range(low, low + 1).names[0].as_py()) < page.start
+
+
+def _at(position: Position) -> str:
+    return repr(position.name[:200])
+
+
+def _shown(name: Any) -> str:
+    return repr(name.as_py()[:200])
+
+
+def _refused(what: str) -> ListingFailed:
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

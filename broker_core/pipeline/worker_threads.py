@@ -1,0 +1,69 @@
+"""The threads of the pipeline: patterns are compiled, listings searched, and columns built and gathered in them.
+
+Each kind of work has threads of its own, and the connections take turns in each (:mod:`.fair_threads`). What is quick
+is done on the event loop instead, as long as its turn has time for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, TypeVar
+
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.listing.selection import Matching, Selection, search, search_is_quick
+from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.pipeline.fair_threads import Allowance, Call, FairThreads
+from broker_core.plugin_api.listing_request import Asker
+
+__all__ = ["Workers"]
+
+T = TypeVar("T")
+
+_SCANS: Final = 2
+_LISTINGS: Final = 4
+#: google-re2 holds the interpreter's lock, so that a second thread would bring nothing but more waiting for it.
+_COMPILES: Final = 1
+_REST: Final = 3.0
+#: Compiling a dear pattern takes 2 to 15 ms: a hundred at once, then ten a second and more.
+_COMPILING: Final = Allowance(rate=0.1, most=0.3)
+
+
+class Workers:
+    """The threads of one pipeline; for its event loop. ``kinds`` are those that the metrics show, by name."""
+
+    def __init__(self) -> None:
+        self._scan = FairThreads(_SCANS, "pattern-scan")
+        self._listing = FairThreads(_LISTINGS, "listing")
+        self._compile = FairThreads(_COMPILES, "pattern-compile", _COMPILING, rest=_REST)
+        self.kinds: Mapping[str, FairThreads] = {
+            "compile": self._compile,
+            "scan": self._scan,
+            "listing": self._listing,
+        }
+
+    def close(self) -> None:
+        """End the threads once what they do is done."""
+        for threads in self.kinds.values():
+            threads.close()
+
+    async def compile(self, asker: Asker, raw: str, max_length: int) -> TopicsPattern:
+        """The compiled pattern. Raises :exc:`~broker_core.errors.InvalidPattern`."""
+        work = partial(compile_pattern, raw, max_length=max_length)
+        return await self._compile.run(asker.connection, Call(work, same=(raw, max_length)))
+
+    async def matching(self, asker: Asker, selection: Selection, pattern: TopicsPattern) -> Selection:
+        """The topics of ``selection`` that match ``pattern``, which RE2 supports."""
+        known = selection.known_matching(pattern)
+        if known is not None:
+            return known
+        if loop_turn().has_time() and search_is_quick(selection, pattern):
+            return search(selection, pattern)
+        return await self._scan.run(asker.connection, Matching(selection, pattern))
+
+    async def call(self, asker: Asker, work: Callable[[], T], *, quick: bool = False) -> T:
+        """What ``work()`` returns; in a thread, unless it is ``quick``, in a turn of the loop that has time for it."""
+        if quick:
+            await loop_turn().time()
+            return work()
+        return await self._listing.run(asker.connection, Call(work))

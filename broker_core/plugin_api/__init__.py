@@ -1,0 +1,1 @@
+"""What plugins implement and what they are given: hooks, requests, results."""

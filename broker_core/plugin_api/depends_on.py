@@ -1,0 +1,148 @@
+"""What an answer depends on, in words: one table of which field of a request belongs to which word.
+
+A plugin says by ``broker_core_depends_on`` which of these words its answers depend on; caches key on the fields of
+these words, and on nothing else of the request. The namespace and the mode are in every key. What is in none:
+``topics_hash`` (what the client holds is no part of the answer), ``deadline``, and ``asker.connection`` (by which time
+is shared out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from broker_core.names import Mode, NamespaceName
+
+__all__ = [
+    "EVERYTHING",
+    "PROPERTY",
+    "WORDS",
+    "AnswerKey",
+    "checked_words",
+    "key_of",
+    "undeclared",
+    "word_of",
+]
+
+#: Which fields of a request belong to which word. ``asker.host`` is ``asker.remote_address`` without the port.
+WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "pattern": ("pattern", "topics_pattern"),
+        "properties": ("properties",),
+        "principal": ("asker.role", "asker.original_principal"),
+        "client": ("asker.client_version", "asker.protocol_version", "asker.transport"),
+        "address": ("asker.host", "asker.remote_address"),
+    }
+)
+#: ``property:NAME`` is one property of the request, where ``properties`` is all of them.
+PROPERTY: Final = "property:"
+#: What an answer depends on where its plugin says nothing.
+EVERYTHING: Final = frozenset(WORDS)
+
+_WORD_OF: Final = {path: word for word, paths in WORDS.items() for path in paths}
+
+
+def word_of(path: str) -> str | None:
+    """The word that a field of a request (``asker.role``, say) belongs to; ``None`` for one that shapes no answer."""
+    return _WORD_OF.get(path)
+
+
+def checked_words(words: Collection[object]) -> frozenset[str]:
+    """The words of a plugin. Raises :exc:`ValueError`, which lists those that there are, for another one."""
+    for word in words:
+        if isinstance(word, str) and word == word.strip():
+            name = word.removeprefix(PROPERTY)
+            if word in WORDS or (name != word and name and name == name.strip()):
+                continue
+        known = ", ".join(map(repr, WORDS))
+        raise ValueError(f"the words are {known} and '{PROPERTY}NAME' for one property of that name")
+    return frozenset(str(word) for word in words)
+
+
+def undeclared(used: Iterable[str], declared: Collection[str]) -> frozenset[str]:
+    """Which of the words that were used are not among the declared ones; ``properties`` is every ``property:NAME``."""
+    return frozenset(
+        word
+        for word in used
+        if word not in declared and not (word.startswith(PROPERTY) and "properties" in declared)
+    )
+
+
+class Asks(Protocol):
+    """Who asks (:class:`~broker_core.plugin_api.listing_request.Asker`)."""
+
+    @property
+    def role(self) -> str | None: ...
+    @property
+    def original_principal(self) -> str | None: ...
+    @property
+    def client_version(self) -> str: ...
+    @property
+    def protocol_version(self) -> int: ...
+    @property
+    def transport(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+
+
+class Asked(Protocol):
+    """What is asked (:class:`~broker_core.plugin_api.listing_request.ListingRequest`)."""
+
+    @property
+    def namespace(self) -> NamespaceName: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def topics_pattern(self) -> str | None: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def asker(self) -> Asks: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerKey:
+    """What an answer depends on, of one request; ``text`` is about how many bytes of the client's text it holds."""
+
+    namespace: NamespaceName
+    mode: Mode
+    parts: tuple[Hashable, ...]
+    text: int = field(compare=False)
+
+
+def key_of(request: Asked, words: Collection[str], *more: Hashable) -> AnswerKey:
+    """The fields of ``request`` that ``words`` name, and ``more``: equal keys, equal answers."""
+    text = 0
+    parts: list[Hashable] = list(more)
+    if "pattern" in words:
+        parts.append(("pattern", request.topics_pattern))
+        text += len(request.topics_pattern or "")
+    properties = _properties(request.properties, words)
+    if properties is not None:
+        parts.append(("properties", properties))
+        text += sum(len(name) + len(value) for name, value in properties)
+    parts += _of_asker(request.asker, words)
+    # A character takes up to four bytes, and most take one; each string has its own overhead besides.
+    return AnswerKey(request.namespace, request.mode, tuple(parts), 2 * text)
+
+
+def _properties(properties: Mapping[str, str], words: Collection[str]) -> frozenset[tuple[str, str]] | None:
+    """The pairs that count; ``None`` where no word is about properties."""
+    if "properties" in words:
+        return frozenset(properties.items())
+    names = {word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY)}
+    if not names:
+        return None
+    # Sorted by nothing and complete: a property that is not given is another question than one with any value.
+    return frozenset((name, value) for name, value in properties.items() if name in names)
+
+
+def _of_asker(asker: Asks, words: Collection[str]) -> Iterable[Hashable]:
+    if "principal" in words:
+        yield ("principal", asker.role, asker.original_principal)
+    if "client" in words:
+        yield ("client", asker.client_version, asker.protocol_version, asker.transport)
+    if "address" in words:
+        yield ("address", asker.host)

@@ -1,0 +1,189 @@
+"""The hooks of broker-core: all that a plugin can implement, and the marker to implement it with.
+
+Hooks are pluggy's (project name ``broker_core``): an implementation is a function of the hook's name, marked with
+``@hookimpl``, that takes those of the hook's arguments which it names. Unlike in pluggy, the first plugin of the
+operator's list ``[plugins] enabled`` is asked first, and plugins are asked one after the other, each with a deadline.
+
+Which thread calls what. A hook that is ``async def`` runs on the broker's event loop and must not block it. A plain
+function runs in a thread of the plugin's own small pool, several at once, so it may block, and must be thread-safe;
+``broker_core_settings``, ``broker_core_depends_on`` and ``broker_core_commands`` are called once, before anything
+runs, and must return at once; ``broker_core_problems`` is for the command line only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from pluggy import HookimplMarker, HookspecMarker
+
+from broker_core.errors.causes import Cause
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import typer
+    from pydantic import BaseModel
+
+    from broker_core.access.access import Access, Refused
+    from broker_core.change_log import ChangeLog
+    from broker_core.listing.details import Details
+    from broker_core.names import Mode, NamespaceName
+    from broker_core.plugin_api.check_findings import Check
+    from broker_core.plugin_api.describe_request import DescribeRequest
+    from broker_core.plugin_api.listing_request import ListingRequest
+    from broker_core.plugin_api.listing_result import TopicListingResult
+
+__all__ = ["PROJECT", "HookSpecs", "ListingOutcome", "hookimpl", "hookspec"]
+
+#: The name of the pluggy project and of the entry point group that plugins are found in.
+PROJECT: Final = "broker_core"
+
+hookspec = HookspecMarker(PROJECT)
+hookimpl = HookimplMarker(PROJECT)
+
+
+@dataclass(frozen=True, slots=True)
+class ListingOutcome:
+    """How one listing ended, as observers see it (``broker_core_listing_served``).
+
+    ``outcome`` is ``"served"``, ``"unchanged"`` or ``"error"``; ``lister`` the plugin that answered, ``"catalog"`` or
+    ``"upstream"`` (``None`` where nobody did); ``topics`` how many names were sent; ``seconds`` from the request's
+    arrival to its answer; ``error`` what the client was told, where it was refused; ``stale_seconds`` the age of a
+    former answer that a plugin's failure was answered with (``on_failure = "stale"``); ``cause`` why it was refused:
+    ``Cause.DENIED`` where somebody may not ask.
+    """
+
+    outcome: str
+    lister: str | None
+    topics: int
+    filtered: bool
+    topics_hash: str | None
+    seconds: float
+    error: str | None = None
+    stale_seconds: float | None = None
+    cause: Cause | None = None
+
+
+class HookSpecs(Protocol):
+    """The hooks, with the arguments that each may name."""
+
+    @hookspec
+    def broker_core_list_topics(
+        self,
+        request: ListingRequest,
+        namespace: NamespaceName,
+        mode: Mode,
+        topics_pattern: str | None,
+        properties: Mapping[str, str],
+    ) -> TopicListingResult | Awaitable[TopicListingResult | None] | None:
+        """List the topics of a namespace, or pass (PIP-452's question). Sync or async.
+
+        ``None`` and ``TopicListingResult.pass_through()`` leave the question to the next plugin, and at last to the
+        catalogue or the brokers upstream; ``TopicListingResult.success(topics)`` answers it;
+        ``TopicListingResult.unchanged(topics_hash)`` is legal where ``request.topics_hash`` has that hash.
+        ``topics_pattern`` is the pattern as the client sent it; ``request.pattern`` the compiled one.
+        """
+
+    @hookspec
+    def broker_core_describe_topics(
+        self, request: DescribeRequest
+    ) -> Awaitable[Details | None] | Details | None:
+        """Say what is known of some topics besides their names: of those that there are, and of no others.
+
+        Asked in the order of the chain, of the namespaces that the plugin lists: ``None`` leaves the question to the
+        next plugin, and at last to the catalogue or the brokers upstream. A topic that the details lack does not exist.
+        A plugin that lists and has no such hook is asked to list instead. Sync or async.
+        """
+
+    @hookspec
+    def broker_core_visible(
+        self, request: ListingRequest, topics: pa.LargeStringArray
+    ) -> Any | Awaitable[Any | None] | None:
+        """Say which of ``topics`` (full names) the asker may see: a boolean Arrow or numpy array, or ``None``: all.
+
+        For filters that do not list themselves. What it says of a name depends on no other name of ``topics``: of a
+        large namespace they are shown in slices. The masks of all plugins are ANDed, before the topics hash is
+        computed. A mask that fails fails the listing, whatever ``on_failure`` says. Sync or async.
+        """
+
+    @hookspec
+    def broker_core_authorize(self, access: Access) -> Refused | Awaitable[Refused | None] | None:
+        """Say that somebody may not do something (``Refused("why")``), or let it pass (``None``).
+
+        Asked before everything else, and each time: no decision is kept. Every gate must let it pass. One that raises,
+        takes too long or answers anything else refuses, whatever ``on_failure`` says. Sync or async.
+        """
+
+    @hookspec
+    def broker_core_version(self, request: ListingRequest) -> str | Awaitable[str | None] | None:
+        """Name the state that this plugin's answer to a request is of, before the work. Sync or async.
+
+        Asked before ``broker_core_list_topics`` and ``broker_core_visible``; what it returns is the version of what
+        they return. Where it is the one of an answer that is kept, they are not asked. Same version, same question (of
+        what ``broker_core_depends_on`` names), same answer. ``None`` is no version: the plugin is asked, and nothing is
+        kept. It must be cheap, and is asked for each listing; a failure is one of the hook that would be asked.
+        """
+
+    @hookspec
+    def broker_core_depends_on(self) -> Collection[str]:
+        """Say what this plugin's answers and masks depend on, in words.
+
+        ``"pattern"``, ``"properties"`` (``"property:NAME"`` is one of them), ``"principal"``, ``"client"`` (what it is)
+        and ``"address"`` (where it is); :mod:`broker_core.plugin_api.depends_on` has the fields of each. Caches key on these; all
+        of them where the hook is not implemented.
+        """
+
+    @hookspec
+    def broker_core_settings(self) -> type[BaseModel]:
+        """Return the pydantic model of the plugin's own table ``[plugins.NAME]``; it is checked at start.
+
+        Fields named ``deadline``, ``namespaces``, ``on_failure``, ``max_stale`` and ``verify_filtered`` give the
+        plugin's own defaults for the settings that the core has for every plugin.
+        """
+
+    @hookspec
+    def broker_core_startup(self, broker: Any, settings: Any) -> Awaitable[None] | None:
+        """Prepare: before the first request, in the operator's order. Raising stops the start. Sync or async.
+
+        ``settings`` is an instance of the model of ``broker_core_settings`` (``None`` without one). ``broker`` has
+        ``topics_changed(namespace)``, ``version(namespace)``, ``changes(namespace, since)``, ``change_logs()``,
+        ``questions()`` and ``metrics_registry``.
+        """
+
+    @hookspec
+    def broker_core_change_log(self) -> ChangeLog | Awaitable[ChangeLog | None] | None:
+        """Offer the change log of the topics that this plugin holds, to plugins that follow it.
+
+        Called once, right after the plugin's own ``broker_core_startup``; ``None`` is none. Sync or async.
+        """
+
+    @hookspec
+    def broker_core_shutdown(self) -> Awaitable[None] | None:
+        """Let go of everything: after the last request, in reverse order. Sync or async."""
+
+    @hookspec
+    def broker_core_listing_served(
+        self, request: ListingRequest, outcome: ListingOutcome
+    ) -> Awaitable[None] | None:
+        """Observe a listing that was answered or refused. Nobody waits for it; a failure is only counted."""
+
+    @hookspec
+    def broker_core_commands(self, app: typer.Typer) -> None:
+        """Add commands to the group ``broker-core NAME`` of the command line."""
+
+    @hookspec
+    def broker_core_check(self, settings: Any) -> Iterable[Check] | Awaitable[Iterable[Check]]:
+        """Look at what this plugin needs (a database, files), and say what is right and what is wrong.
+
+        For ``broker-core check``, which calls it in a process of its own, before a server starts: it changes nothing,
+        may wait, and is given up after some seconds. The names of the checks are those of settings, or words of the
+        plugin's own. Sync or async.
+        """
+
+    @hookspec
+    def broker_core_problems(self, settings: Any) -> Collection[str] | None:
+        """Say what is wrong with what this plugin works on, a line each; nothing where all is well.
+
+        For ``broker-core plugins``, which calls it in a process of its own and never in a server: it may wait.
+        """

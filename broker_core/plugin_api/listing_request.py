@@ -1,0 +1,193 @@
+"""The question: which topics of this namespace match, for whom, and by when."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, TypeAlias
+
+from broker_core.immutable.copies import copied
+from broker_core.immutable.sealed import seal_value
+from broker_core.listing.details import checked_wants
+from broker_core.listing.page import Page
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
+from broker_core.plugin_api.depends_on import EVERYTHING, key_of
+from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, Memory
+from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
+from broker_core.plugin_api.rest_answer import SAME, RestAnswer, Same
+
+__all__ = ["Asker", "ListingRequest", "Pausing", "RequestServices"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Asker:
+    """Who asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed.
+
+    ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host. ``connection`` is one and the
+    same object for all that one connection asks, and nothing else: what takes time is shared out by it in turns.
+    """
+
+    role: str | None = None
+    original_principal: str | None = None
+    remote_address: str = ""
+    client_version: str = ""
+    protocol_version: int = 0
+    transport: str = "pulsar"
+    connection: object = field(default_factory=object, repr=False, compare=False)
+
+    def __new__(
+        cls,
+        role: str | None = None,
+        original_principal: str | None = None,
+        remote_address: str = "",
+        client_version: str = "",
+        protocol_version: int = 0,
+        transport: str = "pulsar",
+        connection: object = None,
+    ) -> Self:
+        asker = object.__new__(cls)
+        _put_role(asker, role)
+        _put_principal(asker, original_principal)
+        _put_address(asker, remote_address)
+        _put_client_version(asker, client_version)
+        _put_protocol_version(asker, protocol_version)
+        _put_transport(asker, transport)
+        _put_connection(asker, object() if connection is None else connection)
+        return asker
+
+    @property
+    def host(self) -> str:
+        """``remote_address`` without the port, which is another one with each connection of the same client."""
+        host, _, port = self.remote_address.rpartition(":")
+        if not (port.isascii() and port.isdigit()) or (":" in host and not host.startswith("[")):
+            return self.remote_address  # no port: a path, or an IPv6 address alone
+        return host.removeprefix("[").removesuffix("]")
+
+
+# One stands for all that its connection asks, whichever plugins hear of it.
+(
+    _put_role,
+    _put_principal,
+    _put_address,
+    _put_client_version,
+    _put_protocol_version,
+    _put_transport,
+    _put_connection,
+) = seal_value(Asker)
+
+
+#: Makes a function that a plugin waits for one whose time is not the plugin's.
+Pausing: TypeAlias = Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]
+
+
+class RequestServices(Protocol):
+    """What a broker does for one call of a plugin; what a plugin has of it are the methods of its request."""
+
+    @property
+    def memory(self) -> Memory: ...
+
+    def rest(
+        self, pattern: str | Same | None, properties: Mapping[str, str] | Same
+    ) -> Coroutine[Any, Any, RestAnswer]: ...
+
+    def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable: ...
+
+    def pausing(self, pausing: Pausing) -> RequestServices: ...
+
+    @property
+    def wrong(self) -> str | None: ...
+
+
+async def _unlimited(_bytes: int) -> None:
+    """Stands in where nobody counts memory, as in a test of a plugin that builds its own request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingRequest:
+    """One listing asked for; immutable. Each plugin of the chain gets a copy of its own.
+
+    ``pattern`` is the compiled pattern with its literal, its ranges and its required substrings, or ``None`` without
+    one; ``topics_hash`` the hash that the client holds already; ``properties`` what the client sent, the last of a
+    repeated key (they select; they do not authorize); ``deadline`` the end of the time for this answer, on the clock of
+    the running event loop (``loop.time()``, seconds).
+
+    ``page`` is the part of the listing that is asked for, ``None`` for all of it; a lister may leave it to the core.
+    ``wants`` are the columns of :class:`~broker_core.listing.details.Details` that are asked for besides the names.
+    """
+
+    namespace: NamespaceName
+    mode: Mode = Mode.PERSISTENT
+    pattern: TopicsPattern | None = None
+    topics_hash: str | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
+    asker: Asker = field(default_factory=Asker)
+    deadline: float = float("inf")
+    reserve_bytes: Callable[[int], Awaitable[None]] = field(default=_unlimited, repr=False, compare=False)
+    services: RequestServices | None = field(default=None, repr=False, compare=False)
+    page: Page | None = None
+    wants: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        # Whoever makes the request: a plugin must not change what the next one reads.
+        if type(self.properties) is not Properties:
+            object.__setattr__(self, "properties", Properties(self.properties))
+        if self.wants:
+            object.__setattr__(self, "wants", checked_wants(self.wants))
+
+    @property
+    def topics_pattern(self) -> str | None:
+        """The pattern exactly as the client sent it, scheme included, or ``None``."""
+        return None if self.pattern is None else self.pattern.raw
+
+    def pausing(self, pausing: Pausing) -> Self:
+        """The request as a plugin gets it: what it waits for in here is not its time, which ``pausing`` sees to."""
+        services = None if self.services is None else self.services.pausing(pausing)
+        return copied(self, reserve_bytes=pausing(self.reserve_bytes), services=services)
+
+    async def reserve(self, size: int) -> None:
+        """Wait for heap permits of ``size`` bytes in all for this request, where the estimate was too small.
+
+        The waiting is not the plugin's time. Raises :exc:`~broker_core.errors.TooManyRequests` when the permits do not
+        come in time; let it pass.
+        """
+        await self.reserve_bytes(size)
+
+    def lease(self, size: int) -> Lease:
+        """Memory of ``size`` bytes on top of all else that this request holds: ``async with request.lease(size)``.
+
+        It is given back where the block ends, and with the request at the latest; see :class:`Lease`.
+        """
+        return Lease(UNCOUNTED if self.services is None else self.services.memory, size)
+
+    def rest(
+        self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
+    ) -> Coroutine[Any, Any, RestAnswer]:
+        """Ask everything behind this plugin (the plugins after it, then the default lister), and await its answer.
+
+        For ``async`` hooks ``broker_core_list_topics``: elsewhere it is a :exc:`RuntimeError` that says so. The
+        question is this one, without the hash that the client holds; ``pattern`` (text as a client would send it, or
+        ``None``) and ``properties`` take the place of the client's. The answer is what they listed, checked, before
+        any mask, and its details are of these topics alone.
+
+        It is not this plugin's time. A failure of what is behind is final for the request, whatever ``on_failure``
+        says, unless the plugin catches it. Four calls at most; the fifth is a :exc:`RuntimeError`, and a failure of the
+        plugin though it catches that. All plugins together have 64 calls for one request of a client.
+        """
+        if self.services is None:
+            raise RuntimeError("there is nothing behind this request: no broker has asked it")
+        return self.services.rest(pattern, properties)
+
+    def key(
+        self, *, pattern: str | Same | None = SAME, properties: Mapping[str, str] | Same = SAME
+    ) -> Hashable:
+        """What ``rest(...)`` with the same arguments depends on, to keep its answer by: equal keys, equal answers.
+
+        Whoever keeps what :meth:`rest` gave under anything less shows one client what is for another. It has what all
+        plugins behind and the default lister say that they depend on, and what this plugin says itself; the namespace
+        and the mode; how often ``broker.topics_changed`` told of the namespace; not the client's hash. Take it before
+        ``rest``: what changes meanwhile is another key.
+        """
+        if self.services is None:
+            return key_of(self, EVERYTHING)
+        return self.services.key(pattern, properties)

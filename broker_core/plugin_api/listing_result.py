@@ -1,0 +1,294 @@
+"""The answer of one lister: pass through, success, or unchanged (PIP-452's ``TopicListingResult``, completed)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterable, Iterable, Sequence
+from operator import index
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from broker_core.access.access import Refused
+from broker_core.errors.causes import Cause
+from broker_core.listing.details import Details
+from broker_core.listing.listing import Listing
+from broker_core.listing.page import Position
+from broker_core.listing.selection import Selection
+from broker_core.memory.free_off_loop import MANY, free_with
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+
+__all__ = ["AnswerKind", "DefaultLister", "TopicListingResult", "Topics", "check_result"]
+
+#: Full topic names as a lister may hand them over.
+Topics: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any] | Listing | Selection"
+
+
+class AnswerKind(enum.Enum):
+    """What a lister answered; the values are the words of ``explain`` and of the metrics."""
+
+    PASS_THROUGH = "pass_through"
+    SUCCESS = "success"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+
+
+class TopicListingResult:
+    """What a lister answers; immutable.
+
+    Made by :meth:`success`, :meth:`pass_through`, :meth:`unchanged` and :meth:`refused` only.
+
+    ``topics`` are full names; ``filtered`` claims that all of them match the request's pattern; ``topics_hash`` is the
+    lister's own hash of exactly these topics (used only if nothing is filtered after it); ``version`` names the state
+    that the answer is for: an answer with the same version to the same question is the same answer, and only an answer
+    with a version is cached. ``owned`` says that ``topics`` is a listing that was made for this request alone, whose
+    memory is to be counted as this request's until its answer has left. ``details`` are what is known of the topics
+    besides their names; ``next`` says that ``topics`` are the page that was asked for, and where the next one begins.
+    ``refusal`` is what the client is told where the lister refuses.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "details",
+        "filtered",
+        "kind",
+        "next",
+        "owned",
+        "refusal",
+        "topics",
+        "topics_hash",
+        "version",
+    )
+
+    kind: AnswerKind
+    topics: Topics
+    filtered: bool
+    topics_hash: str | None
+    version: str | int | None
+    owned: bool
+    details: Details | None
+    next: Position | None
+    refusal: Refused | None
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "use TopicListingResult.success(...), .pass_through(), .unchanged(...) or .refused(...)"
+        )
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        # What was checked where it was made stays as it was.
+        raise AttributeError(
+            f"a TopicListingResult cannot be changed: give {name} to TopicListingResult.success(...)"
+        )
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a TopicListingResult cannot be changed")
+
+    @classmethod
+    def _make(
+        cls,
+        kind: AnswerKind,
+        topics: Topics,
+        filtered: bool,
+        topics_hash: str | None,
+        version: str | int | None,
+        owned: bool = False,
+        details: Details | None = None,
+        next: Position | None = None,  # noqa: A002 - the contract's
+        refusal: Refused | None = None,
+    ) -> TopicListingResult:
+        result = object.__new__(cls)
+        _put_kind(result, kind)
+        _put_topics(result, topics)
+        _put_filtered(result, filtered)
+        _put_hash(result, topics_hash)
+        _put_version(result, version)
+        _put_owned(result, owned)
+        _put_details(result, details)
+        _put_next(result, next)
+        _put_refusal(result, refusal)
+        return result
+
+    @classmethod
+    def pass_through(cls) -> TopicListingResult:
+        """This lister does not take the request: the next one is asked (the same as returning ``None``)."""
+        return cls._make(AnswerKind.PASS_THROUGH, (), False, None, None)
+
+    @classmethod
+    def success(
+        cls,
+        topics: Topics,
+        filtered: bool = False,
+        *,
+        topics_hash: str | None = None,
+        version: str | int | None = None,
+        owned: bool = False,
+        details: pa.RecordBatch | Details | None = None,
+        next: Position | None = None,  # noqa: A002 - the contract's
+    ) -> TopicListingResult:
+        """These are the topics, and nobody else is asked; an empty sequence is an authoritative "none".
+
+        Raises :exc:`ValueError` for ``None``, and :exc:`TypeError` for what cannot be topics (a plain string, say) and
+        for an argument of another type; the message says what to write instead.
+        """
+        if topics is None:
+            raise ValueError("Topics list cannot be null in success result")
+        if not isinstance(topics, _COLUMNS):
+            if isinstance(topics, _NO_NAMES) or not isinstance(topics, Sequence):
+                raise TypeError(
+                    "topics must be a list or tuple of full names, an Arrow string array or a broker_core.Listing, "
+                    f"not {type(topics).__name__}: {_instead(topics)}"
+                )
+            if type(topics) is not list and type(topics) is not tuple:
+                topics = tuple(topics)  # a sequence of any making is read here, in its plugin's own time
+        if not isinstance(filtered, bool):
+            raise TypeError(f"filtered must be a bool, not {type(filtered).__name__}")
+        if not isinstance(owned, bool):
+            raise TypeError(f"owned must be a bool, not {type(owned).__name__}")
+        if topics_hash is not None and not isinstance(topics_hash, str):
+            raise TypeError(f"topics_hash must be a string, not {type(topics_hash).__name__}")
+        if version is not None and (isinstance(version, bool) or not isinstance(version, str | int)):
+            raise TypeError(
+                f"version must be a string or an integer, not {type(version).__name__}: write str(version)"
+            )
+        if details is not None and type(details) is not Details:
+            details = Details(details)
+        if next is not None and type(next) is not Position:
+            raise TypeError(f"next must be a broker_core.Position or None, not {type(next).__name__}")
+        result = cls._make(
+            AnswerKind.SUCCESS, topics, filtered, _own(topics_hash), _own(version), owned, details, next
+        )
+        if isinstance(topics, _LISTS) and len(topics) >= MANY:
+            free_with(result, topics)
+        return result
+
+    @classmethod
+    def unchanged(cls, topics_hash: str) -> TopicListingResult:
+        """The topics hash to the ``topics_hash`` that the request carries; legal only where it carries that hash."""
+        if not isinstance(topics_hash, str) or not topics_hash:
+            raise ValueError(
+                "unchanged() needs the topics hash that the request carries: write "
+                "TopicListingResult.unchanged(request.topics_hash) where that is not None"
+            )
+        return cls._make(AnswerKind.UNCHANGED, (), False, _own(topics_hash), None)
+
+    @classmethod
+    def refused(cls, message: str, cause: Cause = Cause.DENIED) -> TopicListingResult:
+        """Whoever asks gets no answer, from nobody: the client is told ``message``, with the code of the cause.
+
+        It is final: no other lister is asked and no former answer is taken, whatever ``on_failure`` says; and it is no
+        failure of this plugin. Raises :exc:`TypeError` or :exc:`ValueError` as :class:`~broker_core.access.access.Refused`.
+        """
+        return cls._make(AnswerKind.REFUSED, (), False, None, None, refusal=Refused(message, cause))
+
+    @property
+    def is_pass_through(self) -> bool:
+        return self.kind is AnswerKind.PASS_THROUGH
+
+    def __repr__(self) -> str:
+        if self.kind is AnswerKind.SUCCESS:
+            return f"TopicListingResult.success(<{len(self.topics)} topics>, filtered={self.filtered})"
+        if self.kind is AnswerKind.UNCHANGED:
+            return f"TopicListingResult.unchanged({self.topics_hash!r})"
+        if self.refusal is not None:
+            return f"TopicListingResult.refused({self.refusal.message!r}, {self.refusal.cause})"
+        return "TopicListingResult.pass_through()"
+
+
+(
+    _put_kind,
+    _put_topics,
+    _put_filtered,
+    _put_hash,
+    _put_version,
+    _put_owned,
+    _put_details,
+    _put_next,
+    _put_refusal,
+) = (
+    vars(TopicListingResult)[slot].__set__
+    for slot in (
+        "kind",
+        "topics",
+        "filtered",
+        "topics_hash",
+        "version",
+        "owned",
+        "details",
+        "next",
+        "refusal",
+    )
+)
+#: What is taken as it is. Tuples: a union would be made anew for each answer.
+_COLUMNS = (Listing, Selection, pa.Array, pa.ChunkedArray)
+_LISTS = (list, tuple)
+_EXACT = (Listing, Selection, list, tuple)
+_ARRAYS = (pa.Array, pa.ChunkedArray)
+#: Sequences, but not of names.
+_NO_NAMES = (str, bytes, bytearray, memoryview, range)
+
+
+def _own(value: Any) -> Any:
+    """Of a kind of string or number its characters or its value, since what it says of itself may be anything."""
+    if value is None or type(value) is str or type(value) is int:
+        return value
+    return str.__str__(value) if isinstance(value, str) else index(value)
+
+
+def check_result(result: TopicListingResult) -> None:
+    """Raise a :exc:`TypeError` for a field that was written since the answer was made, and is of another type now."""
+    kind, topics, details = result.kind, result.topics, result.details
+    fits = (
+        (type(kind) is AnswerKind, "kind"),
+        (type(topics) in _EXACT or isinstance(topics, _ARRAYS), "topics"),
+        (type(result.filtered) is bool, "filtered"),
+        (result.topics_hash is None or type(result.topics_hash) is str, "topics_hash"),
+        (result.version is None or type(result.version) in (str, int), "version"),
+        (type(result.owned) is bool, "owned"),
+        (details is None or type(details) is Details, "details"),
+        (result.next is None or type(result.next) is Position, "next"),
+    )
+    for fit, name in fits:
+        if not fit:
+            raise TypeError(f"the field {name} of its answer was changed to something else")
+
+
+def _instead(topics: object) -> str:
+    """What to write in place of an object that cannot be topics."""
+    if isinstance(topics, str):
+        return "write [topic] for one topic, or topics.splitlines() for one on each line"
+    if isinstance(topics, bytes | bytearray | memoryview):
+        return "write [bytes(topic).decode()] for one topic"
+    if isinstance(topics, pa.Scalar):
+        return "write [topic.as_py()] for one topic"
+    if isinstance(topics, pa.Table | pa.RecordBatch):
+        return "write the column of the names, topics.column(0) say"
+    if hasattr(topics, "tolist"):  # numpy, pandas
+        return "write topics.tolist()"
+    if isinstance(topics, AsyncIterable):
+        return "write [topic async for topic in topics]"
+    if isinstance(topics, Iterable) and not isinstance(topics, range):
+        return "write list(topics)"
+    return "write [] where there are none, or pass_through() to leave the question to the next lister"
+
+
+class DefaultLister(Protocol):
+    """Where topics live when no plugin answers: the catalogue, or the brokers upstream."""
+
+    @property
+    def name(self) -> str:
+        """What ``explain`` and the metrics call it: ``catalog`` or ``upstream``."""
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """What its answers depend on, in the words of :mod:`~broker_core.plugin_api.depends_on`."""
+
+    def list_now(self, request: ListingRequest) -> TopicListingResult | None:
+        """The answer if it takes no waiting at all (a snapshot in memory that is current), else ``None``."""
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""
+
+    async def describe(self, request: DescribeRequest) -> Details | None:
+        """What it knows of those of these topics that there are; ``None``: it knows names alone."""

@@ -1,0 +1,89 @@
+"""A request that tells which of its fields are read, in the words of what answers depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any, TypeAlias
+
+from broker_core.plugin_api.depends_on import PROPERTY, word_of
+from broker_core.plugin_api.listing_request import Asker, ListingRequest
+
+__all__ = ["Note", "RecordedProperties", "recorded", "recorded_asker"]
+
+#: Told the word of each field that is read, each time.
+Note: TypeAlias = Callable[[str], None]
+
+
+def recorded(request: ListingRequest, note: Note) -> ListingRequest:
+    """``request``, such that ``note`` is told of each field that is read: of one property, ``property:NAME``."""
+    copy = object.__new__(_Request)
+    for field in fields(request):
+        object.__setattr__(copy, field.name, object.__getattribute__(request, field.name))
+    object.__setattr__(copy, "asker", recorded_asker(request.asker, note))
+    object.__setattr__(copy, "properties", RecordedProperties(request.properties, note))
+    object.__setattr__(copy, "_note", note)
+    return copy
+
+
+def recorded_asker(asker: Asker, note: Note) -> Asker:
+    """The same for who asks alone."""
+    copy = _Asker(*(object.__getattribute__(asker, field.name) for field in fields(Asker)))
+    object.__setattr__(copy, "_note", note)
+    return copy
+
+
+class _Request(ListingRequest):
+    __slots__ = ("_note",)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "properties":  # they tell themselves what is read of them
+            _tell(self, word_of(name))
+        return object.__getattribute__(self, name)
+
+
+class _Asker(Asker):
+    __slots__ = ("_note",)
+
+    def __getattribute__(self, name: str) -> Any:
+        _tell(self, word_of(f"asker.{name}"))
+        return object.__getattribute__(self, name)
+
+
+def _tell(value: object, word: str | None) -> None:
+    if word is not None:
+        try:
+            note: Note = object.__getattribute__(value, "_note")
+        except AttributeError:  # a copy that a plugin has made, by dataclasses.replace() say
+            return
+        note(word)
+
+
+class RecordedProperties(Mapping[str, str]):
+    """Properties of which each use is told."""
+
+    __slots__ = ("_note", "_properties")
+
+    def __init__(self, properties: Mapping[str, str], note: Note) -> None:
+        self._properties = properties
+        self._note = note
+
+    def __getitem__(self, name: str) -> str:
+        self._note(f"{PROPERTY}{name}")
+        return self._properties[name]
+
+    def __contains__(self, name: object) -> bool:
+        self._note(f"{PROPERTY}{name}")
+        return name in self._properties
+
+    def __iter__(self) -> Iterator[str]:
+        self._note("properties")
+        return iter(self._properties)
+
+    def __len__(self) -> int:
+        self._note("properties")
+        return len(self._properties)
+
+    def __repr__(self) -> str:
+        self._note("properties")
+        return repr(self._properties)

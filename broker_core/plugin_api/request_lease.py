@@ -1,0 +1,230 @@
+"""Memory that a plugin takes for a request, on top of all that the request holds otherwise.
+
+A lease is made by ``request.lease(size)`` and entered: ``async with`` on an event loop, ``with`` in a thread. It is
+given back where the block ends, and with the request at the latest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+from broker_core.memory.permits import whole_count
+
+__all__ = ["UNCOUNTED", "Lease", "Memory", "PausedMemory"]
+
+
+class Memory(Protocol):
+    """What leases draw on. All is for the event loop :attr:`loop`; without one, in whatever thread."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The broker's event loop; ``None``: nobody counts memory."""
+
+    async def grow(self, size: int) -> None:
+        """Wait for ``size`` bytes more."""
+
+    def try_grow(self, size: int) -> bool:
+        """The same, if it takes no waiting."""
+
+    def give_back(self, size: int) -> None:
+        """``size`` bytes less."""
+
+
+class _Uncounted:
+    """As in a test of a plugin that builds its own request."""
+
+    loop: Final = None
+
+    async def grow(self, size: int) -> None:
+        pass
+
+    def try_grow(self, size: int) -> bool:  # noqa: ARG002  # the protocol's
+        return True
+
+    def give_back(self, size: int) -> None:
+        pass
+
+
+#: Stands in where nobody counts memory.
+UNCOUNTED: Final[Memory] = _Uncounted()
+
+
+class PausedMemory:
+    """A request's memory, as one call of a plugin has it: waiting for more is not the plugin's time."""
+
+    __slots__ = ("_grow", "_memory")
+
+    def __init__(
+        self,
+        memory: Memory,
+        pausing: Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]],
+    ) -> None:
+        self._memory = memory
+        self._grow = pausing(memory.grow)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._memory.loop
+
+    async def grow(self, size: int) -> None:
+        await self._grow(size)
+
+    def try_grow(self, size: int) -> bool:
+        return self._memory.try_grow(size)
+
+    def give_back(self, size: int) -> None:
+        self._memory.give_back(size)
+
+
+class _State(enum.Enum):
+    NEW = "was not entered: write `async with request.lease(size) as lease:`"
+    OPEN = "is open"
+    OVER = "is over: its block has ended"
+
+
+class Lease:
+    """Heap permits of :attr:`size` bytes, on top of all else that the request holds. May be used from any thread.
+
+    ``async with request.lease(size) as lease`` waits for them; in a thread ``with`` does. Growing and entering raise
+    :exc:`~broker_core.errors.TooManyRequests` when permits do not come in time (let it pass), :exc:`TypeError` or
+    :exc:`ValueError` for what is no number of bytes, :exc:`RuntimeError` for a lease that is not open, and
+    :exc:`~broker_core.errors.ListingFailed` once the request is over. The waiting is not the plugin's time.
+    """
+
+    __slots__ = ("_asked", "_memory", "_state", "size")
+
+    def __init__(self, memory: Memory, size: int) -> None:
+        self._memory = memory
+        self._asked = whole_count(size)
+        self._state = _State.NEW
+        #: Bytes that it has now.
+        self.size = 0
+
+    async def grow(self, more: int) -> None:
+        """Wait for ``more`` bytes besides those that it has."""
+        self._check_open()
+        await self._anywhere(whole_count(more))
+
+    def try_grow(self, more: int) -> bool:
+        """Whether ``more`` bytes were to be had at once. In a thread it waits for the event loop's next turn."""
+        self._check_open()
+        count = whole_count(more)
+        loop = self._memory.loop
+        if loop is None or _running() is loop:
+            return self._try_here(count)
+        done: Future[bool] = Future()
+
+        def attempt() -> None:
+            try:
+                done.set_result(self._try_here(count))
+            except BaseException as error:  # noqa: BLE001 - whoever waits for it has it
+                done.set_exception(error)
+
+        loop.call_soon_threadsafe(attempt)
+        return done.result()
+
+    def grow_blocking(self, more: int) -> None:
+        """:meth:`grow` for a plain function, in a thread. Raises :exc:`RuntimeError` on an event loop."""
+        self._check_open()
+        self._blocking(whole_count(more), "await lease.grow(size)")
+
+    async def __aenter__(self) -> Self:
+        self._enter()
+        try:
+            await self._anywhere(self._asked)
+        except BaseException:
+            self._state = _State.OVER
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def __enter__(self) -> Self:
+        self._enter()
+        try:
+            self._blocking(self._asked, "write `async with`")
+        except BaseException:
+            self._state = _State.OVER
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def __repr__(self) -> str:
+        return f"<Lease of {self.size} bytes, which {self._state.value}>"
+
+    def _enter(self) -> None:
+        if self._state is not _State.NEW:
+            raise RuntimeError("a lease is entered once: ask for another one by request.lease(size)")
+        self._state = _State.OPEN
+
+    def _check_open(self) -> None:
+        if self._state is not _State.OPEN:
+            raise RuntimeError(f"this lease {self._state.value}")
+
+    async def _anywhere(self, more: int) -> None:
+        loop = self._memory.loop
+        if loop is None or asyncio.get_running_loop() is loop:
+            await self._grow_here(more)
+        else:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._grow_here(more), loop))
+
+    def _blocking(self, more: int, instead: str) -> None:
+        if _running() is not None:
+            raise RuntimeError(f"this would block the event loop: {instead}")
+        loop = self._memory.loop
+        if loop is not None:
+            asyncio.run_coroutine_threadsafe(self._grow_here(more), loop).result()
+        else:
+            self._try_here(more)
+
+    # -- on the broker's event loop
+
+    async def _grow_here(self, more: int) -> None:
+        await self._memory.grow(more)
+        self._grown(more)
+
+    def _try_here(self, more: int) -> bool:
+        if not self._memory.try_grow(more):
+            return False
+        self._grown(more)
+        return True
+
+    def _grown(self, more: int) -> None:
+        if self._state is not _State.OPEN:  # its block ended meanwhile
+            self._memory.give_back(more)
+            raise RuntimeError(f"this lease {self._state.value}")
+        self.size += more
+
+    def _close(self) -> None:
+        self._state = _State.OVER
+        loop = self._memory.loop
+        if loop is None or _running() is loop:
+            self._give_back()
+        else:
+            with suppress(RuntimeError):  # the loop is closed, and with it the request
+                loop.call_soon_threadsafe(self._give_back)
+
+    def _give_back(self) -> None:
+        size, self.size = self.size, 0
+        if size:
+            self._memory.give_back(size)
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -1,0 +1,32 @@
+"""Who keeps the last answers of plugins, as the chain asks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from broker_core.plugins.load.registry import LoadedPlugin
+
+__all__ = ["Recalled", "Remembers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A former answer: its word, what ``accept`` had made of it, and its age in seconds."""
+
+    word: str
+    accepted: Any
+    age: float
+
+
+class Remembers(Protocol):
+    """Keeps the last answers to one question, for plugins whose ``on_failure`` is ``stale``."""
+
+    def answered(self, plugin: LoadedPlugin, accepted: Any, asked_at: float) -> None:
+        """The plugin was asked at that time, and this is what came of it; ``None`` is a pass through."""
+
+    def refused(self, plugin: LoadedPlugin) -> None:
+        """The plugin refused the question: what it answered before is true for nobody any more."""
+
+    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> Recalled | None:
+        """The last answer, not older than the plugin's ``max_stale``; ``None`` where there is none."""

@@ -1,0 +1,65 @@
+"""What the answers of plugins depend on: what they declare, and what is found while they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import partial
+
+import structlog
+
+from broker_core.immutable.copies import copied
+from broker_core.plugin_api.depends_on import undeclared
+from broker_core.plugin_api.listing_request import ListingRequest, RequestServices
+from broker_core.plugin_api.recorded_reads import recorded_asker
+from broker_core.plugins.load.registry import LoadedPlugin
+
+__all__ = ["Words"]
+
+log = structlog.get_logger(__name__)
+
+
+class Words:
+    """The words of each plugin, which only become more. Adding is for any thread.
+
+    A plugin that asks the rest of the chain depends on what all behind it depend on. One that declares ``client`` as it
+    was before ``address`` had a word of its own may read the address: what it reads is added as well, before anything
+    of it is kept.
+    """
+
+    def __init__(self, plugins: Iterable[LoadedPlugin]) -> None:
+        self._declared = {plugin.name: plugin.depends_on for plugin in plugins}
+        self._added: dict[str, set[str]] = {name: set() for name in self._declared}
+        self._told: set[str] = set()
+
+    def of(self, plugin: str) -> frozenset[str]:
+        """What answers of the plugin depend on, as far as is known."""
+        added = self._added[plugin]
+        return self._declared[plugin] | added if added else self._declared[plugin]
+
+    def added(self, plugin: str) -> frozenset[str]:
+        """Those that it does not declare itself."""
+        return frozenset(self._added[plugin])
+
+    def add(self, plugin: str, words: Collection[str]) -> None:
+        """The plugin depends on these too from now on."""
+        self._added[plugin] |= undeclared(words, self._declared[plugin])
+
+    def was_read(self, plugin: str, word: str) -> None:
+        """The plugin has read a field of ``word``; told once where it does not declare that."""
+        if undeclared({word}, self.of(plugin)):
+            self.add(plugin, {word})
+            log.warning(
+                "plugin reads what it does not declare: its answers are kept by that too",
+                plugin=plugin,
+                word=word,
+            )
+
+    def asked(
+        self, request: ListingRequest, plugin: str, services: RequestServices | None = None
+    ) -> ListingRequest:
+        """The request as the plugin is asked it: it tells where the plugin may read what it does not declare."""
+        changes: dict[str, object] = {} if services is None else {"services": services}
+        words = self.of(plugin)
+        if "client" in words and "address" not in words:
+            changes["asker"] = recorded_asker(request.asker, partial(self.was_read, plugin))
+        return copied(request, **changes) if changes else request

@@ -1,0 +1,1 @@
+"""Finding plugins, checking them and reading their options."""

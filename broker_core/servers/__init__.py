@@ -1,0 +1,1 @@
+"""The servers: Pulsar's binary protocol, HTTP, and the admission of connections."""

@@ -1,0 +1,8 @@
+"""HTTP beside the protocols: metrics for Prometheus, and health for whoever runs the server."""
+
+from __future__ import annotations
+
+from broker_core.servers.http.allowed_questions import AllowedQuestions
+from broker_core.servers.http.server import HttpListenError, HttpServer, Readiness
+
+__all__ = ["AllowedQuestions", "HttpListenError", "HttpServer", "Readiness"]

@@ -1,0 +1,64 @@
+"""Of the questions of all clients, those about namespaces that whoever asks by HTTP may list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from broker_core.access.access import Access
+from broker_core.errors import ListingFailed
+from broker_core.metrics.frequent_questions import Question
+from broker_core.names import NamespaceName
+from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.listing_request import Asker
+from broker_core.plugins import Refusal
+
+__all__ = ["AllowedQuestions"]
+
+#: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others.
+_AT_A_TIME: Final = 4
+
+
+class AllowedQuestions:
+    """Asks the gates of a pipeline. ``identify`` says who a client is, by what is known of it."""
+
+    def __init__(self, pipeline: Pipeline, identify: Callable[[Asker], Asker] | None = None) -> None:
+        self._pipeline = pipeline
+        self._identify = identify
+
+    async def __call__(self, questions: Sequence[Question], asker: Asker) -> list[Question]:
+        """The questions, in their order, without those of namespaces that a gate refuses.
+
+        Each namespace is asked for once. A gate that fails is an error, as everywhere: raises
+        :exc:`~broker_core.errors.ListingFailed`.
+        """
+        if not self._pipeline.dispatcher.has_gates:
+            return list(questions)
+        if self._identify is not None:
+            asker = self._identify(asker)
+        deadline = asyncio.get_running_loop().time() + self._pipeline.options.time_budget
+        namespaces = list(dict.fromkeys(question.namespace for question in questions))
+        places = asyncio.Semaphore(_AT_A_TIME)
+
+        async def may_list(namespace: str) -> bool:
+            async with places:
+                return await self._may_list(namespace, asker, deadline)
+
+        # The first that fails ends the others, so that no gate is asked for an answer that nobody gets.
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(may_list(namespace)) for namespace in namespaces]
+        except* ListingFailed as failures:
+            raise failures.exceptions[0] from None
+        allowed = {name: task.result() for name, task in zip(namespaces, asked, strict=True)}
+        return [question for question in questions if allowed[question.namespace]]
+
+    async def _may_list(self, namespace: str, asker: Asker, deadline: float) -> bool:
+        try:
+            await self._pipeline.authorize(
+                Access("list", NamespaceName.parse(namespace), None, asker), deadline
+            )
+        except Refusal:
+            return False
+        return True

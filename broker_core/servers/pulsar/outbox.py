@@ -1,0 +1,346 @@
+"""What a connection sends: frames in order, bounded by permits and by the time that a peer may take to read them.
+
+An asyncio transport takes all that it is given and copies what the socket does not take at once. So it is given little:
+a large answer goes out in pieces (:mod:`~broker_core.servers.pulsar.pace`), each only when the one before has left. What may
+wait in a transport is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
+
+- A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
+  them. A peer for which more than :data:`CROWDED` bytes wait gets no more of them: it cannot take the whole reserve.
+- A *large* answer waits for permits for the least piece only, and keeps these to its end; one at a time on a
+  connection. Larger pieces are for peers that read quickly, while half of the permits are free: so the slow ones leave
+  room for the answers of others, however many they are.
+- Other frames (PONG, errors) are tiny; a peer that does not read them has its own requests handled no more.
+
+Two times close a connection whose peer does not read: ``write_timeout`` for one piece, and for a large answer as a
+whole the time that it takes at ``min_rate`` besides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from broker_core.errors import Cause, TooManyRequests
+from broker_core.listing.fields_reader import FieldsReader
+from broker_core.memory.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
+from broker_core.servers.pulsar.pace import LEAST_PIECE, Pace
+
+__all__ = ["CROWDED", "WINDOW", "Outbox"]
+
+#: Bytes of an answer that are written in one turn of the event loop where nobody else writes.
+WINDOW: Final = 1024 * 1024
+#: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
+CROWDED: Final = 128 * 1024
+
+
+class Outbox:
+    """The sending side of one connection; made when it is open, told of its transport's flow control.
+
+    ``min_rate`` is in bytes a second (0: any). ``on_stalled`` is called when the peer has stopped reading, or reads too
+    slowly, with the seconds that it had; ``on_room`` when it is crowded no more. Both, and all
+    writing that follows from flow control, come from the event loop, never from within a call of the transport: that
+    would end the connection twice if a write failed there.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_backlog_bytes",
+        "_flushing",
+        "_in_frame",
+        "_large",
+        "_loop",
+        "_min_rate",
+        "_on_room",
+        "_on_stalled",
+        "_pace",
+        "_paused",
+        "_permits",
+        "_small",
+        "_timer",
+        "_transport",
+        "_unsent",
+        "_waiting",
+        "_write_timeout",
+        "is_crowded",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        permits: Permits,
+        write_timeout: float,
+        *,
+        min_rate: int = 0,
+        on_stalled: Callable[[float], None],
+        on_room: Callable[[], None],
+    ) -> None:
+        # With both limits at 0 the transport says when anything waits in it, and when all of it has left.
+        transport.set_write_buffer_limits(high=0, low=0)
+        self._transport = transport
+        self._permits = permits
+        self._write_timeout = write_timeout
+        self._min_rate = min_rate
+        self._on_stalled = on_stalled
+        self._on_room = on_room
+        self._loop = asyncio.get_running_loop()
+        self._paused = False  # bytes wait in the transport
+        self._in_frame = False  # a large answer is being written
+        self._pace: Pace | None = None  # of that answer
+        self._large = asyncio.Lock()
+        self._small = asyncio.Lock()
+        self._backlog: deque[tuple[bytes, Permit | None]] = deque()
+        self._backlog_bytes = 0
+        self.is_crowded = False  # more than CROWDED bytes wait in the backlog
+        self._unsent: list[Permit] = []  # of small answers that wait in the transport
+        self._waiting: list[asyncio.Future[None]] = []  # of those who wait for any change of all this
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing: asyncio.Handle | None = None
+
+    def waits_for(self, now: float) -> float | None:
+        """Seconds in which the peer has kept the large answer waiting that is being written, where it reads slowly."""
+        return None if self._pace is None else self._pace.slowness(now)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything has left."""
+        return not (self._paused or self._backlog or self._large.locked() or self._small.locked())
+
+    # -- sending ----------------------------------------------------------------------------------------------
+
+    def send(self, frame: bytes, permit: Permit | None = None) -> None:
+        """Send one small frame, after what is on its way; ``permit`` is released when it has left."""
+        if self._transport.is_closing():
+            if permit is not None:
+                permit.release()
+        elif self._paused or self._in_frame or self._backlog:
+            self._backlog.append((frame, permit))
+            self._backlog_bytes += len(frame)
+            self.is_crowded = self._backlog_bytes > CROWDED
+        else:
+            self._write(frame, permit)
+
+    def send_answer_now(self, head: bytes, body: bytes | memoryview, tail: bytes) -> bool:
+        """Send a small answer if that takes no waiting for permits; else nothing happens and it is ``False``."""
+        size = len(head) + len(body) + len(tail)
+        if size > self._permits.limits.small_answer or self.is_crowded:
+            return False
+        permit = self._permits.reserve.try_acquire(size)
+        if permit is None:
+            return False
+        self.send(b"".join((head, body, tail)), permit)
+        return True
+
+    async def send_answer(
+        self,
+        head: bytes,
+        body: FieldsReader | bytes | memoryview,
+        tail: bytes,
+        deadline: float,
+        begins: Callable[[], None] | None = None,
+    ) -> None:
+        """Send an answer, small or large; returns when its last bytes are with the transport or the peer is gone.
+
+        ``deadline`` (loop time) bounds the waiting for the turn to write and for permits; ``begins`` is called when a
+        large answer has its turn. Raises
+        :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
+        """
+        reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
+        size = len(head) + reader.left + len(tail)
+        is_small = size <= self._permits.limits.small_answer
+        turn = self._small if is_small else self._large  # those that wait for it hold no permits
+        try:
+            async with asyncio.timeout_at(deadline):
+                await turn.acquire()
+        except TimeoutError:
+            raise _too_late() from None
+        try:
+            if is_small:
+                frame = b"".join((head, *_pieces(reader), tail))
+                await self._send_small(frame, deadline)
+            else:
+                if begins is not None:
+                    begins()
+                await self._send_large(head, reader, tail, deadline)
+        finally:
+            turn.release()
+
+    async def _send_small(self, frame: bytes, deadline: float) -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                while self.is_crowded and not self._transport.is_closing():
+                    await self._change()
+        except TimeoutError:
+            raise _too_late() from None
+        self.send(frame, await self._permit(self._permits.reserve, len(frame), deadline))
+
+    async def _send_large(self, head: bytes, body: FieldsReader, tail: bytes, deadline: float) -> None:
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._nothing_before()
+        except TimeoutError:
+            raise _too_late() from None
+        permit = await self._permit(self._permits.direct, LEAST_PIECE, deadline)
+        try:
+            await self._nothing_before()
+            self._in_frame = True  # from here on other frames wait, and what is begun must be ended
+            size = len(head) + body.left + len(tail)
+            pace = self._pace = Pace(
+                size, self._loop.time(), write_timeout=self._write_timeout, min_rate=self._min_rate
+            )
+            try:
+                await self._write_pieces(head, body, tail, pace)
+            except BaseException:
+                self._transport.abort()  # half a frame is sent: nothing that follows could be understood
+                raise
+            finally:
+                self._in_frame = False
+                self._pace = None
+                self._flush()
+        finally:
+            permit.release()
+
+    async def _nothing_before(self) -> None:
+        """Wait until what was sent before has left."""
+        while (self._paused or self._backlog) and not self._transport.is_closing():
+            await self._change()
+
+    async def _write_pieces(self, head: bytes, body: FieldsReader, tail: bytes, pace: Pace) -> None:
+        transport = self._transport
+        self._transport.write(head)
+        since_others = 0
+        while body.left and not transport.is_closing():
+            size = min(pace.piece(self._loop.time()), body.left)
+            larger = self._permit_for_larger(size)
+            if larger is None:
+                size = min(size, LEAST_PIECE)
+            try:
+                piece = body.read(size)
+                transport.write(piece)
+                pace.wrote(len(piece))
+                since_others += len(piece)
+                while self._paused and not transport.is_closing():
+                    since_others = 0
+                    await self._change()
+            finally:
+                if larger is not None:
+                    larger.release()
+            # A peer that reads as fast as we write must not keep the others waiting: each piece is a turn of its own
+            # where others write too, each window where nobody else does.
+            if since_others >= WINDOW or (since_others and not self._is_alone()):
+                since_others = 0
+                await asyncio.sleep(0)
+        if not transport.is_closing():
+            transport.write(tail)
+
+    def _permit_for_larger(self, size: int) -> Permit | None:
+        """Permits for what a piece has more than the least, while half of the budget is free; ``None``: not now."""
+        more, direct = size - LEAST_PIECE, self._permits.direct
+        if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
+            return None
+        return direct.try_acquire(more)
+
+    def _is_alone(self) -> bool:
+        """Whether no other large answer is being written on any connection."""
+        return 0 < self._permits.direct.acquired <= LEAST_PIECE
+
+    async def _permit(self, budget: PermitBudget, size: int, deadline: float) -> Permit:
+        left = max(0.0, min(self._permits.limits.timeout, deadline - self._loop.time()))
+        try:
+            return budget.try_acquire(size) or await budget.acquire(size, timeout=left)
+        except PermitError as error:
+            reason = "direct_timeout" if isinstance(error, PermitTimeout) else "direct"
+            raise TooManyRequests("Cannot acquire permits for direct memory", reason=reason) from None
+
+    def _write(self, frame: bytes, permit: Permit | None) -> None:
+        self._transport.write(frame)
+        if permit is not None:
+            if self._paused:  # it waits in the transport
+                self._unsent.append(permit)
+            else:
+                permit.release()
+
+    # -- flow control -----------------------------------------------------------------------------------------
+
+    def paused(self) -> None:
+        """The transport holds bytes that the peer has not taken."""
+        self._paused = True
+        seconds = self._write_timeout
+        if self._pace is not None:
+            self._pace.waits(self._loop.time())
+            seconds = min(seconds, self._pace.patience)
+        if self._timer is None:
+            self._timer = self._loop.call_later(seconds, self._on_stalled, seconds)
+
+    def resumed(self) -> None:
+        """All bytes have left the transport."""
+        self._paused = False
+        if self._pace is not None:
+            self._pace.goes_on(self._loop.time())
+        self._stop_timer()
+        self._release_unsent()
+        self._wake()
+        if self._backlog and self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush)
+
+    def closed(self) -> None:
+        """The connection is over: whatever waits is given up and its permits return."""
+        self._paused = False
+        self._stop_timer()
+        self._release_unsent()
+        self._drop_backlog()
+        self._wake()
+
+    def _flush(self) -> None:
+        """Send what came up meanwhile, as far as the peer takes it."""
+        self._flushing = None
+        while self._backlog and not (self._paused or self._in_frame):
+            if self._transport.is_closing():
+                self._drop_backlog()
+                break
+            frame, permit = self._backlog.popleft()
+            self._backlog_bytes -= len(frame)
+            self._write(frame, permit)
+        self._wake()
+        if self.is_crowded and self._backlog_bytes <= CROWDED:
+            self.is_crowded = False
+            self._loop.call_soon(self._on_room)
+
+    async def _change(self) -> None:
+        """Wait until something may have changed: bytes have left, the backlog is shorter, the connection is over."""
+        changed = self._loop.create_future()
+        self._waiting.append(changed)
+        await changed
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for changed in waiting:
+            if not changed.done():
+                changed.set_result(None)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _release_unsent(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        for permit in unsent:
+            permit.release()
+
+    def _drop_backlog(self) -> None:
+        backlog, self._backlog = self._backlog, deque()
+        self._backlog_bytes = 0
+        for _, permit in backlog:
+            if permit is not None:
+                permit.release()
+
+
+def _pieces(body: FieldsReader) -> Iterator[memoryview]:
+    while body.left:
+        yield body.read(body.left)
+
+
+def _too_late() -> TooManyRequests:
+    return TooManyRequests("The answer could not be sent in time", reason="time", cause=Cause.TIME)

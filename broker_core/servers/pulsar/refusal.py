@@ -1,0 +1,88 @@
+"""A connection that got no place: its client is told so, in answer to its CONNECT, and it is closed.
+
+It holds a descriptor meanwhile, so that takes a second at most, and for a few of them at a time; the others are told at
+once, which a client may miss: what it sends after the end makes the system drop what it has not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from broker_core.errors import ServerError
+from broker_core.wire.pulsar import commands
+
+__all__ = ["MESSAGES", "Refusal", "refuse_at_once"]
+
+#: What a client reads, by the reason in the metrics.
+MESSAGES: Final = {
+    "connections": "Reached the maximum number of connections (limits.connections)",
+    "address": "Reached the maximum number of connections of one address (limits.connections_per_address)",
+    "files": "Reached the maximum number of connections (the limit of open files)",
+}
+_FRAMES: Final = {
+    reason: commands.error(commands.CONNECTION_REQUEST_ID, ServerError.NotAllowedError, message)
+    for reason, message in MESSAGES.items()
+}
+
+#: Seconds for a client to send CONNECT, to read the answer and to close.
+_DEADLINE: Final = 1.0
+#: Bytes that are read of it.
+_MOST: Final = 64 * 1024
+
+
+class Refusal(asyncio.Protocol):
+    """The protocol of such a connection; ``ended`` is called with it when it is over."""
+
+    def __init__(self, reason: str, ended: Callable[[Refusal], None]) -> None:
+        self._frame = _FRAMES[reason]
+        self._ended = ended
+        self._told = False
+        self._received = 0
+        self._transport: asyncio.Transport
+        self._timer: asyncio.TimerHandle
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._timer = asyncio.get_running_loop().call_later(_DEADLINE, self._end)
+
+    def data_received(self, data: bytes) -> None:
+        self._tell()
+        self._received += len(data)
+        if self._received > _MOST:
+            self._transport.abort()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._timer.cancel()
+        self._ended(self)
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._transport.abort()
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            self._transport.write(self._frame)
+            self._transport.write_eof()
+
+    def _end(self) -> None:
+        self._tell()
+        self._transport.abort()
+
+
+def refuse_at_once(sock: socket.socket, reason: str) -> None:
+    """Tell the client of a socket that does not block, and close it."""
+    with sock:
+        try:
+            sock.recv(_MOST)  # its CONNECT, if that is here already
+        except OSError:
+            pass
+        try:
+            sock.send(_FRAMES[reason])
+            sock.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass

@@ -1,0 +1,11 @@
+"""The cluster behind a lookup gateway: relays lookups to it, and asks it for the topics that no plugin answers for."""
+
+from __future__ import annotations
+
+from broker_core.upstream.pulsar.cluster import Upstream
+from broker_core.upstream.pulsar.connection_pool import ConnectionPool
+from broker_core.upstream.pulsar.lister import UpstreamLister
+from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.relay import LookupRelay
+
+__all__ = ["ConnectionPool", "LookupRelay", "Upstream", "UpstreamLister", "UpstreamOptions"]

@@ -1,0 +1,106 @@
+"""The cluster's own listing, where no plugin answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker_core.client import ClientError, HandshakeRefused, LookupClient, ServerRefused, TopicsAnswer
+from broker_core.errors import Cause, ListingFailed
+from broker_core.errors.pulsar_codes import cause_of
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.upstream.pulsar.connection_pool import ConnectionPool
+from broker_core.upstream.pulsar.options import UpstreamOptions
+
+__all__ = ["UpstreamLister"]
+
+_LARGE: Final = 64 * 1024  # bytes; a column of more is made in a thread
+_NAMES_AND_COLUMN: Final = (
+    2  # an answer is held as it came while its column of names, about as large, is made
+)
+
+
+class UpstreamLister:
+    """Asks the brokers: pattern, hash and properties are forwarded, and who asks is this server.
+
+    Any failure is a :exc:`~broker_core.errors.ListingFailed`, never an empty listing. An answer of more than 64 KiB is
+    read only once there are heap permits for it, so that the number of clients does not decide on the memory.
+    """
+
+    name: Final = "upstream"
+    #: The brokers get both; they know the gateway, not its clients.
+    depends_on: Final = frozenset({"pattern", "properties"})
+
+    def __init__(self, pool: ConnectionPool, options: UpstreamOptions) -> None:
+        self._pool = pool
+        self._options = options
+        self._places = asyncio.Semaphore(options.listings)
+
+    def list_now(self, request: ListingRequest) -> TopicListingResult | None:  # noqa: ARG002  # the protocol's
+        """Nothing is known here without asking."""
+        return None
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """What the brokers answer, by the request's deadline. Raises :exc:`ListingFailed`."""
+        loop = asyncio.get_running_loop()
+        by = min(request.deadline, loop.time() + self._options.listing_timeout)
+        try:
+            async with asyncio.timeout_at(by), self._places:
+                answer = await self._ask(request, request.topics_hash)
+                if not answer.changed and not answer.filtered and request.pattern is not None:
+                    # The brokers did not evaluate the pattern, so "unchanged" is about the whole namespace, not about
+                    # the topics that match.
+                    answer = await self._ask(request, None)
+                if not answer.changed:
+                    assert request.topics_hash is not None
+                    return TopicListingResult.unchanged(request.topics_hash)
+                names = await asyncio.to_thread(answer.column) if answer.size > _LARGE else answer.column()
+        except TimeoutError:
+            raise ListingFailed(
+                "The brokers behind this server did not answer the listing in time",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
+            ) from None
+        except HandshakeRefused as refused:
+            raise ListingFailed(
+                f"The brokers behind this server refused the connection: {refused}",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
+            ) from None
+        except ServerRefused as refused:
+            raise ListingFailed(
+                refused.message or refused.code.name,
+                cause=cause_of(refused.code, otherwise=Cause.UPSTREAM),
+                code=refused.code,
+                reason="upstream",
+            ) from None
+        except ClientError as error:
+            raise ListingFailed(
+                f"Cannot list at the brokers behind this server: {error}",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
+            ) from None
+        return TopicListingResult.success(names, filtered=answer.filtered, topics_hash=answer.topics_hash)
+
+    async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's
+        """Brokers say nothing of topics over this protocol but their names."""
+        return
+
+    async def _ask(self, request: ListingRequest, topics_hash: str | None) -> TopicsAnswer:
+        async def admit(size: int) -> None:
+            await request.reserve(_NAMES_AND_COLUMN * size)
+
+        async def ask(client: LookupClient) -> TopicsAnswer:
+            return await client.get_topics(
+                str(request.namespace),
+                request.mode,
+                request.topics_pattern,
+                topics_hash,
+                request.properties,
+                timeout=self._options.listing_timeout,
+                admit=admit,
+            )
+
+        return await self._pool.use(ask)

@@ -1,0 +1,35 @@
+"""How a gateway deals with the cluster behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker_core.wire.pulsar import DEFAULT_MAX_MESSAGE_SIZE
+
+__all__ = ["UpstreamOptions"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamOptions:
+    """Times in seconds, sizes in bytes.
+
+    A relayed lookup is answered within ``lookup_timeout``, below the 20 s after which holding it helps no client
+    (reference 10.10), by at most ``lookups`` at a time. A request waits ``connection_wait`` for a connection while
+    there is none. ``max_message_size`` is what this server tells its clients: the brokers must say the same (reference
+    1.6).
+    """
+
+    service_url: str
+    lookup_connections: int = 2
+    lookup_timeout: float = 15.0
+    lookups: int = 10_000
+    listing_connections: int = 4
+    listing_timeout: float = 27.0
+    listings: int = 64
+    connection_wait: float = 5.0
+    connect_timeout: float = 5.0
+    keep_alive: float = 30.0
+    first_backoff: float = 0.1
+    longest_backoff: float = 2.0
+    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
+    client_version: str | None = None

@@ -1,0 +1,326 @@
+"""Commands: decoded from the bytes of a frame, and encoded as whole frames.
+
+Decoding trusts nothing: a command that lacks a required field, or whose strings are no UTF-8, or that lacks the body
+that its type names, is a :exc:`~broker_core.wire.pulsar.frames.FrameError`. A number outside of an enum is kept for the caller
+to refuse. The answer to a listing, whose topics are encoded already, is a module of its own and only shown here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from broker_core.errors import ServerError
+from broker_core.wire.pulsar.frames import FrameError, frame
+from broker_core.wire.pulsar.get_topics_response import (
+    get_topics_response,
+    get_topics_response_head,
+    get_topics_response_size,
+)
+from broker_core.wire.pulsar.pulsar_api_pb2 import (
+    AuthData,
+    BaseCommand,
+    CommandConnect,
+    CommandConnected,
+    CommandError,
+    CommandGetSchema,
+    CommandGetSchemaResponse,
+    CommandGetTopicsOfNamespace,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadata,
+    CommandPartitionedTopicMetadataResponse,
+    CommandSuccess,
+    FeatureFlags,
+    KeyValue,
+)
+
+__all__ = [
+    "CONNECTION_REQUEST_ID",
+    "PROTOCOL_VERSION",
+    "auth_response",
+    "command_name",
+    "connect",
+    "connected",
+    "decode",
+    "encode",
+    "error",
+    "get_schema",
+    "get_schema_failed",
+    "get_topics",
+    "get_topics_response",
+    "get_topics_response_head",
+    "get_topics_response_size",
+    "lookup",
+    "lookup_failed",
+    "partitioned_metadata",
+    "partitioned_metadata_failed",
+    "partitioned_metadata_response",
+    "ping",
+    "pong",
+    "refuse",
+    "request_id_of",
+    "success",
+]
+
+#: The newest version of the protocol that is spoken here; a server answers the smaller of both sides'.
+PROTOCOL_VERSION: Final = 21
+
+#: The request id of an ERROR that is about the connection, not about a request (-1 as an unsigned number).
+CONNECTION_REQUEST_ID: Final = 2**64 - 1
+
+_MAX_MESSAGE: Final = 4096  # characters of an error's text; the text of an exception may hold anything
+
+#: The field of a type's body, by its number, which is the type's.
+_BODIES: Final[Mapping[int, str]] = {
+    number: field.name for number, field in BaseCommand.DESCRIPTOR.fields_by_number.items() if number != 1
+}
+#: PING and PONG mean the same with and without their empty body.
+_REQUIRED_BODIES: Final[Mapping[int, str]] = {
+    number: name for number, name in _BODIES.items() if name not in ("ping", "pong")
+}
+
+_parse = BaseCommand.FromString
+
+
+def decode(command: bytes) -> BaseCommand:
+    """The command of a frame. Raises :exc:`FrameError` for anything that is no complete command."""
+    try:
+        decoded = _parse(command)
+    except DecodeError as unparsable:
+        raise FrameError(f"unparsable command of {len(command)} bytes: {unparsable}") from None
+    if not decoded.IsInitialized():
+        missing = ", ".join(decoded.FindInitializationErrors())  # type: ignore[attr-defined]  # not in the stubs
+        raise FrameError(f"incomplete {command_name(decoded.type)} command: it lacks {missing}")
+    body = _REQUIRED_BODIES.get(decoded.type)
+    if body is not None and not decoded.HasField(body):  # type: ignore[arg-type]  # a name out of the descriptor
+        raise FrameError(f"incomplete {command_name(decoded.type)} command: it lacks its body")
+    return decoded
+
+
+def encode(command: BaseCommand) -> bytes:
+    """The whole frame of a command."""
+    return frame(command.SerializeToString())
+
+
+def command_name(number: int) -> str:
+    """What the protocol calls a type of command, or its number where it has no name here."""
+    value = BaseCommand.Type.DESCRIPTOR.values_by_number.get(number)
+    return value.name if value is not None else f"type {number}"
+
+
+def request_id_of(command: BaseCommand) -> int | None:
+    """The request id of any command that has one, so that it can be answered with an error."""
+    body = getattr(command, _BODIES.get(command.type, ""), None)
+    if body is None or "request_id" not in body.DESCRIPTOR.fields_by_name or not body.HasField("request_id"):
+        return None
+    request_id: int = body.request_id
+    return request_id
+
+
+# ---- handshake and keep-alive ----------------------------------------------------------------------------
+
+
+def connect(
+    client_version: str,
+    *,
+    protocol_version: int = PROTOCOL_VERSION,
+    auth_method_name: str = "none",
+    auth_data: bytes | None = None,
+    feature_flags: FeatureFlags | None = None,
+) -> bytes:
+    """CONNECT, the first command of a client."""
+    body = CommandConnect(
+        client_version=client_version,
+        protocol_version=protocol_version,
+        auth_method_name=auth_method_name,
+        auth_data=auth_data,
+        feature_flags=feature_flags,
+    )
+    return encode(BaseCommand(type=BaseCommand.CONNECT, connect=body))
+
+
+def connected(
+    server_version: str,
+    *,
+    protocol_version: int,
+    max_message_size: int | None,
+    feature_flags: FeatureFlags | None = None,
+) -> bytes:
+    """CONNECTED; ``max_message_size`` in bytes, ``None`` to leave it out. Features that are not named are off."""
+    body = CommandConnected(
+        server_version=server_version,
+        protocol_version=protocol_version,
+        max_message_size=max_message_size,
+        feature_flags=feature_flags,
+    )
+    return encode(BaseCommand(type=BaseCommand.CONNECTED, connected=body))
+
+
+def auth_response(client_version: str, auth_method_name: str, auth_data: bytes) -> bytes:
+    """AUTH_RESPONSE, a client's answer to AUTH_CHALLENGE."""
+    command = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
+    command.authResponse.client_version = client_version
+    command.authResponse.protocol_version = PROTOCOL_VERSION
+    command.authResponse.response.CopyFrom(AuthData(auth_method_name=auth_method_name, auth_data=auth_data))
+    return encode(command)
+
+
+def _empty(number: BaseCommand.Type.ValueType) -> bytes:
+    command = BaseCommand(type=number)
+    getattr(command, _BODIES[number]).SetInParent()
+    return encode(command)
+
+
+_PING: Final = _empty(BaseCommand.PING)
+_PONG: Final = _empty(BaseCommand.PONG)
+
+
+def ping() -> bytes:
+    """PING, which a living peer answers at once."""
+    return _PING
+
+
+def pong() -> bytes:
+    """PONG, the answer to PING."""
+    return _PONG
+
+
+# ---- answers that any request may get --------------------------------------------------------------------
+
+
+def success(request_id: int) -> bytes:
+    """SUCCESS, the answer to CLOSE_* and WATCH_TOPIC_LIST_CLOSE."""
+    return encode(BaseCommand(type=BaseCommand.SUCCESS, success=CommandSuccess(request_id=request_id)))
+
+
+def error(request_id: int, code: ServerError, message: str) -> bytes:
+    """ERROR, the answer to any request; it closes no connection at any client once that is connected."""
+    body = CommandError(request_id=request_id, error=code, message=_text(message))
+    return encode(BaseCommand(type=BaseCommand.ERROR, error=body))
+
+
+def _text(message: str) -> str:
+    """The text of an error as it can be sent: of bounded length, and without lone surrogates."""
+    if len(message) > _MAX_MESSAGE:
+        message = message[: _MAX_MESSAGE - 1] + "…"
+    try:
+        message.encode()
+    except UnicodeEncodeError:
+        return message.encode("utf-8", "backslashreplace").decode()
+    return message
+
+
+# ---- requests and answers of a lookup service ------------------------------------------------------------
+
+
+def get_topics(
+    request_id: int,
+    namespace: str,
+    mode: int = 0,
+    *,
+    topics_pattern: str | None = None,
+    topics_hash: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> bytes:
+    """GET_TOPICS_OF_NAMESPACE; ``mode`` is a number of :class:`broker_core.names.Mode`."""
+    body = CommandGetTopicsOfNamespace(
+        request_id=request_id,
+        namespace=namespace,
+        mode=mode,
+        topics_pattern=topics_pattern,
+        topics_hash=topics_hash,
+        properties=_pairs(properties),
+    )
+    return encode(BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=body))
+
+
+def partitioned_metadata(request_id: int, topic: str, *, auto_create: bool = True) -> bytes:
+    """PARTITIONED_METADATA; without ``auto_create`` a topic that is not there is not made by the question."""
+    body = CommandPartitionedTopicMetadata(
+        topic=topic, request_id=request_id, metadata_auto_creation_enabled=auto_create
+    )
+    return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA, partitionMetadata=body))
+
+
+def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
+    """How many partitions a topic has; 0 for one that is not partitioned."""
+    body = CommandPartitionedTopicMetadataResponse(
+        partitions=partitions,
+        request_id=request_id,
+        response=CommandPartitionedTopicMetadataResponse.Success,
+    )
+    return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=body))
+
+
+def partitioned_metadata_failed(request_id: int, code: ServerError, message: str) -> bytes:
+    """PARTITIONED_METADATA refused. ServiceNotReady and TooManyRequests close the connection at clients (5.3, 5.4)."""
+    body = CommandPartitionedTopicMetadataResponse(
+        request_id=request_id,
+        response=CommandPartitionedTopicMetadataResponse.Failed,
+        error=code,
+        message=_text(message),
+    )
+    return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=body))
+
+
+def lookup(
+    request_id: int,
+    topic: str,
+    *,
+    authoritative: bool = False,
+    listener_name: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> bytes:
+    """LOOKUP: which broker serves a topic."""
+    body = CommandLookupTopic(
+        topic=topic,
+        request_id=request_id,
+        authoritative=authoritative,
+        advertised_listener_name=listener_name,
+        properties=_pairs(properties),
+    )
+    return encode(BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=body))
+
+
+def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
+    """LOOKUP refused. ServiceNotReady and TooManyRequests close the connection at clients (reference 5.3, 5.4)."""
+    body = CommandLookupTopicResponse(
+        request_id=request_id, response=CommandLookupTopicResponse.Failed, error=code, message=_text(message)
+    )
+    return encode(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=body))
+
+
+def get_schema(request_id: int, topic: str, schema_version: bytes | None = None) -> bytes:
+    """GET_SCHEMA: the schema of a topic, the newest where no version is named."""
+    body = CommandGetSchema(request_id=request_id, topic=topic, schema_version=schema_version)
+    return encode(BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=body))
+
+
+def get_schema_failed(request_id: int, code: ServerError, message: str) -> bytes:
+    """GET_SCHEMA refused; TopicNotFound means that the topic has no schema."""
+    body = CommandGetSchemaResponse(request_id=request_id, error_code=code, error_message=_text(message))
+    return encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=body))
+
+
+def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes:
+    """Any request refused, in the form that its answers have: an ERROR where they have none of their own.
+
+    A command without a request id gets an ERROR about the connection.
+    """
+    request_id = request_id_of(command)
+    if request_id is None:
+        return error(CONNECTION_REQUEST_ID, code, message)
+    if command.type == BaseCommand.PARTITIONED_METADATA:
+        return partitioned_metadata_failed(request_id, code, message)
+    if command.type == BaseCommand.LOOKUP:
+        return lookup_failed(request_id, code, message)
+    if command.type == BaseCommand.GET_SCHEMA:
+        return get_schema_failed(request_id, code, message)
+    return error(request_id, code, message)
+
+
+def _pairs(properties: Mapping[str, str] | None) -> Iterable[KeyValue] | None:
+    return [KeyValue(key=key, value=value) for key, value in properties.items()] if properties else None

@@ -1,0 +1,81 @@
+"""The answer to a listing, around topics that are encoded already.
+
+A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.fields_codec`); an answer is a head, a
+run of those bytes and a tail, so that nothing is copied and nothing is done per topic. Its exact size is known before
+it is sent.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+from broker_core.listing.fields_codec import topic_field, varint
+from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
+
+__all__ = ["get_topics_response", "get_topics_response_head", "get_topics_response_size"]
+
+_SIZES: Final = struct.Struct(">II")
+# Keys of protobuf fields: number << 3 | wire type.
+_TYPE: Final = b"\x08\x21"  # BaseCommand.type = GET_TOPICS_OF_NAMESPACE_RESPONSE
+_BODY: Final = b"\x8a\x02"  # BaseCommand.getTopicsOfNamespaceResponse, a message of the length that follows
+_REQUEST_ID: Final = b"\x08"
+# filtered (3) in front of the hash (4), changed (5) behind it.
+_FILTERED: Final = (b"\x18\x00", b"\x18\x01")
+_HASH: Final = b"\x22"
+_CHANGED: Final = (b"\x28\x00", b"\x28\x01")
+
+
+def get_topics_response_head(
+    request_id: int,
+    fields_size: int,
+    *,
+    topics_hash: str | None,
+    filtered: bool,
+    changed: bool = True,
+) -> tuple[bytes, bytes]:
+    """Head and tail: head, ``fields_size`` bytes of encoded topics and tail make one whole frame.
+
+    Raises :exc:`FrameError` where that would be more than the protocol can carry (2 GiB).
+    """
+    if topics_hash is None:
+        tail = _FILTERED[filtered] + _CHANGED[changed]
+    else:
+        encoded = topics_hash.encode()
+        tail = _FILTERED[filtered] + _HASH + varint(len(encoded)) + encoded + _CHANGED[changed]
+    request = _REQUEST_ID + varint(request_id)
+    body_size = len(request) + fields_size + len(tail)
+    start = _TYPE + _BODY + varint(body_size) + request
+    command_size = len(start) + fields_size + len(tail)
+    if command_size > MAX_COMMAND_SIZE:
+        raise FrameError(
+            f"an answer of {command_size} bytes is over the protocol's limit of {MAX_COMMAND_SIZE} bytes"
+        )
+    return _SIZES.pack(command_size + 4, command_size) + start, tail
+
+
+def get_topics_response_size(
+    request_id: int, fields_size: int, *, topics_hash: str | None, filtered: bool, changed: bool = True
+) -> int:
+    """The exact size in bytes of that frame, its four bytes of size included."""
+    head, tail = get_topics_response_head(
+        request_id, fields_size, topics_hash=topics_hash, filtered=filtered, changed=changed
+    )
+    return len(head) + fields_size + len(tail)
+
+
+def get_topics_response(
+    request_id: int,
+    topics: Iterable[str],
+    *,
+    topics_hash: str | None,
+    filtered: bool,
+    changed: bool = True,
+) -> bytes:
+    """The whole frame for topics that are not encoded yet; for few of them."""
+    fields = b"".join(map(topic_field, topics))
+    head, tail = get_topics_response_head(
+        request_id, len(fields), topics_hash=topics_hash, filtered=filtered, changed=changed
+    )
+    return head + fields + tail

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import io
+import json
+import tracemalloc
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.files.import_file import import_topics
+from broker_core.catalog.snapshots.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.store.namespace_change import read_changes
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.change_log import Changes
+from broker_core.listing.selection import Selection
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.names import Mode, NamespaceName, TopicName
+
+NAMESPACE = NamespaceName("a", "b")
+KEYS = ("region", "team")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+def bring(catalog: SqliteCatalog, *lines: object) -> None:
+    import_topics(catalog, NAMESPACE, io.BytesIO("\n".join(json.dumps(line) for line in lines).encode()))
+
+
+def load(catalog: SqliteCatalog, mode: Mode = Mode.ALL, keys: tuple[str, ...] = KEYS) -> Snapshot:
+    with catalog.reading() as connection:
+        return load_snapshot(connection, NAMESPACE, mode, keys)
+
+
+def names_of(selection: Selection) -> set[str]:
+    return set(selection.names.to_pylist())
+
+
+def brute_force(catalog: SqliteCatalog, mode: Mode, pairs: Mapping[str, str]) -> set[str]:
+    with catalog.topics(NAMESPACE) as (_, records):
+        return {
+            name
+            for record in records
+            for name in record.names
+            if mode.lists(record.name.domain)
+            and not record.name.is_system
+            and pairs.items() <= record.properties.items()
+        }
+
+
+def test_a_namespace_in_memory(catalog: SqliteCatalog) -> None:
+    bring(
+        catalog,
+        {"name": "b", "partitions": 2, "properties": {"region": "eu", "x": "y"}},
+        {"name": "a"},
+        {"name": "non-persistent://a/b/n", "properties": {"region": "eu"}},
+        {"name": "__change_events", "properties": {"region": "eu"}},
+    )
+    snapshot = load(catalog, Mode.PERSISTENT)
+    assert snapshot.version == catalog.version(NAMESPACE)
+    assert snapshot.listing.names.to_pylist() == [
+        "persistent://a/b/a",
+        "persistent://a/b/b-partition-0",
+        "persistent://a/b/b-partition-1",
+    ]
+    assert snapshot.listing.topics_hash == topics_hash(snapshot.listing.names.to_pylist())
+    assert names_of(snapshot.select({"region": "eu"})) == {
+        "persistent://a/b/b-partition-0",
+        "persistent://a/b/b-partition-1",
+    }
+    assert len(snapshot.select({"region": "us"})) == 0
+    assert len(snapshot.select({"region": "eu", "team": "t"})) == 0
+    assert len(snapshot.select({})) == 3
+    assert len(load(catalog, Mode.NON_PERSISTENT).listing) == 1
+    assert len(load(catalog).select({"region": "eu"})) == 3
+
+
+def test_a_namespace_that_never_was_is_empty(catalog: SqliteCatalog) -> None:
+    snapshot = load(catalog)
+    assert snapshot.version == catalog.version(NAMESPACE)
+    assert len(snapshot.listing) == len(snapshot.select({"region": "eu"})) == 0
+    bring(catalog, {"name": "a", "properties": {"region": "eu"}})
+    changes = catalog.changes(NAMESPACE, snapshot.version)
+    assert isinstance(changes, Changes)
+    assert len(snapshot.moved(changes.version, changes).select({"region": "eu"})) == 1
+
+
+def test_selections_are_remembered(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    bring(catalog, {"name": "a", "properties": {"region": "eu"}})
+    snapshot = load(catalog)
+    pairs = {"region": "eu"}
+    assert snapshot.selected_now(pairs) is snapshot.selected_now(dict(pairs))
+    monkeypatch.setattr("broker_core.catalog.snapshots.snapshot._QUICK_TOPICS", 0)
+    assert snapshot.selected_now({"region": "us"}) is None
+    none = snapshot.select({"region": "us"})
+    assert snapshot.selected_now({"region": "us"}) is none
+
+
+def test_what_is_remembered_is_bounded_and_counted(catalog: SqliteCatalog) -> None:
+    bring(catalog, *({"name": f"t{number}", "properties": {"region": "eu"}} for number in range(100)))
+    snapshot = load(catalog)
+    before = snapshot.nbytes
+    assert before > snapshot.listing.nbytes + 64 * 1024
+    for number in range(1000):
+        snapshot.selected_now({"region": str(number)})
+    assert snapshot._selections.nbytes <= snapshot._selections.limit
+    assert snapshot.nbytes == before
+
+
+def test_other_properties_do_not_touch_the_listing(catalog: SqliteCatalog) -> None:
+    bring(catalog, {"name": "a", "properties": {"x": "1"}})
+    snapshot, without = load(catalog), load(catalog, keys=())
+    bring(catalog, {"name": "a", "properties": {"x": "2", "region": "eu"}})
+    changes = catalog.changes(NAMESPACE, snapshot.version)
+    assert isinstance(changes, Changes)
+    assert without.moved(changes.version, changes).listing is without.listing
+    moved = snapshot.moved(changes.version, changes)
+    assert len(moved.select({"region": "eu"})) == 1
+    assert len(snapshot.select({"region": "eu"})) == 0, "the old one stays as it was"
+
+
+def test_a_snapshot_that_was_moved_often_is_worn(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker_core.catalog.snapshots.snapshot._MOST_NEW_VALUES", 1)
+    bring(catalog, {"name": "a", "properties": {"region": "0"}})
+    snapshot = load(catalog)
+    worn = []
+    for number in range(1, 4):
+        bring(catalog, {"name": "a", "properties": {"region": str(number)}})
+        changes = catalog.changes(NAMESPACE, snapshot.version)
+        assert isinstance(changes, Changes)
+        snapshot = snapshot.moved(changes.version, changes)
+        worn.append(snapshot.worn)
+        assert len(snapshot.select({"region": str(number)})) == 1
+        assert len(snapshot.select({"region": str(number - 1)})) == 0
+    assert worn == [False, True, True]
+
+
+def test_few_changes_are_worth_moving(catalog: SqliteCatalog) -> None:
+    bring(catalog, *({"name": f"t{number}"} for number in range(100)))
+    snapshot = load(catalog)
+    bring(catalog, {"name": "x", "partitions": 10})
+    changes = catalog.changes(NAMESPACE, snapshot.version)
+    assert isinstance(changes, Changes)
+    assert snapshot.worth_moving(changes)
+    bring(catalog, {"name": "y", "partitions": 100})
+    changes = catalog.changes(NAMESPACE, snapshot.version)
+    assert isinstance(changes, Changes)
+    assert not snapshot.worth_moving(changes)
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("keys", [(), KEYS])
+@pytest.mark.parametrize("kind", ["plain", "partitioned", "mixed", "properties", "nothing"])
+def test_what_a_snapshot_will_hold_is_known_before_it_is_read(
+    catalog: SqliteCatalog, mode: Mode, keys: tuple[str, ...], kind: str
+) -> None:
+    lines: list[object] = []
+    for number in range({"nothing": 0, "partitioned": 60}.get(kind, 3000)):
+        line: dict[str, object] = {"name": f"orders-é-{number}"}
+        if kind == "partitioned":
+            line["partitions"] = 100
+        if kind == "mixed" and number % 3 == 0:
+            line["name"] = f"non-persistent://a/b/orders-{number}"
+        if kind == "properties":
+            line["properties"] = {"region": f"r{number % 7}", "team": f"team-{number}"}
+        lines.append(line)
+    bring(catalog, *lines)
+    snapshot = load(catalog, mode, keys)
+    with catalog.reading() as connection:
+        expected = expected_bytes(connection, NAMESPACE, mode, keys)
+    if kind == "nothing":
+        assert expected < 100_000
+    else:
+        assert snapshot.nbytes <= expected <= 1.5 * snapshot.nbytes + 20_000
+
+
+def test_what_a_moved_snapshot_will_hold_is_known_too(catalog: SqliteCatalog) -> None:
+    bring(catalog, *({"name": f"orders-{number}"} for number in range(1000)))
+    old = load(catalog)
+    for number in range(20):
+        catalog.create(TopicName("persistent", NAMESPACE, f"new-{number}" + "x" * 100))
+    with catalog.reading() as connection:
+        changes = read_changes(connection, NAMESPACE, old.version)
+    assert isinstance(changes, Changes)
+    expected = old.moved_bytes(changes)
+    assert old.nbytes < old.moved(changes.version, changes).nbytes <= expected <= old.nbytes + 20 * 1024
+
+
+def test_what_selecting_takes_is_known_before(catalog: SqliteCatalog) -> None:
+    bring(catalog, *({"name": f"t-{n}", "properties": {"region": f"r{n % 3 == 0}"}} for n in range(20_000)))
+    snapshot = load(catalog)
+    tracemalloc.start()
+    try:
+        assert not snapshot.select({"region": "rFalse"}).is_slice
+        took = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert snapshot.selecting_bytes // 3 < took <= snapshot.selecting_bytes + 10_000
+
+
+def test_which_mode_lists_all(catalog: SqliteCatalog) -> None:
+    def only() -> Mode | None:
+        with catalog.reading() as connection:
+            return only_mode(connection, NAMESPACE)
+
+    assert only() is Mode.PERSISTENT
+    bring(catalog, {"name": "non-persistent://a/b/n"})
+    assert only() is Mode.NON_PERSISTENT
+    bring(catalog, {"name": "a"})
+    assert only() is None
+    catalog.delete(TopicName.parse("non-persistent://a/b/n"))
+    assert only() is Mode.PERSISTENT
+
+
+NAMES = [
+    "a",
+    "a-partition-0",
+    "a-partition-1",
+    "a!",
+    "b",
+    "__change_events",
+    "￮",
+    "😀",
+    "a-partition-1-partition-2",
+]
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(NAMES),
+        st.sampled_from(["", "non-persistent://a/b/"]),
+        st.none() | st.integers(1, 3),
+        st.none() | st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["1", "2"])),
+        st.booleans(),
+    ),
+    max_size=10,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ACTS, ACTS, ACTS, st.sampled_from(Mode))
+def test_moved_by_the_log_it_equals_one_that_is_read(
+    tmp_path_factory: pytest.TempPathFactory,
+    first: list[tuple[str, str, int | None, dict[str, str] | None, bool]],
+    second: list[tuple[str, str, int | None, dict[str, str] | None, bool]],
+    third: list[tuple[str, str, int | None, dict[str, str] | None, bool]],
+    mode: Mode,
+) -> None:
+    with SqliteCatalog(tmp_path_factory.mktemp("s") / "c.sqlite") as catalog:
+
+        def act(acts: list[tuple[str, str, int | None, dict[str, str] | None, bool]]) -> None:
+            for name, prefix, partitions, properties, delete in acts:
+                topic = TopicName.parse((prefix or "persistent://a/b/") + name)
+                if delete and catalog.topic(topic):
+                    catalog.delete(topic)
+                    continue
+                with suppress(PairRefused):
+                    bring(
+                        catalog, {"name": prefix + name, "partitions": partitions, "properties": properties}
+                    )
+
+        act(first)
+        snapshot = load(catalog, mode)
+        for acts in (second, third):
+            act(acts)
+            changes = catalog.changes(NAMESPACE, snapshot.version)
+            assert isinstance(changes, Changes)
+            snapshot = snapshot.moved(changes.version, changes)
+            fresh = load(catalog, mode)
+            assert snapshot.version == fresh.version
+            assert snapshot.listing.names.equals(fresh.listing.names)
+            assert snapshot.listing.topics_hash == fresh.listing.topics_hash
+            for pairs in ({}, {"region": "1"}, {"region": "1", "team": "2"}):
+                expected = brute_force(catalog, mode, pairs)
+                assert names_of(snapshot.select(pairs)) == expected
+                assert names_of(fresh.select(pairs)) == expected

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.names import NamespaceName, TopicName
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def watch(catalog: SqliteCatalog) -> Iterator[FileWatch]:
+    watch = FileWatch(catalog)
+    yield watch
+    watch.close()
+
+
+def topic(local: str) -> TopicName:
+    return TopicName("persistent", NAMESPACE, local)
+
+
+def put_another(catalog: SqliteCatalog, local: str) -> None:
+    """Another catalogue in the place of this one, as an operator restores a copy."""
+    other = catalog.path.with_name("other.sqlite")
+    with SqliteCatalog(other) as made:
+        made.create(topic(local))
+        connection = made.connect()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+    for leftover in catalog.path.parent.glob(f"{catalog.path.name}-*"):
+        leftover.unlink()
+    other.rename(catalog.path)
+
+
+def number(watch: FileWatch) -> int:
+    version = watch.version(NAMESPACE)
+    assert version is not None
+    return version.number
+
+
+def test_only_a_commit_is_another_state(catalog: SqliteCatalog, watch: FileWatch) -> None:
+    assert watch.look()
+    state = watch.state
+    assert watch.look()
+    assert watch.state == state
+    assert number(watch) == 0
+
+    catalog.create(topic("x"))
+    assert watch.look()
+    assert watch.state == state + 1
+    assert number(watch) == 1
+    with SqliteCatalog(catalog.path) as other:
+        other.create(topic("y"))
+    assert watch.look()
+    assert watch.state == state + 2
+    assert number(watch) == 2
+
+
+def test_a_writer_in_the_midst_is_not_waited_for(catalog: SqliteCatalog, watch: FileWatch) -> None:
+    catalog.create(topic("x"))
+    connection = catalog.connect()
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DELETE FROM topics")
+    assert watch.look()
+    assert number(watch) == 1
+    connection.close()
+
+
+def test_another_file_is_noticed_and_opened(catalog: SqliteCatalog, watch: FileWatch) -> None:
+    catalog.create(topic("x"))
+    catalog.create(topic("y"))
+    assert watch.look()
+    state = watch.state
+    assert not watch.replaced
+
+    put_another(catalog, "z")
+    assert watch.replaced
+    assert not watch.look()
+    watch.reopen()
+    assert not watch.replaced
+    assert watch.look()
+    assert watch.state > state
+    assert number(watch) == 1
+
+
+def test_a_file_that_went_cannot_be_looked_at(catalog: SqliteCatalog, watch: FileWatch) -> None:
+    catalog.path.unlink()
+    assert not watch.look()
+    assert watch.replaced
+    with pytest.raises(CatalogError):
+        watch.reopen()
+    assert not watch.look()
+
+
+def test_a_closed_watch_sees_nothing(catalog: SqliteCatalog) -> None:
+    watch = FileWatch(catalog)
+    watch.close()
+    watch.close()
+    assert not watch.look()
+    assert watch.version(NAMESPACE) is None

@@ -1,0 +1,317 @@
+from __future__ import annotations
+
+import multiprocessing
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.catalog.errors import CatalogBusy, CatalogError, CatalogUnusable, TopicExists, TopicMissing
+from broker_core.catalog.records import Catalog
+from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS, SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Operation
+from broker_core.names import NamespaceName, TopicName
+
+NAMESPACE = NamespaceName("public", "default")
+
+
+def topic(local: str, domain: str = "persistent") -> TopicName:
+    return TopicName(domain, NAMESPACE, local)
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+def names_of(catalog: SqliteCatalog, local: str) -> list[str]:
+    record = catalog.topic(topic(local))
+    return [] if record is None else [name.rpartition("/")[2] for name in record.names]
+
+
+def operations(catalog: SqliteCatalog) -> list[Operation]:
+    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0))
+    assert isinstance(changes, Changes)
+    return [change.operation for change in changes]
+
+
+def test_a_new_catalogue_has_nothing_at_version_0(catalog: SqliteCatalog) -> None:
+    assert catalog.namespaces() == []
+    assert catalog.version(NAMESPACE) == CatalogVersion(catalog.catalog_id, 0)
+    assert catalog.topic(topic("orders")) is None
+    assert catalog.partitions(topic("orders")) is None
+    assert not catalog.changes(NAMESPACE, catalog.version(NAMESPACE))
+
+
+def test_a_topic_is_there_after_it_was_created(catalog: SqliteCatalog) -> None:
+    made = catalog.create(topic("orders"), properties={"region": "eu"})
+
+    assert catalog.topic(topic("orders")) == made
+    assert made.properties == {"region": "eu"}
+    assert list(made.names) == ["persistent://public/default/orders"]
+    assert catalog.partitions(topic("orders")) == 0
+    assert catalog.topic(topic("orders", "non-persistent")) is None, "the other domain is another topic"
+    assert catalog.version(NAMESPACE).number == 1
+    assert catalog.namespaces() == [NAMESPACE]
+
+
+def test_a_partitioned_topic_is_listed_by_its_partitions_only(catalog: SqliteCatalog) -> None:
+    made = catalog.create(topic("a"), partitions=3)
+
+    assert names_of(catalog, "a") == ["a-partition-0", "a-partition-1", "a-partition-2"]
+    assert catalog.partitions(topic("a")) == 3
+    assert catalog.partitions(topic("a-partition-1")) == 0
+    assert catalog.partitions(topic("a-partition-3")) is None
+    by_partition = catalog.topic(topic("a-partition-2"))
+    assert by_partition is not None
+    assert by_partition.topic_id == made.topic_id
+
+
+def test_a_partition_of_a_partition_is_one_of_the_topic_in_between(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a-partition-1-partition-2"))
+    assert catalog.partitions(topic("a-partition-1")) == 3
+    assert catalog.partitions(topic("a")) is None
+    found = catalog.topic(topic("a-partition-1"))
+    assert found is not None
+    assert found.name == topic("a-partition-1")
+
+    catalog.create(topic("a-partition-1"))
+    record = catalog.topic(topic("a-partition-1"))
+    assert record is not None
+    assert record.name == topic("a"), "the name that is listed comes before a topic's own"
+    assert catalog.partitions(topic("a")) == 2
+
+
+def test_what_is_there_is_not_created_again(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a"), partitions=2)
+    for name, partitions in (("a", 0), ("a", 5), ("a-partition-1", 0)):
+        with pytest.raises(TopicExists, match=f"persistent://public/default/{name} is there already"):
+            catalog.create(topic(name), partitions=partitions)
+    assert catalog.version(NAMESPACE).number == 1
+
+
+def test_a_further_partition_joins_its_topic(catalog: SqliteCatalog) -> None:
+    made = catalog.create(topic("a"), partitions=2, properties={"k": "v"})
+    joined = catalog.create(topic("a-partition-7"))
+
+    assert joined.topic_id == made.topic_id
+    assert joined.properties == {"k": "v"}
+    assert names_of(catalog, "a") == ["a-partition-0", "a-partition-1", "a-partition-7"]
+    assert operations(catalog) == [Operation.CREATE, Operation.UPDATE]
+    assert catalog.create(topic("a-partition-8"), properties={"k": "w"}).properties == {"k": "w"}
+
+
+def test_deleting_and_creating_changes_the_id(catalog: SqliteCatalog) -> None:
+    old = catalog.create(topic("a"), partitions=2)
+    assert catalog.delete(topic("a")) == old
+    assert catalog.topic(topic("a")) is None
+    new = catalog.create(topic("a"))
+
+    assert new.topic_id != old.topic_id
+    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1))
+    assert isinstance(changes, Changes)
+    tombstone, made = changes
+    assert (tombstone.operation, tombstone.topic_id) == (Operation.DELETE, old.topic_id)
+    assert list(tombstone.removed) == list(old.names)
+    assert (made.operation, made.topic_id) == (Operation.CREATE, new.topic_id)
+
+
+def test_several_are_deleted_at_once_or_none_is(catalog: SqliteCatalog) -> None:
+    for name in ("a", "b", "c-partition-0", "c-partition-1"):
+        catalog.create(topic(name))
+    other = TopicName.parse("persistent://other/place/x")
+    catalog.create(other)
+    version = catalog.version(NAMESPACE)
+    with pytest.raises(TopicMissing, match=r"no topic .*/absent"):
+        catalog.delete_all([topic("a"), other, topic("absent")])
+    with pytest.raises(TopicMissing):
+        catalog.delete_all([topic("a"), topic("a")])
+    assert catalog.topic(topic("a")) is not None
+    assert catalog.topic(other) is not None
+    assert catalog.version(NAMESPACE) == version
+
+    removed = catalog.delete_all([topic("a"), other, topic("c-partition-1")])
+    assert [str(record.name) for record in removed] == [str(topic("a")), str(other), str(topic("c"))]
+    changes = catalog.changes(NAMESPACE, version)
+    assert isinstance(changes, Changes)
+    assert [(change.version - version.number, change.operation) for change in changes] == [
+        (1, Operation.DELETE),
+        (1, Operation.UPDATE),
+    ]
+    assert catalog.version(other.namespace).number == 2
+    assert catalog.delete_all([]) == []
+
+
+def test_a_partition_is_deleted_alone_and_the_last_one_with_its_topic(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a"), partitions=2)
+    catalog.delete(topic("a-partition-1"))
+    assert names_of(catalog, "a") == ["a-partition-0"]
+    catalog.delete(topic("a-partition-0"))
+    assert catalog.topic(topic("a")) is None
+    assert operations(catalog) == [Operation.CREATE, Operation.UPDATE, Operation.DELETE]
+    assert catalog.namespaces() == []
+    assert catalog.version(NAMESPACE).number == 3, "versions go on where all topics went"
+
+
+def test_the_topic_goes_with_its_plain_name_and_its_partitions(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a-partition-3"))
+    catalog.delete(topic("a"))
+    assert catalog.topic(topic("a-partition-3")) is None
+
+
+def test_properties_are_replaced(catalog: SqliteCatalog) -> None:
+    made = catalog.create(topic("a"), partitions=2, properties={"x": "1", "y": "2"})
+    changed = catalog.set_properties(topic("a-partition-1"), {"x": "3"})
+
+    assert changed.properties == {"x": "3"}
+    assert changed.topic_id == made.topic_id
+    assert catalog.topic(topic("a")) == changed
+    assert catalog.set_properties(topic("a"), {"x": "3"}) == changed
+    assert catalog.version(NAMESPACE).number == 2, "the same properties are no change"
+
+
+def test_what_is_not_there_is_an_error_and_no_change(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a"), partitions=2)
+    for act in (catalog.delete, lambda name: catalog.set_properties(name, {})):
+        for name in ("b", "a-partition-2"):
+            with pytest.raises(TopicMissing, match=f"no topic persistent://public/default/{name} "):
+                act(topic(name))
+    assert catalog.version(NAMESPACE).number == 1
+    with pytest.raises(TopicMissing):
+        catalog.delete(TopicName.parse("persistent://no/where/a"))
+    assert catalog.version(NamespaceName("no", "where")).number == 0
+
+
+def test_what_cannot_be_is_refused(catalog: SqliteCatalog) -> None:
+    for partitions in (-1, MAX_PARTITIONS + 1):
+        with pytest.raises(CatalogError, match="partitions"):
+            catalog.create(topic("a"), partitions=partitions)
+    with pytest.raises(CatalogError, match="must be a string"):
+        catalog.create(topic("a"), properties={"x": 1})  # type: ignore[dict-item]
+    assert catalog.version(NAMESPACE).number == 0
+
+
+def test_a_second_process_sees_and_makes_changes(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a"))
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=_other_process, args=(catalog.path,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert catalog.topic(topic("a")) is None
+    assert catalog.topic(topic("b")) is not None
+    assert catalog.version(NAMESPACE).number == 3
+
+
+def _other_process(path: Path) -> None:
+    with SqliteCatalog(path) as same:
+        same.delete(topic("a"))
+        same.create(topic("b"))
+
+
+def test_threads_write_one_after_the_other(catalog: SqliteCatalog) -> None:
+    def fill(thread: int) -> None:
+        for number in range(10):
+            catalog.create(topic(f"t{thread}-{number}"))
+
+    threads = [threading.Thread(target=fill, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert catalog.version(NAMESPACE).number == 80
+    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0))
+    assert isinstance(changes, Changes)
+    assert [change.version for change in changes] == list(range(1, 81))
+
+
+def test_a_writer_that_does_not_end_is_an_error_in_time(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "c.sqlite", busy_timeout=0.05) as catalog:
+        other = catalog.connect()
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CatalogBusy):
+            catalog.create(topic("a"))
+        assert catalog.version(NAMESPACE).number == 0, "reading goes on"
+        other.execute("ROLLBACK")
+        other.close()
+        catalog.create(topic("a"))
+
+
+def test_a_reading_sees_one_state(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a"))
+    with catalog.reading() as connection:
+        before = connection.execute("SELECT count(*) FROM topics").fetchone()
+        catalog.create(topic("b"))
+        assert connection.execute("SELECT count(*) FROM topics").fetchone() == before
+
+
+def test_all_topics_come_from_one_state(catalog: SqliteCatalog) -> None:
+    made = [catalog.create(topic("b"), partitions=2), catalog.create(topic("a", "non-persistent"))]
+    catalog.create(TopicName.parse("persistent://other/space/a"))
+    with catalog.topics(NAMESPACE) as (version, topics):
+        catalog.create(topic("c"))
+        assert version.number == 2
+        assert list(topics) == made
+    protocol: Catalog = catalog
+    with protocol.topics(NamespaceName("no", "where")) as (version, topics):
+        assert (version.number, list(topics)) == (0, [])
+
+
+def test_an_error_within_a_change_undoes_it(catalog: SqliteCatalog) -> None:
+    with pytest.raises(KeyError), catalog.changing(NAMESPACE) as (connection, change):
+        connection.execute("INSERT INTO topics VALUES (?, 0, 'x', '*', x'00', NULL, 0)", (change.id,))
+        change.logged(1)
+        raise KeyError
+    assert catalog.topic(topic("x")) is None
+    assert catalog.version(NAMESPACE).number == 0
+
+
+def test_another_file_in_its_place_is_opened_anew(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "new.sqlite") as other:
+        other.create(topic("theirs"))
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        catalog.create(topic("ours"))
+        old = catalog.catalog_id
+        (tmp_path / "new.sqlite").rename(tmp_path / "c.sqlite")
+        for leftover in tmp_path.glob("c.sqlite-*"):
+            leftover.unlink()
+        assert catalog.catalog_id != old
+        assert catalog.topic(topic("ours")) is None
+        assert catalog.topic(topic("theirs")) is not None
+
+
+def test_a_damaged_page_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path) as catalog:
+        for number in range(300):
+            catalog.create(topic(f"{number:0200d}"))
+        connection = catalog.connect()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(8192 * 6)  # behind the schema
+        file.write(b"\xff" * (size - 8192 * 6))
+    with SqliteCatalog(path) as catalog, pytest.raises(CatalogUnusable, match=r"c\.sqlite is damaged"):
+        for number in range(300):
+            catalog.topic(topic(f"{number:0200d}"))
+
+
+def test_a_closed_catalogue_says_so(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(tmp_path / "c.sqlite")
+    catalog.version(NAMESPACE)
+    catalog.close()
+    catalog.close()
+    with pytest.raises(CatalogError, match="closed"):
+        catalog.version(NAMESPACE)
+
+
+def test_a_connection_that_failed_is_not_used_again(catalog: SqliteCatalog) -> None:
+    with pytest.raises(CatalogError, match="no such table"), catalog.reading() as connection:
+        connection.execute("SELECT * FROM nowhere")
+    with pytest.raises(sqlite3.ProgrammingError):
+        connection.execute("SELECT 1")
+    assert catalog.version(NAMESPACE).number == 0

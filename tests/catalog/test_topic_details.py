@@ -1,0 +1,75 @@
+"""What the catalogue says of topics besides their names, over what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from broker_core import Details, NamespaceName, TopicName
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_details import describe, described_bytes
+from broker_core.listing.details import DETAIL_TYPES, check_values
+
+NAMESPACE = NamespaceName("t", "n")
+WANTS = frozenset({"partitions", "topic_id", "properties", "created"})
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> SqliteCatalog:
+    catalog = SqliteCatalog(tmp_path / "c.sqlite")
+    make = catalog.create
+    make(TopicName.parse("persistent://t/n/plain"))
+    make(
+        TopicName.parse("persistent://t/n/parted"),
+        partitions=12,
+        properties={"team": "shop", 'a"\n': "é\U0001f600"},
+    )
+    make(TopicName.parse("persistent://t/n/sparse-partition-7"), properties={})
+    make(TopicName.parse("non-persistent://t/n/plain"), properties={"other": "domain"})
+    make(TopicName.parse("persistent://t/other/plain"))
+    return catalog
+
+
+def read(catalog: SqliteCatalog, *names: str, wants: frozenset[str] = WANTS) -> Details:
+    column = pa.array(names, pa.large_string())
+    with catalog.reading() as connection:
+        assert described_bytes(connection, NAMESPACE, column, None) >= 0
+        return describe(connection, NAMESPACE, column, None, wants)
+
+
+def test_topics_by_name(catalog: SqliteCatalog) -> None:
+    names = [
+        f"persistent://t/n/{each}" for each in ("plain", "parted", "sparse", "unknown", "parted-partition-1")
+    ]
+    details = read(catalog, *names, "non-persistent://t/n/plain", "persistent://t/other/plain")
+    check_values(details, WANTS)
+    rows = {row["topic"]: row for row in details.to_pylist()}
+    persistent = [f"persistent://t/n/{each}" for each in ("parted", "plain", "sparse")]
+    assert list(rows) == [*persistent, "non-persistent://t/n/plain"]
+    for name, row in rows.items():
+        record = catalog.topic(TopicName.parse(name))
+        assert record is not None
+        assert row["topic_id"] == record.topic_id.bytes
+        assert row["partitions"] == record.partitions
+        assert row["properties"] == dict(record.properties)
+        assert row["created"] == record.created.replace(tzinfo=None)
+
+
+def test_topics_by_id(catalog: SqliteCatalog) -> None:
+    record = catalog.topic(TopicName.parse("persistent://t/n/parted"))
+    assert record is not None
+    ids = pa.array([record.topic_id.bytes, b"0" * 16], DETAIL_TYPES["topic_id"])
+    with catalog.reading() as connection:
+        details = describe(connection, NAMESPACE, None, ids, frozenset({"partitions"}))
+    assert details.to_pylist() == [{"topic": "persistent://t/n/parted", "partitions": 12}]
+
+
+def test_only_what_is_wanted_and_nothing_of_what_is_not_there(catalog: SqliteCatalog) -> None:
+    assert read(catalog, "persistent://t/n/plain", wants=frozenset({"created"})).columns == ("created",)
+    nothing = read(catalog, "persistent://t/n/unknown")
+    assert len(nothing) == 0
+    assert {name: nothing.column(name).type for name in nothing.columns} == {
+        name: DETAIL_TYPES[name] for name in WANTS
+    }

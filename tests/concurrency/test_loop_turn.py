@@ -1,0 +1,79 @@
+"""One turn of the loop has one amount of time, whoever asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from broker_core.concurrency.loop_turn import TURN_SECONDS, LoopTurn, loop_turn
+from tests.support.eventually import eventually
+
+
+def busy(seconds: float) -> None:
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
+async def test_all_share_the_time_of_a_turn() -> None:
+    turn = loop_turn()
+    assert turn is loop_turn()
+    assert turn.has_time()
+    busy(1.1 * TURN_SECONDS)
+    assert not loop_turn().has_time()
+    await asyncio.sleep(0)
+    assert turn.has_time()
+
+
+def test_each_loop_has_turns_of_its_own() -> None:
+    async def turn() -> LoopTurn:
+        return loop_turn()
+
+    assert asyncio.run(turn()) is not asyncio.run(turn())
+
+
+async def test_who_has_more_to_do_than_a_turn_has_time_for_comes_behind_the_others() -> None:
+    turn, done = loop_turn(), []
+    left = {"greedy": 5, "modest": 1, "other": 2}
+
+    def work(name: str) -> None:
+        done.append(name)
+        busy(TURN_SECONDS)
+        left[name] -= 1
+        if left[name]:
+            turn.call_next(lambda: work(name))
+
+    for name in left:
+        turn.call_next(lambda name=name: work(name))  # type: ignore[misc]
+    await eventually(lambda: not any(left.values()))
+    assert done == ["greedy", "modest", "other", "greedy", "other", "greedy", "greedy", "greedy"]
+
+
+async def test_a_crowd_that_waits_for_time_has_it_in_many_turns() -> None:
+    turns = 0
+    ended = asyncio.Event()
+    had: list[int] = []
+
+    def count() -> None:
+        nonlocal turns
+        turns += 1
+        if not ended.is_set():
+            asyncio.get_running_loop().call_soon(count)
+
+    async def one() -> None:
+        await loop_turn().time()
+        had.append(turns)
+        busy(TURN_SECONDS / 2)
+
+    count()
+    await asyncio.gather(*(one() for _ in range(40)))
+    ended.set()
+    assert max(had.count(turn) for turn in had) <= 6
+    assert had == sorted(had)
+
+
+async def test_time_that_is_there_takes_no_turn() -> None:
+    turns: list[None] = []
+    asyncio.get_running_loop().call_soon(turns.append, None)
+    await loop_turn().time()
+    assert not turns

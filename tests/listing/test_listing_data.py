@@ -1,0 +1,164 @@
+"""What listings hold: built, encoded and mapped ones say the same, and of the latter only what is asked is made."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from broker_core import Listing, Mode
+from broker_core.errors import InvalidListing
+from broker_core.listing.listing import data_of
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.patterns import compile_pattern
+from tests.support.mapped import mapped
+from tests.support.topics import NAMESPACE, assert_listing
+
+PATTERNS = ["t/n/.*", "t/n/n1.*", ".*7", "t/n/n12", "t/n/(n1|n2).*-partition-.*", ".*é.*", "(?i)T/N/N3.*"]
+
+
+def names_of(count: int, seed: int = 0) -> list[str]:
+    pick = random.Random(seed)
+    domains = ["persistent", "persistent", "non-persistent"]
+    tails = ["", "", "é", "😀", "-partition-3", "x" * 120]
+    names: list[str] = Listing.from_names(
+        NAMESPACE,
+        Mode.ALL,
+        [f"{pick.choice(domains)}://t/n/n{number}{pick.choice(tails)}" for number in range(count)],
+    ).names.to_pylist()
+    return names
+
+
+def read_only(column: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    _, offsets, data = column.buffers()
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(column), [None, mapped(offsets.to_pybytes()), mapped(data.to_pybytes())]
+    )
+
+
+def both(count: int) -> tuple[Listing, Listing, list[str]]:
+    names = names_of(count)
+    built = Listing.from_names(NAMESPACE, Mode.ALL, names)
+    return (
+        built,
+        Listing.from_encoded(NAMESPACE, Mode.ALL, read_only(built.all().column()), mapped=True),
+        names,
+    )
+
+
+def test_an_encoded_listing_says_what_a_built_one_says() -> None:
+    built, encoded, names = both(500)
+    assert data_of(encoded).column_bytes == 0
+    pick = np.array(sorted(random.Random(1).sample(range(500), 60)))
+    for one in (encoded.all(), encoded.range(20, 333), encoded.rows(pick)):
+        other = built.rows(one.row_array)
+        assert one.names.equals(other.names)
+        assert one.topics_hash == other.topics_hash
+        assert bytes(one.body()) == bytes(other.body())
+    assert not data_of(encoded).is_searchable
+    assert_listing(encoded, names)
+    assert data_of(encoded).is_searchable
+    assert data_of(encoded).column_bytes > 0
+
+
+def test_a_claim_about_some_rows_makes_no_columns_of_all() -> None:
+    _, encoded, names = both(20_000)
+    for rows in (np.arange(300, 900), np.arange(0, 20_000, 40)):
+        for text in PATTERNS:
+            pattern = compile_pattern(text)
+            found = encoded.rows(rows).matching(pattern)
+            assert found.names.to_pylist() == [names[row] for row in rows if pattern.matches(names[row])]
+    assert not data_of(encoded).is_searchable
+
+
+def test_a_claim_about_all_of_a_mapped_listing_makes_none_either() -> None:
+    _, encoded, names = both(3000)
+    claim = encoded.all().as_claim()
+    for text in PATTERNS:
+        pattern = compile_pattern(text)
+        wanted = [name for name in names if pattern.matches(name)]
+        assert claim.matching(pattern).names.to_pylist() == wanted
+        assert encoded.all().known_matching(pattern) is not None
+    assert not data_of(encoded).is_searchable
+    with pytest.raises(InvalidListing, match="no topics hash"):
+        Listing.from_encoded(NAMESPACE, Mode.ALL, [], topics_hash="nonsense")
+
+
+def test_what_was_looked_at_is_remembered_for_another_array_of_the_same_rows() -> None:
+    listing, _, _ = both(5000)
+    pattern = compile_pattern(".*7.*")
+    rows = np.arange(0, 5000, 3)
+    first = listing.rows(rows)
+    assert first.known_matching(pattern) is None
+    assert not first.hash_known
+    found, hashed = first.matching(pattern), first.topics_hash
+    again = listing.rows(rows.astype(np.int64))
+    assert again.hash_known
+    assert again.topics_hash == hashed
+    known = again.known_matching(pattern)
+    assert known is not None
+    assert known.names.equals(found.names)
+    assert listing.rows(rows[1:]).known_matching(pattern) is None
+    assert listing.range(4, 90).topics_hash == topics_hash(listing.names.to_pylist()[4:90])
+    assert listing.range(4, 90).hash_known
+
+
+def wrong_at(row: int, count: int = 20_000) -> Listing:
+    _, encoded, _ = both(count)
+    column = encoded.all().column()
+    fields = column.to_pylist()
+    fields[row] = fields[row].replace(b"t/n", b"t/m")
+    return Listing.from_encoded(NAMESPACE, Mode.ALL, pa.array(fields, pa.large_binary()))
+
+
+def test_only_what_an_answer_has_is_looked_at() -> None:
+    listing = wrong_at(15_000)
+    listing.range(0, 4000).check()
+    listing.range(14_000, 14_020).check()
+    listing.rows(np.array([3, 14_999, 15_001, 19_999])).check()
+    bad: list[Any] = [
+        listing.range(14_990, 15_010),
+        listing.rows([1, 15_000]),
+        listing.all(),
+        listing.range(9000, 20_000),
+    ]
+    for some in bad:
+        assert not some.is_checked
+        for use in (some.check, lambda some=some: some.names, lambda some=some: some.topics_hash):
+            with pytest.raises(InvalidListing):
+                use()
+        assert not some.is_checked
+    assert listing.range(0, 4000).is_checked
+
+
+def test_the_order_is_looked_at_across_stretches() -> None:
+    _, encoded, _ = both(9000)
+    fields = encoded.all().column().to_pylist()
+    fields[4095], fields[4096] = fields[4096], fields[4095]
+    listing = Listing.from_encoded(NAMESPACE, Mode.ALL, pa.array(fields, pa.large_binary()))
+    with pytest.raises(InvalidListing, match="order of the hash"):
+        listing.range(4096, 9000).check()
+    with pytest.raises(InvalidListing, match="order of the hash"):
+        listing.range(0, 4096).check()
+
+
+def test_several_columns_and_none() -> None:
+    built, _, _ = both(30)
+    column = built.all().column()
+    listing = Listing.from_encoded("t/n", Mode.ALL, [column[:10], column[10:]])
+    assert listing.names.equals(built.names)
+    assert len(Listing.from_encoded("t/n", Mode.ALL, [])) == 0
+    for bad in (pa.array(["a"]), pa.array([None], pa.large_binary())):
+        with pytest.raises(InvalidListing):
+            Listing.from_encoded("t/n", Mode.ALL, bad)
+
+
+def test_rows_that_do_not_ascend_never_count_as_looked_at() -> None:
+    data = data_of(Listing.from_encoded(NAMESPACE, Mode.ALL, pa.array([b"x", b"y", b"z"], pa.large_binary())))
+    data.check(1, 1)
+    for low, high, rows in ((2, 1, None), (2, 1, np.array([2, 0])), (0, 4, None), (-1, 2, None)):
+        with pytest.raises(InvalidListing):
+            data.check(low, high, rows)

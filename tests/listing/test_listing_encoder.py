@@ -1,0 +1,91 @@
+"""A listing encoded page by page is the listing that is built of the same names at once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from broker_core.errors import InvalidListing
+from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.listing_encoder import ListingEncoder, page_column
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+
+NAMESPACE = NamespaceName.parse("acme/orders")
+PARTS = ["a", "b", "-", "é", "\ue000", "😀", "\n", "__", "x" * 60, "y" * 130, "-partition-3", ","]
+SYSTEM = ["__change_events", "a__transaction_pending_ack", "__change_events-partition-0"]
+
+
+def page(names: list[str]) -> bytes:
+    return "".join(f"/{name}" for name in names).encode()
+
+
+def names_drawn(rng: random.Random, count: int) -> list[str]:
+    drawn = ["".join(rng.choices(PARTS, k=rng.randint(1, 4))) for _ in range(count)]
+    return drawn + rng.sample(SYSTEM, rng.randint(0, 3))
+
+
+def same(encoded: Listing, wanted: Listing) -> None:
+    assert encoded.topics_hash == wanted.topics_hash
+    assert bytes(encoded.all().body()) == bytes(wanted.all().body())
+    assert encoded.names.equals(wanted.names)
+    assert data_of(encoded).matched.equals(data_of(wanted).matched)
+    assert len(encoded) == len(wanted)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+def test_pages_in_any_order(mode: Mode, seed: int) -> None:
+    rng = random.Random(seed)
+    encoder = ListingEncoder(NAMESPACE, mode)
+    full = []
+    for _ in range(rng.randint(0, 4)):
+        domain, names = rng.choice([PERSISTENT, NON_PERSISTENT]), names_drawn(rng, rng.choice([1, 3, 50]))
+        counted = encoder.add(domain, page(names))
+        assert counted == (len(names) if mode.lists(domain) else 0)
+        full += [f"{domain}://{NAMESPACE}/{name}" for name in names if mode.lists(domain)]
+    same(encoder.finish(), Listing.from_names(NAMESPACE, mode, full))
+
+
+@pytest.mark.parametrize("shortest", [1, 100, 120, 16_340], ids=str)
+def test_pages_in_order_with_lengths_of_every_width(shortest: int) -> None:
+    names = sorted(f"{index:04d}" + "n" * (shortest + index % 40) for index in range(1000))
+    encoder = ListingEncoder(NAMESPACE, Mode.PERSISTENT)
+    for start in range(0, 1000, 300):
+        encoder.add(PERSISTENT, page(names[start : start + 300]))
+    assert encoder.nbytes > sum(map(len, names))
+    wanted = Listing.from_names(NAMESPACE, Mode.PERSISTENT, [f"persistent://{NAMESPACE}/{n}" for n in names])
+    same(encoder.finish(), wanted)
+
+
+def test_what_the_core_asks_a_listing_works_on_an_encoded_one() -> None:
+    names = [f"n{index}" for index in range(100)]
+    encoder = ListingEncoder(NAMESPACE, Mode.ALL)
+    encoder.add(NON_PERSISTENT, page(["n5", "n7\n"]))
+    encoder.add(PERSISTENT, page(names))
+    listing = encoder.finish()
+    assert (
+        data_of(listing).column_bytes == data_of(listing).fields.size + data_of(listing).field_offsets.nbytes
+    )
+    found = listing.matching(compile_pattern("acme/orders/n5.*"))
+    assert found.names.to_pylist()[:2] == ["non-persistent://acme/orders/n5", "persistent://acme/orders/n5"]
+    assert data_of(listing).has_newline
+    with pytest.raises(AttributeError):
+        _ = listing.nothing  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("wrong", [b"a/b", b"/a//b", b"/", b"/a\0b", b"/" + b"x" * 40_000], ids=range(5))
+def test_names_that_are_none(wrong: bytes) -> None:
+    with pytest.raises(InvalidListing):
+        ListingEncoder(NAMESPACE, Mode.PERSISTENT).add(PERSISTENT, wrong)
+
+
+def test_the_topics_of_transactions_are_hidden_in_their_own_namespace() -> None:
+    encoder = ListingEncoder(NamespaceName.parse("pulsar/system"), Mode.PERSISTENT)
+    encoder.add(PERSISTENT, page(["transaction_coordinator_assign-partition-0", "x"]))
+    assert encoder.finish().names.to_pylist() == ["persistent://pulsar/system/x"]
+
+
+def test_a_page_as_a_column() -> None:
+    assert page_column(b"/a/b\xc3\xa9").to_pylist() == ["/a", "/bé"]

@@ -1,0 +1,137 @@
+"""Changes of a listing: the same as building it anew, whatever goes and comes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker_core.errors import InvalidListing
+from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.topics_hash import topics_hash, utf16_key
+from broker_core.names import Mode
+from broker_core.patterns import compile_pattern
+from tests.support.topics import NAMESPACE, assert_listing, full_names, visible
+
+
+def persistent(*names: str) -> list[str]:
+    return [f"persistent://t/n/{name}" for name in names]
+
+
+def listing_of(names: list[str], mode: Mode = Mode.ALL) -> Listing:
+    return Listing.from_names(NAMESPACE, mode, names)
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(Mode), st.data())
+def test_changes_make_what_building_makes(mode: Mode, data: st.DataObject) -> None:
+    names = data.draw(st.lists(full_names(mode), max_size=20))
+    listing, shown = listing_of(names, mode), visible(names)
+    for _ in range(data.draw(st.integers(1, 3))):
+        known = st.sampled_from(shown) if shown else full_names(mode)
+        removed = data.draw(st.lists(st.one_of(known, known, full_names()), max_size=5))
+        added = data.draw(st.lists(st.one_of(full_names(mode), full_names(mode), known), max_size=5))
+        listing = listing.with_changes(removed, added)
+        # What is removed and added is there.
+        shown = visible([*(name for name in shown if name not in removed), *added])
+        assert_listing(listing, shown)
+
+
+@pytest.mark.parametrize(
+    ("before", "removed", "added", "after"),
+    [
+        ([], [], ["a"], ["a"]),
+        (["a"], ["a"], [], []),
+        (["a"], ["a"], ["a"], ["a"]),
+        (["a"], ["b"], ["a"], ["a"]),
+        (["b"], [], ["a", "c"], ["a", "b", "c"]),
+        (["b"], ["b"], ["a", "c"], ["a", "c"]),
+        (["a", "b", "c"], ["a", "c"], [], ["b"]),
+        (["a"], [], ["__change_events", "a-partition-0"], ["a", "a-partition-0"]),
+        (
+            ["x-partition-0", "x-partition-2"],
+            [],
+            ["x-partition-1", "x"],
+            ["x", *(f"x-partition-{i}" for i in range(3))],
+        ),
+        (["😀", "\uffee"], ["\uffee"], ["\ue000", "𐀀"], ["𐀀", "😀", "\ue000"]),
+        (["a-partition-1", "a-a"], [], ["a-partition-0"], ["a-a", "a-partition-0", "a-partition-1"]),
+    ],
+)
+def test_single_changes(before: list[str], removed: list[str], added: list[str], after: list[str]) -> None:
+    listing = listing_of(persistent(*before)).with_changes(persistent(*removed), persistent(*added))
+    assert_listing(listing, persistent(*after))
+
+
+def test_nothing_to_change_is_the_same_listing() -> None:
+    listing = listing_of(persistent("a", "b"))
+    assert listing.with_changes([], []) is listing
+    assert listing.with_changes(persistent("c"), persistent("a")) is listing
+    assert (
+        listing.with_changes(["persistent://other/n/a", "nonsense"], persistent("__change_events")) is listing
+    )
+
+
+@pytest.mark.parametrize(
+    "bad", ["persistent://t/other/a", "non-persistent://t/n/a", "a", "persistent://t/n/"]
+)
+def test_what_is_added_must_belong_there(bad: str) -> None:
+    listing = listing_of(persistent("a"), Mode.PERSISTENT)
+    with pytest.raises(InvalidListing):
+        listing.with_changes([], [bad])
+
+
+def test_the_listing_before_stays_as_it_was() -> None:
+    names = persistent("a", "b", "c")
+    listing = listing_of(names)
+    found = listing.matching(compile_pattern("t/n/[ab]"))
+    after = listing.with_changes(persistent("a"), persistent("bb"))
+    assert_listing(listing, names)
+    assert found.names.to_pylist() == names[:2]
+    assert after.matching(compile_pattern("t/n/[ab]")).names.to_pylist() == names[1:2]
+
+
+def test_newlines_come_and_go() -> None:
+    listing = listing_of(persistent("a", "ab"))
+    pattern = compile_pattern("t/n/a.*")
+    more = listing.with_changes([], persistent("a\nb"))
+    assert len(more.matching(pattern)) == 2
+    assert len(more.with_changes(persistent("a\nb"), []).matching(pattern)) == 2
+
+
+@pytest.mark.parametrize("partitions", [0, 7])
+def test_many_changes_at_once(partitions: int) -> None:
+    chance = random.Random(partitions)
+    every = persistent(*(f"{number:05d}" for number in range(12_000)))
+    if partitions:
+        every = [
+            f"{name}{'-😀' if index % 50 == 0 else ''}-partition-{index % 7}"
+            for index, name in enumerate(every)
+        ]
+    names = set(chance.sample(every, 6000))
+    listing = listing_of(sorted(names))
+    for count in (1500, 2500):  # spliced, and built anew
+        removed, added = chance.sample(every, count), chance.sample(every, count)
+        names = (names - set(removed)) | set(added)
+        listing = listing.with_changes(removed, added)
+        assert listing.names.to_pylist() == sorted(names, key=utf16_key)
+        assert listing.topics_hash == topics_hash(names)
+        rebuilt = listing_of(sorted(names))
+        assert data_of(listing).matched.equals(data_of(rebuilt).matched)
+        assert bytes(listing.all().body()) == bytes(rebuilt.all().body())
+        assert np.array_equal(np.sort(data_of(listing).places), np.arange(len(names)))
+
+
+@given(st.lists(full_names(), max_size=12), st.lists(full_names(), max_size=6), st.data())
+def test_where_a_name_is_or_would_be(names: list[str], others: list[str], data: st.DataObject) -> None:
+    listing, shown = listing_of(names), visible(names)
+    asked = data.draw(st.permutations([*others, *names[:4]]))
+    rows, present = listing.locate(pa.array(asked))
+    for name, row, is_there in zip(asked, rows.tolist(), present.tolist(), strict=True):
+        assert is_there == (name in shown)
+        keys = [utf16_key(each) for each in shown]
+        assert row == sum(key < utf16_key(name) for key in keys)

@@ -1,0 +1,220 @@
+"""Scanning a large listing: each way of finding the matching rows gives the same, and long work can be ended."""
+
+from __future__ import annotations
+
+import random
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.pattern_scan import PatternScan, matching_rows, quick_to_match
+from broker_core.listing.selection import part_of
+from broker_core.names import Mode
+from broker_core.patterns import TopicsPattern, compile_pattern
+from tests.support.topics import NAMESPACE, matched_form
+
+COUNT = 60_000
+
+
+def names_of(kind: str) -> list[str]:
+    chance = random.Random(kind)
+    kinds: dict[str, Callable[[int], str]] = {
+        "plain": lambda i: f"device-{i:06d}-temperature",
+        "partitions": lambda i: f"device-{i // 8:06d}{'-😀' if i % 5 == 0 else ''}-partition-{i % 8}",
+        "random": lambda i: (
+            "".join(chance.choice("0123456789abcdef-.") for _ in range(chance.randrange(8, 50))) + f"{i}"
+        ),
+        "newlines": lambda i: f"device\n{i:06d}" if i % 999 == 0 else f"device-{i:06d}-humidity",
+    }
+    return [f"persistent://t/n/{kinds[kind](number)}" for number in range(COUNT)]
+
+
+@pytest.fixture(scope="module", params=["plain", "partitions", "random", "newlines"])
+def listing(request: pytest.FixtureRequest) -> Listing:
+    """Two megabytes of matched forms: several blocks."""
+    return Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of(request.param))
+
+
+def brute(listing: Listing, pattern: TopicsPattern) -> list[int]:
+    """The rows by Arrow's kernel over all of the column, at once."""
+    data = data_of(listing)
+    keep = pattern.match_column(data.matched).to_numpy(zero_copy_only=False)
+    positions = np.flatnonzero(keep)
+    rows: list[int] = sorted((positions if data.by_matched is None else data.by_matched[positions]).tolist())
+    return rows
+
+
+def as_rows(found: Any) -> list[int]:
+    return list(range(*found)) if isinstance(found, tuple) else found.tolist()
+
+
+PATTERNS = [
+    *(
+        "t/n/.*-0123.*",
+        "t/n/.*-01234[5-9].*",
+        "t/n/.*device.*[02468]",
+        "t/n/device-01.*",
+        "t/n/device-01[0-9]*-?.*",
+    ),
+    *(
+        "t/n/(device-00|device-04).*[13579]",
+        "t/n/.*[13579].*[02468]",
+        "t/n/.*e-0.*x.*",
+        "t/n/device-012345.*",
+        ".*😀",
+    ),
+    *(
+        "t/n/.*(abc|def).*",
+        "t/n/.*0a.*",
+        "(?i)t/n/DEVICE.*7",
+        "nowhere/.*",
+        "t/n/",
+        "t/n/.*\\.\\..*",
+        "t/n/.*\n.*",
+        "^.*$",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_each_way_finds_the_same(listing: Listing, text: str) -> None:
+    pattern = compile_pattern(text)
+    found = as_rows(matching_rows(data_of(listing), pattern, None))
+    assert found == brute(listing, pattern)
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_each_way_within_a_selection(listing: Listing, text: str) -> None:
+    pattern = compile_pattern(text)
+    expected = brute(listing, pattern)
+    for rows in (
+        np.arange(0, COUNT, 2),
+        np.arange(7, COUNT, 97),
+        np.arange(100, COUNT - 100),
+        np.arange(50, 90),
+    ):
+        found = as_rows(matching_rows(data_of(listing), pattern, part_of(listing.rows(rows))))
+        assert found == sorted(set(expected) & set(rows.tolist()))
+
+
+def test_a_whole_range_is_a_slice() -> None:
+    plain = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
+    assert matching_rows(data_of(plain), compile_pattern("t/n/device-0001.*"), None) == (100, 200)
+    assert matching_rows(data_of(plain), compile_pattern("t/n/.*"), None) == (0, COUNT)
+    assert matching_rows(data_of(plain), compile_pattern("^.*$"), None) == (0, COUNT)
+    assert matching_rows(data_of(plain), compile_pattern("t/n/device-000100-temperature"), None) == (100, 101)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "locals_", "text"),
+    [
+        # The end of one name and the beginning of the next seem to have what only the next has.
+        ("t/ct", ["c", "ct", "c0", "x/ct"[2:]], ".*/ct/c.*"),
+        ("ab/ab", ["x", "xab", "xabab", "ab"], ".*xab.*"),
+        ("aa/aa", ["aaa", "aaaa", "aaaaa", "baa"], ".*aaaa.*"),
+        ("t/n", ["abcx", "bcxt", "cxt", "xt"], ".*cxt.*"),
+    ],
+)
+def test_finds_across_the_edges_of_names(namespace: str, locals_: list[str], text: str) -> None:
+    # Enough names for the search of a substring, few with it.
+    names = [f"persistent://{namespace}/{name}" for name in locals_]
+    names += [f"persistent://{namespace}/{'zq' * 12}{number}" for number in range(2000)]
+    listing = Listing.from_names(namespace, Mode.PERSISTENT, names)
+    pattern = compile_pattern(text)
+    found = as_rows(matching_rows(data_of(listing), pattern, None))
+    assert found == brute(listing, pattern)
+    shown = listing.names.to_pylist()
+    assert {shown[row] for row in found} == {name for name in names if pattern.matches(name)}
+
+
+def test_random_substrings_of_names_that_share_them() -> None:
+    chance = random.Random(5)
+    names = sorted(
+        {
+            f"persistent://ab/ba/{''.join(chance.choices('ab', k=chance.randrange(1, 12)))}"
+            for _ in range(3000)
+        }
+    )
+    listing = Listing.from_names("ab/ba", Mode.PERSISTENT, names)
+    forms = [matched_form(name) for name in listing.names.to_pylist()]
+    for _ in range(60):
+        literal = "".join(chance.choices("ab/", weights=[5, 5, 1], k=chance.randrange(3, 9)))
+        found = as_rows(matching_rows(data_of(listing), compile_pattern(f".*{literal}.*"), None))
+        assert found == [row for row, form in enumerate(forms) if literal in form]
+
+
+# RE2's automaton for this has too many states: it takes a few seconds over all of the names.
+SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}x"
+
+
+@pytest.mark.parametrize("within", [None, 5, 2])
+def test_the_slices_of_a_slow_search_are_short(within: int | None) -> None:
+    """Whatever the pattern, others have a turn after some milliseconds of the processor."""
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
+    part = None if within is None else part_of(listing.rows(np.arange(0, COUNT, within)))
+    scan = PatternScan(data_of(listing), compile_pattern(SLOW), part)
+    took: list[float] = []
+    while sum(took) < 1 and (work := scan.take()) is not None:
+        started = time.thread_time()
+        work()
+        took.append(time.thread_time() - started)
+    assert len(took) > 30
+    assert sorted(took)[len(took) * 9 // 10] < 0.02
+    assert scan.cost > 100
+
+
+@pytest.mark.parametrize("text", PATTERNS)
+def test_slices_may_run_in_any_order(listing: Listing, text: str) -> None:
+    pattern = compile_pattern(text)
+    for within in (
+        None,
+        part_of(listing.rows(np.arange(0, COUNT, 2))),
+        part_of(listing.rows(np.arange(7, COUNT, 97))),
+    ):
+        scan, chance, under_way = PatternScan(data_of(listing), pattern, within), random.Random(1), []
+        while True:
+            work = scan.take()
+            if work is not None:
+                under_way.append(work)
+            elif not under_way:
+                break
+            if work is None or len(under_way) > 3:
+                under_way.pop(chance.randrange(len(under_way)))()
+        wanted = set(range(COUNT) if within is None or within.rows is None else within.rows.tolist())
+        assert as_rows(scan.result()) == sorted(set(brute(listing, pattern)) & wanted)
+
+
+def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
+    """A search that is given up frees its listing at once: its memory is counted until then."""
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
+    scan = PatternScan(data_of(listing), compile_pattern(SLOW), None)
+    for _ in range(3):
+        work = scan.take()
+        assert work is not None
+        work()
+        del work
+    gone = weakref.ref(listing)
+    del listing, scan
+    assert gone() is None
+
+
+def test_what_is_quick() -> None:
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
+    assert quick_to_match(data_of(listing), compile_pattern("t/n/device-01.*"), None)
+    assert not quick_to_match(data_of(listing), compile_pattern("t/n/.*[02468]-temp.*"), None)
+    assert quick_to_match(
+        data_of(listing),
+        compile_pattern("t/n/.*[02468]-temp.*"),
+        part_of(listing.rows(np.arange(0, COUNT, 900))),
+    )
+    assert not quick_to_match(
+        data_of(listing), compile_pattern(SLOW), part_of(listing.rows(np.arange(0, COUNT, 90)))
+    )
+    empty = Listing.from_names(NAMESPACE, Mode.PERSISTENT, [])
+    assert quick_to_match(data_of(empty), compile_pattern(SLOW), None)
+    assert quick_to_match(data_of(empty), compile_pattern("t/n/.*abcdef.*"), part_of(empty.all()))

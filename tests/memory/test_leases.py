@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pyarrow as pa
+
+from broker_core import leases as leases_module
+from broker_core.memory.leases import Leases
+from broker_core.memory.permits import Permit, PermitBudget
+from tests.support.eventually import eventually
+
+
+class Thing:
+    """Something with buffers."""
+
+
+def held(budget: PermitBudget, size: int) -> Permit:
+    permit = budget.try_acquire(size)
+    assert permit is not None
+    return permit
+
+
+async def test_a_lease_ends_with_the_last_reference() -> None:
+    budget, leases = PermitBudget(100), Leases()
+    thing = Thing()
+    leases.hold(thing, held(budget, 60))
+    assert thing in leases
+    assert Thing() not in leases
+    another = thing
+    del thing
+    leases.settle()
+    assert budget.acquired == 60
+    del another
+    leases.settle()
+    assert (budget.acquired, len(leases)) == (0, 0)
+
+
+async def test_who_waits_is_served_without_anybody_settling() -> None:
+    budget, leases = PermitBudget(100), Leases()
+    thing = Thing()
+    leases.hold(thing, held(budget, 60))
+    waiting = asyncio.create_task(budget.acquire(50))
+    await asyncio.sleep(0)
+    del thing
+    assert (await asyncio.wait_for(waiting, 10)).count == 50
+
+
+async def test_an_object_may_end_in_another_thread() -> None:
+    budget, leases = PermitBudget(100), Leases()
+    things: list[Any] = [Thing()]
+    leases.hold(things[0], held(budget, 60))
+    thread = threading.Thread(target=things.clear)
+    thread.start()
+    thread.join()
+    await eventually(lambda: budget.acquired == 0)
+
+
+async def test_a_second_lease_takes_the_place_of_the_first() -> None:
+    heap, snapshots, leases = PermitBudget(100), PermitBudget(100), Leases()
+    thing = Thing()
+    leases.hold(thing, held(heap, 60))
+    leases.hold(thing, held(snapshots, 70))
+    assert (heap.acquired, snapshots.acquired, len(leases)) == (0, 70, 1)
+    del thing
+    leases.settle()
+    assert snapshots.acquired == 0
+
+
+async def test_an_object_in_the_place_of_one_that_ended_keeps_its_own_lease() -> None:
+    budget, leases = PermitBudget(1000), Leases()
+    thing = Thing()
+    for _ in range(50):  # identities are used again
+        thing = Thing()
+        leases.hold(thing, held(budget, 10))
+    leases.settle()
+    assert (budget.acquired, len(leases)) == (10, 1)
+    assert thing in leases
+
+
+async def test_large_memory_goes_back_to_the_system(monkeypatch: Any) -> None:
+    released = asyncio.Event()
+
+    class Pool:
+        def release_unused(self) -> None:
+            released.set()
+
+    monkeypatch.setattr(pa, "default_memory_pool", Pool)
+    monkeypatch.setattr(leases_module, "_RELEASE_DELAY", 0.0)
+    budget, leases = PermitBudget(0), Leases()
+    thing = Thing()
+    leases.hold(thing, held(budget, 8 * 1024 * 1024))
+    del thing
+    await asyncio.wait_for(released.wait(), 10)
+
+
+def test_an_object_may_outlive_the_loop() -> None:
+    async def begun() -> Thing:
+        thing = Thing()
+        Leases().hold(thing, held(PermitBudget(100), 10))
+        return thing
+
+    thing = asyncio.run(begun())
+    del thing  # nobody waits for permits any more: no error, no warning

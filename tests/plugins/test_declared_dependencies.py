@@ -1,0 +1,44 @@
+"""What a plugin depends on: what it declares, and what is found while it is asked."""
+
+from __future__ import annotations
+
+from structlog.testing import capture_logs
+
+from broker_core import Asker
+from broker_core.plugins.declared_dependencies import Words
+from tests.support.plugins import PluginOf, asked, loaded
+
+
+def words(*declared: str) -> Words:
+    return Words([loaded(PluginOf(depends_on=lambda: set(declared)))])
+
+
+def test_words_only_become_more() -> None:
+    of = words("pattern")
+    assert of.of("p") == {"pattern"}
+    assert of.added("p") == frozenset()
+    of.add("p", {"principal", "pattern"})
+    of.add("p", {"client"})
+    assert of.of("p") == {"pattern", "principal", "client"}
+    assert of.added("p") == {"principal", "client"}
+
+
+def test_one_property_adds_nothing_to_all_of_them() -> None:
+    of = words("properties")
+    of.add("p", {"property:region"})
+    assert of.added("p") == frozenset()
+
+
+def test_who_declares_the_client_and_reads_the_address_is_told_once() -> None:
+    of = words("client")
+    request = asked(asker=Asker(remote_address="192.0.2.7:1"))
+    with capture_logs() as logs:
+        for _ in range(2):
+            told = of.asked(request, "p")
+            assert told.asker.client_version == ""
+            assert told.asker.host == "192.0.2.7"
+    assert [each["word"] for each in logs] == ["address"]
+    assert of.of("p") == {"client", "address"}
+    assert of.asked(request, "p") is request
+    assert words("client", "address").asked(request, "p") is request
+    assert words("pattern").asked(request, "p") is request

@@ -1,0 +1,255 @@
+"""One connection: handshake, listings, keep-alive. It lives on after everything but what closes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.errors import ServerError
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.pipeline import PipelineOptions
+from broker_core.plugin_api.listing_request import Asker
+from broker_core.servers.pulsar import PulsarOptions
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandConnect
+from tests.support.connection_questions import (
+    INVALID_AND_LONG,
+    MATCHING,
+    NAMES,
+    NAMESPACE,
+    SHORT,
+    TOO_LARGE_FOR_JAVA,
+    lister,
+    of_broker,
+    refused,
+)
+from tests.support.pulsar_serving import serving
+from tests.support.raw_client import RawClient
+
+# -- the answers of ServerCnxTest, the slow way and the quick one ------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("options", "pattern", "given", "topics", "filtered", "changed"),
+    [
+        (PipelineOptions(), None, None, NAMES, False, True),
+        (PipelineOptions(evaluate=False), SHORT, None, NAMES, False, True),
+        (PipelineOptions(evaluate=False), "use/ns-abc/(?!x).*", None, NAMES, False, True),
+        (PipelineOptions(max_length=10), INVALID_AND_LONG, None, NAMES, False, True),
+        (PipelineOptions(), "use/ns-abc/(?!other).*", None, NAMES, False, True),
+        (PipelineOptions(), SHORT, "SOME_HASH", MATCHING, True, True),
+        (PipelineOptions(), SHORT, topics_hash(MATCHING), [], True, False),
+        (PipelineOptions(), "persistent://" + SHORT, topics_hash(MATCHING), [], True, False),
+        (PipelineOptions(), SHORT, topics_hash(NAMES), MATCHING, True, True),
+        (PipelineOptions(), None, topics_hash(NAMES), [], False, False),
+        (PipelineOptions(evaluate=False), SHORT, topics_hash(NAMES), [], False, False),
+        (PipelineOptions(), "use/ns-abc/nothing.*", None, [], True, True),
+        (PipelineOptions(), "use/ns-abc/nothing.*", "00000000", [], True, False),
+        (PipelineOptions(), None, "", NAMES, False, True),
+    ],
+)
+async def test_a_listing_as_a_broker_gives_it(
+    at_once: bool,
+    options: PipelineOptions,
+    pattern: str | None,
+    given: str | None,
+    topics: list[str],
+    filtered: bool,
+    changed: bool,
+) -> None:
+    async with serving(lister(at_once=at_once), pipeline_options=options) as s, await s.client() as client:
+        answer = await client.ask(NAMESPACE, pattern=pattern, topics_hash=given)
+        assert sorted(answer.topics) == sorted(topics)
+        assert (answer.filtered, answer.changed) == (filtered, changed)
+        expected = topics if changed else MATCHING if filtered else NAMES
+        if pattern != "use/ns-abc/nothing.*":
+            assert answer.topics_hash == topics_hash(expected)
+        assert answer.HasField("filtered")
+        assert answer.HasField("changed")
+
+
+async def test_a_namespace_that_nobody_knows_is_empty() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        answer = await client.ask("nobody/knows")
+        assert (list(answer.topics), answer.topics_hash, answer.changed) == ([], "00000000", True)
+
+
+async def test_modes() -> None:
+    both = [*NAMES, f"non-persistent://{NAMESPACE}/n"]
+    async with serving(lister(both)) as s, await s.client() as client:
+        assert sorted((await client.ask(NAMESPACE, 0)).topics) == sorted(NAMES)
+        assert list((await client.ask(NAMESPACE, 1)).topics) == both[-1:]
+        assert sorted((await client.ask(NAMESPACE, 2)).topics) == sorted(both)
+
+
+async def test_the_last_of_a_repeated_property_wins() -> None:
+    source = lister(at_once=False)
+    async with serving(source) as s, await s.client() as client:
+        command = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE)
+        question = command.getTopicsOfNamespace
+        question.request_id, question.namespace = 1, NAMESPACE
+        for key, value in (("a", "1"), ("b", "2"), ("a", "3")):
+            question.properties.add(key=key, value=value)
+        await client.send(commands.encode(command))
+        await client.receive()
+        assert dict(source.asked[0].properties) == {"a": "3", "b": "2"}
+
+
+# -- handshake ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("theirs", "agreed"), [(0, 0), (1, 1), (15, 15), (20, 20), (21, 21), (99, 21), (-5, 0)]
+)
+async def test_connected_tells_the_truth(theirs: int, agreed: int) -> None:
+    options = PulsarOptions(max_message_size=1_234_567, server_version="broker-core 1.2.3")
+    async with serving(lister(), options=options) as s, await s.client(handshake=False) as client:
+        await client.send(commands.connect("Pulsar-Java-v4.2.4", protocol_version=theirs))
+        connected = (await client.receive()).connected
+        assert connected.protocol_version == agreed
+        assert connected.server_version == "broker-core 1.2.3"
+        assert connected.max_message_size == 1_234_567
+        flags = {field.name for field, value in connected.feature_flags.ListFields() if value}
+        assert flags == {"supports_get_partitioned_metadata_without_auto_creation"}
+
+
+async def test_before_connect_there_is_only_ping() -> None:
+    async with serving(lister()) as s, await s.client(handshake=False) as client:
+        await client.ping()
+        for frame in (commands.get_topics(8, NAMESPACE), commands.encode(of_broker("subscribe", 8))):
+            error = await refused(client, frame)
+            assert (error.request_id, error.error, error.message) == (
+                8,
+                ServerError.NotAllowedError,
+                "Send CONNECT first",
+            )
+        await client.send(commands.lookup(9, "persistent://a/b/c"))
+        answer = (await client.receive()).lookupTopicResponse
+        assert (answer.request_id, answer.error) == (9, ServerError.NotAllowedError)
+        await client.send(commands.connect("late"))
+        assert (await client.receive()).type == BaseCommand.CONNECTED
+        assert sorted((await client.ask(NAMESPACE)).topics) == sorted(NAMES)
+
+
+async def test_connecting_twice_is_refused_and_changes_nothing() -> None:
+    async with serving(lister()) as s, await s.client(client_version="Pulsar-CPP-v4") as client:
+        error = await refused(client, commands.connect("Pulsar-Java-v4"))
+        assert (error.request_id, error.error) == (
+            commands.CONNECTION_REQUEST_ID,
+            ServerError.NotAllowedError,
+        )
+        assert sorted((await client.ask(NAMESPACE)).topics) == sorted(NAMES)
+
+
+async def test_it_is_no_proxy() -> None:
+    """Answered as if connected, a client would send its data here."""
+    async with serving(lister()) as s, await s.client(handshake=False) as client:
+        body = CommandConnect(client_version="v", protocol_version=21, proxy_to_broker_url="pulsar://b:6650")
+        error = await refused(client, commands.encode(BaseCommand(type=BaseCommand.CONNECT, connect=body)))
+        assert (error.request_id, error.error) == (
+            commands.CONNECTION_REQUEST_ID,
+            ServerError.NotAllowedError,
+        )
+        assert "no proxy" in error.message
+        error = await refused(client, commands.get_topics(1, NAMESPACE))
+        assert error.message == "Send CONNECT first"
+
+
+async def test_who_asks_is_part_of_the_request() -> None:
+    source = lister(at_once=False)
+    async with serving(source) as s, await s.client(client_version="Pulsar-Java-v4.2.4-mine") as client:
+        await client.ask(NAMESPACE)
+        host, port = client.address
+        assert source.asked[0].asker == Asker(
+            remote_address=f"{host}:{port}", client_version="Pulsar-Java-v4.2.4-mine", protocol_version=21
+        )
+
+
+# -- what closes a connection ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (TOO_LARGE_FOR_JAVA - 3).to_bytes(4, "big") + b"\0\0\0\x08",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03",
+        b"\0\0\0\x05\0\0\0\x01\xff",
+        b"\0\0\0\x06\0\0\0\x02\x08\x20",
+        b"\0\0\0\x08\0\0\0\xff" + b"\0" * 8,
+        b"\0" * 100,
+    ],
+)
+async def test_what_cannot_be_understood_closes_that_connection_alone(data: bytes) -> None:
+    async with serving(lister()) as s, await s.client() as other:
+        for handshake in (True, False):
+            async with await s.client(handshake=handshake) as client:
+                await client.send(data)
+                assert await client.closed() == []
+        assert s.sample("connections_closed_total", reason="bad_frame") == 2
+        assert (await other.ask(NAMESPACE)).topics
+
+
+async def test_the_largest_frame_is_read() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        empty = len(commands.get_topics(1, NAMESPACE, topics_pattern=""))
+        pattern = "x" * (TOO_LARGE_FOR_JAVA - empty - 9)
+        frame = commands.get_topics(1, NAMESPACE, topics_pattern=pattern)
+        assert TOO_LARGE_FOR_JAVA - 4 < len(frame) <= TOO_LARGE_FOR_JAVA
+        await client.send(frame)
+        assert not RawClient.answer(await client.receive(), 1).filtered
+
+
+async def test_a_silent_peer_is_asked_and_then_closed() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        for _ in range(3):
+            s.keep_alive()
+            assert (await client.receive()).type == BaseCommand.PING
+            await client.send(commands.pong())
+            await client.ping()  # so the PONG was heard
+        s.keep_alive()
+        s.keep_alive()  # nothing came in between
+        assert [each.type for each in await client.closed()] == [BaseCommand.PING]
+        assert s.sample("connections_closed_total", reason="keep_alive") == 1
+
+
+async def test_the_keep_alive_runs_by_itself() -> None:
+    async with serving(lister(), options=PulsarOptions(keep_alive=0.02)) as s:
+        client = await s.client(handshake=False)
+        assert await client.closed() == []
+
+
+async def test_anything_that_is_heard_is_a_sign_of_life() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        for number in range(4):
+            s.keep_alive()
+            assert (await client.receive()).type == BaseCommand.PING
+            await client.send(commands.get_topics(number, NAMESPACE))
+            assert (await client.receive()).type == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
+
+
+async def test_a_client_that_knows_no_ping_is_left_alone() -> None:
+    async with serving(lister()) as s, await s.client(handshake=False) as old:
+        await old.send(commands.connect("old", protocol_version=0))
+        assert (await old.receive()).connected.protocol_version == 0
+        for _ in range(3):
+            s.keep_alive()
+        assert (await old.ask(NAMESPACE)).topics
+
+
+async def test_whoever_does_not_connect_is_closed() -> None:
+    async with serving(lister()) as s, await s.client(handshake=False) as client:
+        await client.ping()
+        s.keep_alive()
+        assert await client.closed() == []
+        assert s.sample("connections_closed_total", reason="handshake") == 1
+
+
+async def test_a_ping_does_not_wait_behind_requests_that_wait() -> None:
+    async with serving(lister(at_once=False)) as s, await s.client() as client:
+        held = await s.permits.heap.acquire(s.permits.heap.maximum)
+        await client.send(b"".join(commands.get_topics(number, NAMESPACE) for number in range(50)))
+        await client.ping()
+        held.release()
+        for _ in range(50):
+            assert (await client.receive()).type == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE

@@ -1,0 +1,163 @@
+"""What a connection refuses, and lives on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core.errors import ListingFailed, ServerError
+from broker_core.pipeline import PipelineOptions
+from broker_core.servers.pulsar import PulsarOptions
+from broker_core.servers.pulsar.listing_command import RequestBounds
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from tests.support.connection_questions import (
+    NAMESPACE,
+    lister,
+    of_broker,
+    refused,
+)
+from tests.support.memory_lister import MemoryLister
+from tests.support.pulsar_serving import serving
+from tests.support.raw_client import Refused
+
+
+@pytest.mark.parametrize(
+    ("namespace", "message"),
+    [
+        ("public", "public"),
+        ("", ""),
+        ("a/b/c", "a/b/c"),
+        ("a/b\n", "a/b"),
+        ("/", "/"),
+        ("a/" + "b" * 5000, "a/bbb"),
+    ],
+)
+async def test_a_bad_namespace(namespace: str, message: str) -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        error = await refused(client, commands.get_topics(5, namespace))
+        assert (error.request_id, error.error) == (5, ServerError.InvalidTopicName)
+        assert message in error.message
+        assert len(error.message) < 1000
+
+
+@pytest.mark.parametrize("pattern", ["(", "a)", "[", "a\\", "**", r"\C", "x)|(?:.*", "http://a/b/c", "*"])
+async def test_a_bad_pattern(pattern: str) -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        error = await refused(client, commands.get_topics(5, NAMESPACE, topics_pattern=pattern))
+        assert (error.request_id, error.error) == (5, ServerError.MetadataError)
+        assert "Invalid topics pattern" in error.message
+
+
+@pytest.mark.parametrize("pattern", ["(?!test).*", "a++", r"\p{Alpha}+", "x" * 2000])
+async def test_an_unsupported_pattern_is_an_error_by_setting(pattern: str) -> None:
+    strict = PipelineOptions(unsupported="error")
+    async with serving(lister(), pipeline_options=strict) as s, await s.client() as client:
+        error = await refused(client, commands.get_topics(5, NAMESPACE, topics_pattern=pattern))
+        assert (error.request_id, error.error) == (5, ServerError.MetadataError)
+        assert error.message.startswith("Unsupported topics pattern")
+
+
+async def test_a_mode_that_is_none() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        error = await refused(client, commands.get_topics(5, NAMESPACE, mode=3))
+        assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {f"k{number}": "v" for number in range(9)},
+        {"key": "v" * 98},
+        {"é" * 25: "é" * 26},
+        {f"k{number}": "" for number in range(1001)},
+        {f"k{number}": "v" * 100 for number in range(2000)},
+        {"": "x" * 1_000_000},
+    ],
+)
+async def test_too_many_or_too_large_properties(properties: dict[str, str]) -> None:
+    options = PulsarOptions(bounds=RequestBounds(properties=8, property_bytes=100))
+    async with serving(lister(), options=options) as s, await s.client() as client:
+        error = await refused(client, commands.get_topics(5, NAMESPACE, properties=properties))
+        assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
+        fits = {f"k{number}": "12345678" for number in range(8)}
+        assert (await client.ask(NAMESPACE, properties=fits)).topics
+
+
+BROKER_COMMANDS = sorted(
+    field.name
+    for field in BaseCommand.DESCRIPTOR.fields
+    if field.message_type is not None
+    and "request_id" in field.message_type.fields_by_name
+    and field.name
+    not in ("getTopicsOfNamespace", "partitionMetadata", "lookupTopic", "getSchema", "watchTopicListClose")
+)
+
+
+@pytest.mark.parametrize("name", BROKER_COMMANDS)
+async def test_what_belongs_to_a_broker_is_refused_by_its_request_id(name: str) -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        error = await refused(client, commands.encode(of_broker(name, 3)))
+        assert (error.request_id, error.error) == (3, ServerError.NotAllowedError)
+        if name in ("producer", "subscribe", "seek"):
+            assert error.message.startswith(f"{name.upper()} belongs to a broker")
+
+
+async def test_what_has_no_request_id_is_dropped() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        for kind in (BaseCommand.SEND, BaseCommand.FLOW, BaseCommand.ACK, BaseCommand.AUTH_CHALLENGE):
+            command = BaseCommand(type=kind)
+            name = BaseCommand.DESCRIPTOR.fields_by_number[int(kind)].name
+            body = getattr(command, name)
+            body.SetInParent()
+            for field in body.DESCRIPTOR.fields:
+                if field.is_required:
+                    setattr(body, field.name, 1)
+            await client.send(commands.encode(command))
+        await client.ping()
+
+
+async def test_a_frame_with_a_payload_does_not_disturb() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        send = commands.encode(BaseCommand(type=BaseCommand.NO_COMMAND))[8:]
+        payload = b"\x0e\x01" + b"p" * 100_000
+        total = 4 + len(send) + len(payload)
+        await client.send(total.to_bytes(4, "big") + len(send).to_bytes(4, "big") + send + payload)
+        await client.ping()
+
+
+async def test_there_are_no_watchers_so_that_clients_poll() -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        watch = of_broker("watchTopicList", 4)
+        error = await refused(client, commands.encode(watch))
+        assert (error.request_id, error.error) == (4, ServerError.NotAllowedError)
+        assert "Unable to create topic list watcher" in error.message
+        await client.send(commands.encode(of_broker("watchTopicListClose", 6)))
+        assert (await client.receive()).success.request_id == 6
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_the_lister_fails(at_once: bool) -> None:
+    source = lister(at_once=False)
+    source.error = ListingFailed("the disk is gone", code=ServerError.PersistenceError)
+    async with serving(source) as s, await s.client() as client:
+        with pytest.raises(Refused, match=r"PersistenceError: the disk is gone"):
+            await client.ask(NAMESPACE)
+        source.error, source.at_once = None, at_once
+        assert (await client.ask(NAMESPACE)).topics
+        assert s.sample("listing_rejected_total", reason="failed") == 1
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_an_error_that_nobody_foresaw_is_an_error_and_no_end(at_once: bool) -> None:
+    class Broken(MemoryLister):
+        def _result(self, request: Any) -> Any:
+            raise KeyError("a bug, with secrets")
+
+    source = Broken(at_once=at_once)
+    async with serving(source, internal_errors=True) as s, await s.client() as client:
+        with pytest.raises(Refused, match=r"^MetadataError: Internal error: KeyError$"):
+            await client.ask(NAMESPACE)
+        await client.ping()
+        assert [event["event"] for event in s.logs] == ["listing failed"]

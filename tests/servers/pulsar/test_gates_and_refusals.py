@@ -1,0 +1,335 @@
+"""Gates (``broker_core_authorize``) and ``TopicListingResult.refused`` as clients see them: nothing passes beside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from broker_core import Access, Cause, ListingRequest, Refused, TopicListingResult
+from broker_core.client import ServerRefused
+from broker_core.errors import ListingFailed, ServerError
+from broker_core.pipeline import explain
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.testing import Server, serve
+from tests.support.eventually import eventually
+from tests.support.plugins import PluginOf
+
+TOPICS = [f"persistent://acme/orders/{number}" for number in range(5)]
+X = TOPICS[0]
+#: Patterns of the fast way, of one that takes a thread to compile, of one that RE2 refuses, and of none at all.
+PATTERNS = [
+    None,
+    "acme/orders/.*",
+    "acme/orders/" + "(a|b)" * 30 + "|.*",
+    "acme/orders/(?=x).*",
+    "(",
+    "x" * 2000,
+]
+
+
+class Gate:
+    """Refuses by ``answer``, and remembers what it was asked."""
+
+    def __init__(self, answer: Any = None, *, is_async: bool = True) -> None:
+        self.answer = answer
+        self.asked: list[Access] = []
+
+        async def later(access: Access) -> Any:
+            return self.decide(access)
+
+        self.plugin = PluginOf(authorize=later if is_async else self.decide_in_a_thread())
+
+    def decide_in_a_thread(self) -> Any:
+        def plain(access: Access) -> Any:
+            return self.decide(access)
+
+        return plain
+
+    def decide(self, access: Access) -> Any:
+        self.asked.append(access)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer(access) if callable(self.answer) else self.answer
+
+
+async def refused(asking: Any) -> ServerRefused:
+    with pytest.raises(ServerRefused) as caught:
+        await asking
+    return caught.value
+
+
+def all_commands(server: Server) -> list[Any]:
+    client = server.client
+    return [
+        client.get_topics("acme/orders"),
+        client.partitioned_metadata(X),
+        client.lookup(X),
+        client.get_schema(X),
+    ]
+
+
+@pytest.fixture(params=["standalone", "gateway"])
+async def topology(request: pytest.FixtureRequest) -> AsyncIterator[dict[str, Any]]:
+    """What serves behind the gate: a catalogue of its own, or other brokers."""
+    if request.param == "standalone":
+        yield {"topics": TOPICS}
+    else:
+        async with serve(topics=TOPICS) as behind:
+            yield {"settings": {"upstream": {"service_url": behind.url}}}
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_gate_refuses_every_command(topology: dict[str, Any], is_async: bool) -> None:
+    gate = Gate(lambda access: Refused(f"no {access.action} for you"), is_async=is_async)
+    async with serve({"gate": gate.plugin}, **topology) as server:
+        for asking, action in zip(
+            all_commands(server), ("list", "describe", "lookup", "schema"), strict=True
+        ):
+            failure = await refused(asking)
+            assert (failure.code, failure.message) == (
+                ServerError.AuthorizationError,
+                f"no {action} for you",
+            )
+        assert [(access.action, str(access.namespace), str(access.topic)) for access in gate.asked] == [
+            ("list", "acme/orders", "None"),
+            ("describe", "acme/orders", X),
+            ("lookup", "acme/orders", X),
+            ("schema", "acme/orders", X),
+        ]
+
+
+async def test_a_gate_that_lets_pass_changes_nothing(topology: dict[str, Any]) -> None:
+    gate = Gate()
+    async with serve(**topology) as plain, serve({"gate": gate.plugin}, **topology) as gated:
+        for server in (plain, gated):
+            assert sorted((await server.list("acme/orders")).topics) == TOPICS
+            assert await server.client.partitioned_metadata(X) == 0
+        assert (await gated.list("acme/orders")).topics_hash == (await plain.list("acme/orders")).topics_hash
+        assert len(gate.asked) == 3
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+async def test_a_listing_is_refused_before_anything_else(pattern: str | None) -> None:
+    gate = Gate(Refused("no"))
+    async with serve({"gate": gate.plugin}, topics=TOPICS) as server:
+        for _ in range(2):
+            failure = await refused(server.client.get_topics("acme/orders", pattern=pattern))
+            assert (failure.code, failure.message) == (ServerError.AuthorizationError, "no")
+        if pattern not in ("(", PATTERNS[-1]):
+            with pytest.raises(ListingFailed) as caught:
+                await server.ask("acme/orders", pattern=pattern)
+            assert caught.value.cause is Cause.DENIED
+    assert all(access.action == "list" for access in gate.asked)
+
+
+@pytest.mark.parametrize("answer", [ValueError("secret"), True, False, "no", Refused])
+@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
+async def test_a_gate_that_fails_is_closed(answer: Any, on_failure: str) -> None:
+    gate = Gate(lambda _: answer) if not isinstance(answer, BaseException) else Gate(answer)
+    settings = {"plugins": {"gate": {"on_failure": on_failure}}}
+    async with serve({"gate": gate.plugin}, topics=TOPICS, settings=settings) as server:
+        for _ in range(3):  # its breaker opens on the way
+            for asking in all_commands(server):
+                failure = await refused(asking)
+                assert failure.code is ServerError.AuthorizationError
+                assert failure.message.startswith("plugin 'gate' ")
+                assert "secret" not in failure.message
+
+
+async def test_any_denial_wins_and_each_decision_is_new() -> None:
+    first, second = Gate(), Gate(Refused("second"))
+    async with serve({"a": first.plugin, "b": second.plugin}, topics=TOPICS) as server:
+        assert (await refused(server.list("acme/orders"))).message == "second"
+        second.answer = None
+        assert len(await server.list("acme/orders")) == len(TOPICS)
+        first.answer = Refused("first")
+        assert (await refused(server.list("acme/orders"))).message == "first"
+        first.answer = None
+        assert len(await server.list("acme/orders")) == len(TOPICS)
+
+
+async def test_a_gate_knows_who_asks() -> None:
+    gate = Gate(lambda access: None if access.asker.role == "alice" else Refused("alice only"))
+    async with serve({"gate": gate.plugin}, topics=TOPICS) as server:
+        assert len(await server.list("acme/orders", role="alice")) == len(TOPICS)
+        assert (await refused(server.list("acme/orders", role="bob"))).message == "alice only"
+        assert len(await server.list("acme/orders", role="alice")) == len(TOPICS)
+
+
+async def test_a_gate_of_some_namespaces_guards_these() -> None:
+    gate = Gate(Refused("no"))
+    settings = {"plugins": {"gate": {"namespaces": ["acme/*"]}}}
+    other = "persistent://globex/orders/x"
+    async with serve({"gate": gate.plugin}, topics=[*TOPICS, other], settings=settings) as server:
+        await refused(server.list("acme/orders"))
+        assert (await server.list("globex/orders")).topics == [other]
+        assert await server.client.partitioned_metadata(other) == 0
+
+
+async def test_a_topic_of_no_namespace_passes_no_gate(topology: dict[str, Any]) -> None:
+    async with serve({"gate": Gate().plugin}, **topology) as server:
+        failure = await refused(server.client.partitioned_metadata("persistent://acme/x"))
+        assert failure.code is ServerError.InvalidTopicName
+
+
+async def test_observers_metrics_and_explain_tell_of_it() -> None:
+    outcomes: list[ListingOutcome] = []
+    gate = Gate(Refused("no"))
+    observer = PluginOf(listing_served=lambda outcome: outcomes.append(outcome))  # noqa: PLW0108
+    async with serve({"gate": gate.plugin, "observer": observer}, topics=TOPICS) as server:
+        await refused(server.list("acme/orders"))
+        (outcome,) = await eventually(lambda: outcomes)
+        assert (outcome.outcome, outcome.error, outcome.cause) == ("error", "no", Cause.DENIED)
+        assert (outcome.lister, outcome.topics) == ("gate", 0)
+        metrics = await server.metrics()
+        name = "broker_core_listing_plugin_calls_total"
+        assert metrics.value(name, plugin="gate", hook="authorize", outcome="refused") == 1
+        assert metrics.value(name, plugin="gate", hook="authorize", outcome="allowed") == 0
+        assert metrics.value("broker_core_listing_rejected_total", reason="gate") == 1
+        assert metrics.value("broker_core_listing_errors_sent_total", reason="gate") == 1
+        report = await explain(server.broker.pipeline, _request())
+        assert [(step["plugin"], step["answer"]) for step in report["gates"]] == [("gate", "refused")]
+        assert (report["chain"], report["cause"], report["error"]) == ([], "denied", "no")
+        gate.answer = None
+        report = await explain(server.broker.pipeline, _request())
+        assert [(step["plugin"], step["answer"]) for step in report["gates"]] == [("gate", "allowed")]
+        assert report["topics"] == len(TOPICS)
+
+
+def _request() -> ListingRequest:
+    from broker_core.testing import listing_request
+
+    return listing_request("acme/orders")
+
+
+async def test_http_shows_questions_of_namespaces_that_may_be_listed() -> None:
+    gate = Gate(lambda access: None if str(access.namespace) == "acme/orders" else Refused("no"))
+    topics = [*TOPICS, "persistent://globex/orders/x"]
+    async with (
+        serve({"gate": gate.plugin}, topics=topics, settings={"http": {"questions": True}}) as server,
+        aiohttp.ClientSession() as session,
+    ):
+        gate.answer, may = None, gate.answer
+        for namespace in ("globex/orders", "globex/orders", "acme/orders"):
+            await server.list(namespace)
+        gate.answer = may
+        async with session.get(f"{server.http_url}/questions?limit=1") as response:
+            text = await response.text()
+            assert (response.status, "acme/orders" in text, "globex" in text) == (200, True, False)
+        assert gate.asked[-1].asker.transport == "http"
+        assert gate.asked[-1].asker.host == "127.0.0.1"
+        gate.answer = ValueError("secret")
+        async with session.get(f"{server.http_url}/questions") as response:
+            assert response.status == 403
+            assert (await response.json())["error"] == "plugin 'gate' failed: ValueError"
+
+
+# -- a lister that refuses --------------------------------------------------------------------------------------------
+
+
+def lister(answer: Any) -> PluginOf:
+    async def broker_core_list_topics(request: ListingRequest) -> Any:
+        said = answer(request) if callable(answer) else answer
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    return PluginOf(list_topics=broker_core_list_topics)
+
+
+@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
+async def test_a_refusal_of_a_lister_is_final_and_no_failure(on_failure: str) -> None:
+    settings = {"plugins": {"p": {"on_failure": on_failure}}}
+    plugins = {
+        "p": lister(TopicListingResult.refused("not in the office")),
+        "q": lister(TopicListingResult.success(TOPICS)),
+    }
+    async with serve(plugins, topics=TOPICS, settings=settings) as server:
+        for _ in range(8):
+            failure = await refused(server.list("acme/orders"))
+            assert (failure.code, failure.message) == (
+                ServerError.AuthorizationError,
+                "not in the office",
+            )
+        described = {each["name"]: each for each in server.broker.pipeline.dispatcher.describe()}
+        calls = described["p"]["calls"]["list_topics"]
+        assert (calls["answers"], calls["breaker"]) == ({"refused": 8}, "closed")
+        assert described["q"]["calls"]["list_topics"]["calls"] == 0
+        report = await explain(server.broker.pipeline, _request())
+        assert [(step["plugin"], step["answer"]) for step in report["chain"]] == [
+            ("p", "refused"),
+            ("q", "not_asked"),
+        ]
+        assert (await server.metrics()).value("broker_core_listing_rejected_total", reason="refused") == 9
+
+
+async def test_the_cause_makes_the_code() -> None:
+    answer = TopicListingResult.refused("who are you?", cause=Cause.UNAUTHENTICATED)
+    async with serve({"p": lister(answer)}) as server:
+        assert (await refused(server.list("acme/orders"))).code is ServerError.AuthenticationError
+
+
+async def test_no_former_answer_stands_in_for_a_refusal_nor_comes_back_after_it() -> None:
+    answers: list[Any] = []
+    settings = {"plugins": {"p": {"on_failure": "stale", "max_stale": "1h"}}}
+    async with serve({"p": lister(lambda _: answers.pop(0))}, settings=settings) as server:
+        answers += [TopicListingResult.success(TOPICS), OSError("down")]
+        assert len(await server.list("acme/orders")) == len(TOPICS)
+        assert len(await server.list("acme/orders")) == len(TOPICS)  # the last one
+        answers += [TopicListingResult.refused("no more"), OSError("down")]
+        assert (await refused(server.list("acme/orders"))).message == "no more"
+        failure = await refused(server.list("acme/orders"))  # what was seen before is not shown again
+        assert failure.message == "plugin 'p' failed: OSError"
+
+
+@pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
+async def test_a_refusal_behind_another_plugin_is_final_unless_that_catches_it(on_failure: str) -> None:
+    catches = False
+
+    async def broker_core_list_topics(request: ListingRequest) -> Any:
+        try:
+            return TopicListingResult.success((await request.rest()).selection)
+        except ListingFailed as failure:
+            if catches and failure.cause is Cause.DENIED:
+                return TopicListingResult.success(TOPICS[:1])
+            raise
+
+    plugins = {
+        "cache": PluginOf(list_topics=broker_core_list_topics),
+        "office": lister(TopicListingResult.refused("not in the office")),
+    }
+    settings = {"plugins": {"cache": {"on_failure": on_failure}, "office": {"on_failure": on_failure}}}
+    async with serve(plugins, topics=TOPICS, settings=settings) as server:
+        for _ in range(8):
+            failure = await refused(server.list("acme/orders"))
+            assert (failure.code, failure.message) == (
+                ServerError.AuthorizationError,
+                "not in the office",
+            )
+        described = {each["name"]: each for each in server.broker.pipeline.dispatcher.describe()}
+        assert {each["calls"]["list_topics"]["breaker"] for each in described.values()} == {"closed"}
+        catches = True
+        assert (await server.list("acme/orders")).topics == TOPICS[:1]
+
+
+async def test_a_gate_is_asked_for_an_answer_that_is_kept_too() -> None:
+    gate, calls = Gate(), 0
+
+    async def broker_core_list_topics() -> Any:
+        nonlocal calls
+        calls += 1
+        return TopicListingResult.success(TOPICS)
+
+    plugins = {
+        "gate": gate.plugin,
+        "p": PluginOf(list_topics=broker_core_list_topics, version=lambda: "1"),
+    }
+    async with serve(plugins) as server:
+        for _ in range(3):
+            assert len(await server.list("acme/orders")) == len(TOPICS)
+        assert (calls, len(gate.asked)) == (1, 3)
+        gate.answer = Refused("no")
+        assert (await refused(server.list("acme/orders"))).message == "no"

@@ -1,0 +1,225 @@
+"""Commands are handled in order, a few milliseconds at a time, and not while answers wait for their reader."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from broker_core.servers.pulsar.inbox import Inbox
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.frames import FrameError
+from broker_core.wire.pulsar.large_commands import TooManyElements
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from tests.support.eventually import eventually
+
+MAX_FRAME = 1 << 20
+
+
+class Receiver(asyncio.Protocol):
+    """A connection with an inbox that notes what happens; ``peer`` is the other end."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.bombs: list[TooManyElements] = []
+        self.failures: list[Exception] = []
+        self.crowded = False
+        self.counted = 0
+        self.on_handle: Callable[[int], None] = lambda _: None
+        self.lost = asyncio.Event()
+        self.transport: asyncio.Transport
+        self.inbox: Inbox
+        self.peer: socket.socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.inbox = Inbox(
+            transport,
+            max_frame=MAX_FRAME,
+            max_elements=100,
+            handle=self.handle,
+            bomb=self.bombs.append,
+            failed=self.fail,
+            is_crowded=lambda: self.crowded,
+            count=self.count,
+        )
+
+    def data_received(self, data: bytes) -> None:
+        self.inbox.feed(data)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self.inbox.close()
+        self.lost.set()
+
+    def handle(self, command: BaseCommand) -> None:
+        request_id = commands.request_id_of(command)
+        assert request_id is not None
+        self.ids.append(request_id)
+        self.on_handle(request_id)
+
+    def fail(self, error: Exception) -> None:
+        self.failures.append(error)
+        self.transport.abort()
+
+    def count(self, change: int) -> None:
+        self.counted += change
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.peer, data)
+
+    async def handled(self, count: int) -> None:
+        await eventually(lambda: len(self.ids) >= count)
+
+
+@asynccontextmanager
+async def receiving() -> AsyncIterator[Receiver]:
+    ours, peer = socket.socketpair()
+    peer.setblocking(False)
+    _, made = await asyncio.get_running_loop().create_connection(Receiver, sock=ours)
+    made.peer = peer
+    try:
+        yield made
+    finally:
+        made.transport.abort()
+        await made.lost.wait()
+        peer.close()
+        assert made.counted == 0
+        assert made.inbox.size == 0
+
+
+def question(number: int, **fields: Any) -> bytes:
+    return commands.get_topics(number, "public/default", **fields)
+
+
+async def test_commands_are_handled_in_order_however_they_come() -> None:
+    async with receiving() as r:
+        stream = b"".join(question(number) for number in range(300))
+        await r.send(question(1000))
+        for start in range(0, len(stream), 777):
+            await r.send(stream[start : start + 777])
+        await r.handled(301)
+        assert r.ids == [1000, *range(300)]
+        assert r.inbox.size == 0
+
+
+async def test_an_incomplete_frame_is_counted() -> None:
+    async with receiving() as r:
+        frame = question(7, topics_pattern="x" * 5000)
+        await r.send(frame[:3000])
+        await eventually(lambda: r.inbox.size == 3000)
+        assert r.counted == 3000
+        await r.send(frame[3000:])
+        await r.handled(1)
+        assert r.inbox.size == r.counted == 0
+
+
+async def test_nothing_is_handled_nor_read_while_answers_wait() -> None:
+    async with receiving() as r:
+        r.crowded = True
+        await r.send(question(1) + question(2))
+        await eventually(lambda: r.inbox.size > 0)
+        assert not r.transport.is_reading()
+        assert r.ids == []
+        r.crowded = False
+        r.inbox.go_on()
+        assert r.ids == [1, 2]
+        assert r.transport.is_reading()
+        assert r.counted == 0
+
+
+async def test_it_is_crowded_again_in_between() -> None:
+    async with receiving() as r:
+
+        def crowd(_: int) -> None:
+            r.crowded = True
+
+        r.on_handle = crowd
+        await r.send(b"".join(question(number) for number in range(3)))
+        for done in range(1, 4):
+            await r.handled(done)
+            assert len(r.ids) == done
+            r.crowded = False
+            r.inbox.go_on()
+        assert r.ids == [0, 1, 2]
+
+
+async def test_a_single_command_waits_too() -> None:
+    """One PING a packet, from a peer that reads no PONG, must not pile up either."""
+    async with receiving() as r:
+        r.crowded = True
+        await r.send(question(1))
+        await eventually(lambda: r.inbox.size > 0)
+        assert r.ids == []
+        assert not r.transport.is_reading()
+
+
+async def test_others_have_a_turn_between_the_commands_of_one_chunk() -> None:
+    async with receiving() as r:
+        turns: list[int] = []
+
+        def work(_: int) -> None:
+            asyncio.get_running_loop().call_soon(lambda: turns.append(len(r.ids)))
+            until = time.perf_counter() + 0.003  # longer than one connection may keep the others waiting
+            while time.perf_counter() < until:
+                pass
+
+        r.on_handle = work
+        await r.send(b"".join(question(number) for number in range(5)))
+        await r.handled(5)
+        await eventually(lambda: len(turns) == 5)
+        assert r.ids == [0, 1, 2, 3, 4]
+        assert turns == [1, 2, 3, 4, 5]
+        assert r.transport.is_reading()
+
+
+@pytest.mark.parametrize("bad", [b"\xff" * 8, b"\0\0\0\x08\0\0\0\x04\xff\xff\xff\xff", b"\0\0\0\x04\0\0\0\0"])
+async def test_a_bad_frame_ends_it(bad: bytes) -> None:
+    async with receiving() as r:
+        await r.send(question(1))
+        await r.handled(1)
+        await r.send(bad + question(2))
+        await r.lost.wait()
+        assert isinstance(r.failures[0], FrameError)
+        assert r.ids == [1]
+
+
+async def test_an_error_of_the_handler_ends_it() -> None:
+    async with receiving() as r:
+
+        def fail(number: int) -> None:
+            if number == 2:
+                raise KeyError("bug")
+
+        r.on_handle = fail
+        await r.send(question(1) + question(2) + question(3))
+        await r.lost.wait()
+        assert [type(error) for error in r.failures] == [KeyError]
+        assert r.ids == [1, 2]
+
+
+async def test_a_bomb_is_not_decoded() -> None:
+    async with receiving() as r:
+        many = {f"key-{number}": "v" * 1000 for number in range(101)}
+        await r.send(question(5, properties=many) + question(6))
+        await r.handled(1)
+        assert r.ids == [6]
+        assert commands.request_id_of(r.bombs[0].command) == 5
+        assert r.transport.is_reading()
+
+
+async def test_what_waits_is_dropped_with_the_connection() -> None:
+    async with receiving() as r:
+        r.crowded = True
+        await r.send(question(1) + question(2) + b"\0\0")
+        await eventually(lambda: r.inbox.size > 0)
+        r.transport.abort()
+        await r.lost.wait()
+        r.crowded = False
+        r.inbox.go_on()
+        assert r.ids == []

@@ -1,0 +1,125 @@
+"""Plugins that hide topics, as clients of the protocol see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from broker_core import ListingRequest, TopicListingResult
+from broker_core.errors import ServerError
+from broker_core.listing.topics_hash import topics_hash
+from tests.support.memory_lister import MemoryLister
+from tests.support.plugin_answers import (
+    NAMESPACE,
+    STORED,
+    A,
+    B,
+    answering,
+    asked,
+    masking,
+    raising,
+    success,
+    topics,
+)
+from tests.support.pulsar_serving import serving
+from tests.support.raw_client import Refused
+
+
+def containing(text: str) -> Callable[[Any], Any]:
+    return lambda topics: pc.match_substring(topics, text)
+
+
+async def test_masks_are_anded_before_the_hash() -> None:
+    names = [f"persistent://t/n/{text}" for text in ("x", "xy", "xyz", "yz", "z")]
+    plugins = {
+        "lists": answering(success(names, topics_hash=topics_hash(names))),
+        "all": masking(lambda _: None),
+        "x": masking(containing("x")),
+        "numpy": masking(lambda topics: np.array(["y" in name for name in topics.to_pylist()])),
+    }
+    answer = await asked(plugins)
+    assert (topics(answer), answer.topics_hash) == (names[1:3], topics_hash(names[1:3]))
+    answer = await asked(plugins, pattern="t/n/.*z")
+    assert (topics(answer), answer.topics_hash, answer.filtered) == (
+        names[2:3],
+        topics_hash(names[2:3]),
+        True,
+    )
+
+
+async def test_a_mask_sees_what_the_default_lister_listed_and_what_the_pattern_left() -> None:
+    seen: list[list[str]] = []
+
+    def mask(topics: Any) -> Any:
+        seen.append(topics.to_pylist())
+        return pc.ends_with(topics, "2")
+
+    answer = await asked({"m": masking(mask)}, pattern="t/n/stored-[123]")
+    assert (topics(answer), answer.topics_hash) == (STORED[2:3], topics_hash(STORED[2:3]))
+    assert seen == [STORED[1:]]
+
+
+async def test_a_mask_over_scattered_rows_of_thousands() -> None:
+    names = [f"persistent://t/n/{number:05d}" for number in range(5000)]
+    plugins = {"m": masking(lambda topics: pc.ends_with(topics, "7"))}
+    async with serving(MemoryLister(names), plugins) as s, await s.client() as client:
+        answer = await client.ask(NAMESPACE, pattern="t/n/.*[37]")
+        assert topics(answer) == names[7::10]
+        assert answer.topics_hash == topics_hash(names[7::10])
+
+
+async def test_a_mask_that_shows_all_changes_nothing() -> None:
+    answer = await asked({"m": masking(pc.is_valid)})
+    assert (topics(answer), answer.topics_hash) == (STORED, topics_hash(STORED))
+
+
+async def test_the_clients_hash_is_of_what_is_visible() -> None:
+    """A lister must not compare the client's hash with the whole, of which the client knows nothing."""
+    hashes: list[Any] = []
+
+    def note(request: ListingRequest) -> Any:
+        hashes.append(request.topics_hash)
+        return success([A, B])
+
+    plugins = {"l": answering(note), "m": masking(containing("/b"))}
+    answer = await asked(plugins, topics_hash=topics_hash([B]))
+    assert (answer.changed, topics(answer)) == (False, [])
+    answer = await asked(plugins, topics_hash=topics_hash([A, B]))
+    assert (answer.changed, topics(answer)) == (True, [B])
+    assert hashes == [None, None]
+
+
+async def test_unchanged_is_illegal_under_a_mask() -> None:
+    plugins = {"l": answering(TopicListingResult.unchanged("0123abcd")), "m": masking(lambda _: None)}
+    with pytest.raises(Refused, match=r"plugin 'l' gave a wrong answer: it returned unchanged\(\), but"):
+        await asked(plugins, topics_hash="0123abcd")
+
+
+@pytest.mark.parametrize(
+    ("mask", "message"),
+    [
+        (raising(RuntimeError()), "failed: RuntimeError"),
+        (lambda topics: topics, "gave a wrong answer"),
+        (lambda topics: pa.array([True]), "gave a wrong answer: the mask has 1 values for 4 topics"),
+        (lambda topics: pa.array([True, None, True, True]), "gave a wrong answer: the mask has 1 nulls"),
+        (lambda topics: [True] * len(topics), "gave a wrong answer"),
+        (lambda topics: np.arange(len(topics)), "gave a wrong answer"),
+        (lambda topics: True, "gave a wrong answer"),
+    ],
+)
+async def test_a_mask_that_fails_is_an_error_whatever_the_setting(mask: Any, message: str) -> None:
+    """A filter that fails must not open the gate."""
+    with pytest.raises(Refused) as raised:
+        await asked({"m": masking(mask)}, tables={"m": {"on_failure": "next"}})
+    assert raised.value.code is ServerError.MetadataError
+    assert message in raised.value.message
+
+
+async def test_masks_apply_to_their_namespaces_only() -> None:
+    tables = {"m": {"namespaces": ["other/*"]}}
+    assert topics(await asked({"m": masking(pc.is_null)}, tables=tables)) == STORED

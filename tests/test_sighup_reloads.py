@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from structlog.testing import capture_logs
+
+from broker_core.sighup_reloads import Reloads
+from tests.support.eventually import eventually
+
+
+async def test_all_parts_are_read_again_in_order_and_one_line_says_so() -> None:
+    reloads = Reloads()
+    threads: list[str] = []
+    for name in ("log file", "certificates"):
+        reloads.add(name, lambda: threads.append(threading.current_thread().name))
+    with capture_logs() as logs:
+        assert await reloads.run()
+    assert len(threads) == 2
+    assert threading.current_thread().name not in threads
+    assert logs == [{"event": "reloaded", "log_level": "info", "reloaded": ["log file", "certificates"]}]
+
+
+async def test_what_fails_keeps_nobody_else_from_it() -> None:
+    reloads = Reloads()
+    done: list[int] = []
+
+    def fails() -> None:
+        raise OSError("no space")
+
+    reloads.add("a", fails)
+    reloads.add("b", lambda: done.append(1))
+    with capture_logs() as logs:
+        assert not await reloads.run()
+    assert done == [1]
+    (line,) = logs
+    assert (line["log_level"], line["reloaded"], line["failed"]) == ("error", ["b"], {"a": "no space"})
+
+
+async def test_nothing_to_read_is_said_too() -> None:
+    with capture_logs() as logs:
+        assert await Reloads().run()
+    assert [line["event"] for line in logs] == ["reloaded"]
+    assert "restart" in logs[0]["note"]
+
+
+async def test_one_at_a_time() -> None:
+    reloads = Reloads()
+    go_on, running, most = threading.Event(), [0], [0]
+
+    def slow() -> None:
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        go_on.wait()
+        running[0] -= 1
+
+    reloads.add("slow", slow)
+    both = [asyncio.create_task(reloads.run()) for _ in range(2)]
+    await eventually(lambda: running[0] == 1)
+    go_on.set()
+    assert await asyncio.gather(*both) == [True, True]
+    assert most == [1]

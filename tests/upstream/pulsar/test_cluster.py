@@ -1,0 +1,74 @@
+"""The cluster as one thing: what it warns an operator of, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core.client import InvalidServiceUrl
+from broker_core.upstream.pulsar import Upstream, UpstreamOptions
+from broker_core.wire.pulsar.pulsar_api_pb2 import CommandConnected, FeatureFlags
+from tests.support.ports import free_port
+from tests.support.scripted_server import ScriptedServer
+
+
+def warnings_of(logs: Sequence[Mapping[str, object]]) -> list[str]:
+    return [str(each["event"]) for each in logs if each["log_level"] == "warning"]
+
+
+async def test_watchers_of_the_brokers_are_warned_of_at_start() -> None:
+    async with ScriptedServer(topic_watchers=True) as server:
+        upstream = Upstream(UpstreamOptions(server.url))
+        with capture_logs() as logs:
+            await upstream.start()
+        (warning,) = warnings_of(logs)
+        assert "enableBrokerTopicListWatcher=false" in warning
+        assert upstream.is_connected
+        await upstream.stop()
+        assert not upstream.is_connected
+
+
+async def test_another_max_message_size_is_warned_of_at_start() -> None:
+    async with ScriptedServer(max_message_size=1_000_000) as server:
+        upstream = Upstream(UpstreamOptions(server.url))
+        with capture_logs() as logs:
+            await upstream.start()
+        (warning,) = warnings_of(logs)
+        assert "set pulsar.max_message_size to theirs" in warning
+        await upstream.stop()
+
+
+async def test_nothing_to_warn_of() -> None:
+    async with ScriptedServer(max_message_size=7) as server:
+        upstream = Upstream(replace(UpstreamOptions(server.url), max_message_size=7))
+        with capture_logs() as logs:
+            await upstream.start()
+        assert warnings_of(logs) == []
+        await upstream.stop()
+
+
+async def test_the_brokers_may_be_down_at_start() -> None:
+    upstream = Upstream(UpstreamOptions(f"pulsar://127.0.0.1:{free_port()}"))
+    with capture_logs() as logs:
+        await upstream.start()
+    assert set(warnings_of(logs)) == {"upstream unreachable"}
+    assert not upstream.is_connected
+    await upstream.stop()
+
+
+def test_promises_follow_the_brokers() -> None:
+    upstream = Upstream(UpstreamOptions("pulsar://127.0.0.1:1"))
+    flags = FeatureFlags(
+        supports_get_partitioned_metadata_without_auto_creation=True, supports_auth_refresh=True
+    )
+    upstream.relay.connected(CommandConnected(server_version="x", feature_flags=flags))
+    kept = upstream.relay.feature_flags
+    assert kept == FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
+
+
+def test_a_bad_service_url_is_an_error_at_once() -> None:
+    with pytest.raises(InvalidServiceUrl):
+        Upstream(UpstreamOptions("localhost:6650"))

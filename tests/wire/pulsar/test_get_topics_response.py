@@ -1,0 +1,53 @@
+"""Head, encoded topics and tail are exactly the frame that protobuf would have made."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_core.listing.fields_codec import topic_field
+from broker_core.wire.pulsar.commands import decode
+from broker_core.wire.pulsar.frames import FrameDecoder, FrameError
+from broker_core.wire.pulsar.get_topics_response import (
+    get_topics_response,
+    get_topics_response_head,
+    get_topics_response_size,
+)
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespaceResponse
+
+names = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), max_size=20)
+
+
+@given(
+    st.integers(0, 2**64 - 1),
+    names,
+    st.none() | st.text("0123456789abcdef", max_size=200),
+    st.booleans(),
+    st.booleans(),
+)
+def test_what_protobuf_makes(
+    request_id: int, topics: list[str], topics_hash: str | None, filtered: bool, changed: bool
+) -> None:
+    body = CommandGetTopicsOfNamespaceResponse(
+        request_id=request_id, topics=topics, filtered=filtered, topics_hash=topics_hash, changed=changed
+    )
+    whole = get_topics_response(
+        request_id, topics, topics_hash=topics_hash, filtered=filtered, changed=changed
+    )
+    (command,) = FrameDecoder(1 << 20).feed(whole)
+    expected = BaseCommand(
+        type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE, getTopicsOfNamespaceResponse=body
+    )
+    assert command == expected.SerializeToString(deterministic=True)
+    assert decode(command) == expected
+    fields = b"".join(map(topic_field, topics))
+    size = get_topics_response_size(
+        request_id, len(fields), topics_hash=topics_hash, filtered=filtered, changed=changed
+    )
+    assert size == len(whole)
+
+
+def test_more_than_the_protocol_carries() -> None:
+    with pytest.raises(FrameError, match="over the protocol's limit"):
+        get_topics_response_head(1, 2**31, topics_hash=None, filtered=False)
