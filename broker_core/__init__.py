@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from broker_core.access.access import Access, Refused
+    from broker_core.access.asker import Asker
     from broker_core.broker_handle import BrokerHandle
     from broker_core.errors.causes import Cause
     from broker_core.listing.details import Details
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from broker_core.plugin_api.describe_request import DescribeRequest
     from broker_core.plugin_api.hookspecs import hookimpl
     from broker_core.plugin_api.listing_builder import ListingBuilder
-    from broker_core.plugin_api.listing_request import Asker, ListingRequest
+    from broker_core.plugin_api.listing_request import ListingRequest
     from broker_core.plugin_api.listing_result import TopicListingResult
     from broker_core.plugin_api.request_lease import Lease
     from broker_core.plugin_api.rest_answer import SAME, RestAnswer
@@ -60,7 +61,7 @@ __all__ = [
 
 _HOMES: Final = {
     "Access": "access.access",
-    "Asker": "plugin_api.listing_request",
+    "Asker": "access.asker",
     "BoundedCache": "memory.bounded_cache",
     "BrokerHandle": "broker_handle",
     "Cause": "errors.causes",

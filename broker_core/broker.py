@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 
+from broker_core.access.asker import Asker
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
@@ -19,7 +20,6 @@ from broker_core.memory.permits import PermitLimits, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.quantities import ListenAddress

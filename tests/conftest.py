@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from broker_core import loop_turn
+from broker_core.concurrency import loop_turn
 
 # A slow machine is no failure of a property.
 settings.register_profile("broker-core", deadline=None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Self
 
+from broker_core.access.asker import Asker
 from broker_core.errors.causes import Cause
 from broker_core.immutable.sealed import seal_value
 from broker_core.names import NamespaceName, TopicName
-from broker_core.plugin_api.listing_request import Asker
 
 __all__ = ["ACTIONS", "Access", "Refused"]
 

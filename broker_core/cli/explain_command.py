@@ -180,11 +180,12 @@ async def _explained(
 ) -> dict[str, Any]:
     import asyncio
 
+    from broker_core.access.asker import Asker
     from broker_core.broker import opened_pipeline
     from broker_core.client import default_client_version
     from broker_core.errors import ListingFailed
     from broker_core.pipeline import explain
-    from broker_core.plugin_api.listing_request import Asker, ListingRequest
+    from broker_core.plugin_api.listing_request import ListingRequest
 
     async with opened_pipeline(settings) as pipeline:
         try:

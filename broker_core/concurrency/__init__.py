@@ -1,1 +1,1 @@
-"""Sharing one event loop and one interpreter fairly: turns, time on the loop, the interpreter's lock, cancelled waits."""
+"""Sharing one event loop and one interpreter fairly: turns, time on the loop, the interpreter's lock."""

@@ -37,7 +37,7 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """``fields``, ``joined``, ``matched`` of a listing, and the order of the last; see :mod:`broker_core.listing.listing`."""
+    """``fields``, ``joined``, ``matched`` of a :mod:`~broker_core.listing.listing`, and the order of the last."""
 
     fields: pa.LargeBinaryArray
     joined: pa.LargeBinaryArray

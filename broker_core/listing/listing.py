@@ -1,7 +1,7 @@
 """A listing: the topics of one namespace, checked once and shared by all requests that it answers.
 
-This is what plugins have of it. What it holds is :mod:`broker_core.listing.listing_data`, to which no attribute leads: a
-listing that answers others cannot be changed by who has it.
+This is what plugins have of it. What it holds is :mod:`broker_core.listing.listing_data`, to which no attribute
+leads: a listing that answers others cannot be changed by who has it.
 """
 
 from __future__ import annotations

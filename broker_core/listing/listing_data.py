@@ -104,7 +104,7 @@ def rows_key(rows: _Array) -> bytes:
 
 
 class ListingData:
-    """The columns of one listing. Only the core has it; plugins have a :class:`~broker_core.listing.listing.Listing`."""
+    """The columns of one listing. Only the core has it: plugins have the listing itself."""
 
     __slots__ = (
         "_checked",

@@ -1,8 +1,8 @@
 """The order of pages over a listing's rows: an index that is made once, and from which each page is a slice.
 
 A listing's own order is that of the hash (full names), and its second one that of matched forms in UTF-8. Pages have a
-third (:mod:`broker_core.listing.page`). Where no name is a partition it is the first; else the index holds which row stands at
-each place of it, and by topic where its names end: three numbers a name, whatever the names are.
+third (:mod:`broker_core.listing.page`). Where no name is a partition it is the first; else the index holds which
+row stands at each place of it, and by topic where its names end: three numbers a name, whatever the names are.
 """
 
 from __future__ import annotations

@@ -342,8 +342,8 @@ def search(selection: Selection, pattern: TopicsPattern) -> Selection:
 class Matching:
     """The search for the topics of a selection that match a pattern, in slices for threads.
 
-    :meth:`take` and :attr:`cost` are those of :class:`~broker_core.listing.pattern_scan.PatternScan`; :meth:`result` is what
-    :meth:`Selection.matching` gives.
+    :meth:`take` and :attr:`cost` are those of :class:`~broker_core.listing.pattern_scan.PatternScan`;
+    :meth:`result` is what :meth:`Selection.matching` gives.
     """
 
     __slots__ = ("_scan", "_searched", "pattern")

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.listing.details import Details
@@ -39,7 +40,7 @@ from broker_core.pipeline.verification import known_selection
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.depends_on import key_of
 from broker_core.plugin_api.describe_request import DescribeRequest
-from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, LoadedPlugin
 

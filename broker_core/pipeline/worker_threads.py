@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.listing.selection import Matching, Selection, search, search_is_quick
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.fair_threads import Allowance, Call, FairThreads
-from broker_core.plugin_api.listing_request import Asker
 
 __all__ = ["Workers"]
 

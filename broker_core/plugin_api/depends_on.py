@@ -71,7 +71,7 @@ def undeclared(used: Iterable[str], declared: Collection[str]) -> frozenset[str]
 
 
 class Asks(Protocol):
-    """Who asks (:class:`~broker_core.plugin_api.listing_request.Asker`)."""
+    """Who asks (:class:`~broker_core.access.asker.Asker`)."""
 
     @property
     def role(self) -> str | None: ...

@@ -7,10 +7,11 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from broker_core.access.asker import Asker
 from broker_core.immutable.copies import copied
 from broker_core.listing.details import DETAIL_TYPES, checked_wants
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.listing_request import Asker, Pausing
+from broker_core.plugin_api.listing_request import Pausing
 from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, Memory, PausedMemory
 
 __all__ = ["DescribeRequest"]
@@ -22,8 +23,8 @@ class DescribeRequest:
 
     Either ``names`` (full names without partition suffix) or ``ids`` (16 bytes each) is an Arrow column without nulls,
     made of a sequence of Python values too; the other is ``None``. ``wants`` are the columns of the
-    :class:`~broker_core.listing.details.Details` that are asked for; ``deadline`` is the end of the time for the answer, on the
-    clock of the running event loop (seconds).
+    :class:`~broker_core.listing.details.Details` that are asked for; ``deadline`` is the end of the time for the
+    answer, on the clock of the running event loop (seconds).
     """
 
     namespace: NamespaceName

@@ -130,8 +130,8 @@ class HookSpecs(Protocol):
         """Say what this plugin's answers and masks depend on, in words.
 
         ``"pattern"``, ``"properties"`` (``"property:NAME"`` is one of them), ``"principal"``, ``"client"`` (what it is)
-        and ``"address"`` (where it is); :mod:`broker_core.plugin_api.depends_on` has the fields of each. Caches key on these; all
-        of them where the hook is not implemented.
+        and ``"address"`` (where it is); :mod:`broker_core.plugin_api.depends_on` has the fields of each. Caches
+        key on these; all of them where the hook is not implemented.
         """
 
     @hookspec

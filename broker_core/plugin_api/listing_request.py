@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, TypeAlias
 
+from broker_core.access.asker import Asker
 from broker_core.immutable.copies import copied
-from broker_core.immutable.sealed import seal_value
 from broker_core.listing.details import checked_wants
 from broker_core.listing.page import Page
 from broker_core.names import Mode, NamespaceName
@@ -17,64 +17,7 @@ from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, Memory
 from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
 from broker_core.plugin_api.rest_answer import SAME, RestAnswer, Same
 
-__all__ = ["Asker", "ListingRequest", "Pausing", "RequestServices"]
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class Asker:
-    """Who asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed.
-
-    ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host. ``connection`` is one and the
-    same object for all that one connection asks, and nothing else: what takes time is shared out by it in turns.
-    """
-
-    role: str | None = None
-    original_principal: str | None = None
-    remote_address: str = ""
-    client_version: str = ""
-    protocol_version: int = 0
-    transport: str = "pulsar"
-    connection: object = field(default_factory=object, repr=False, compare=False)
-
-    def __new__(
-        cls,
-        role: str | None = None,
-        original_principal: str | None = None,
-        remote_address: str = "",
-        client_version: str = "",
-        protocol_version: int = 0,
-        transport: str = "pulsar",
-        connection: object = None,
-    ) -> Self:
-        asker = object.__new__(cls)
-        _put_role(asker, role)
-        _put_principal(asker, original_principal)
-        _put_address(asker, remote_address)
-        _put_client_version(asker, client_version)
-        _put_protocol_version(asker, protocol_version)
-        _put_transport(asker, transport)
-        _put_connection(asker, object() if connection is None else connection)
-        return asker
-
-    @property
-    def host(self) -> str:
-        """``remote_address`` without the port, which is another one with each connection of the same client."""
-        host, _, port = self.remote_address.rpartition(":")
-        if not (port.isascii() and port.isdigit()) or (":" in host and not host.startswith("[")):
-            return self.remote_address  # no port: a path, or an IPv6 address alone
-        return host.removeprefix("[").removesuffix("]")
-
-
-# One stands for all that its connection asks, whichever plugins hear of it.
-(
-    _put_role,
-    _put_principal,
-    _put_address,
-    _put_client_version,
-    _put_protocol_version,
-    _put_transport,
-    _put_connection,
-) = seal_value(Asker)
+__all__ = ["ListingRequest", "Pausing", "RequestServices"]
 
 
 #: Makes a function that a plugin waits for one whose time is not the plugin's.

@@ -178,7 +178,8 @@ class TopicListingResult:
         """Whoever asks gets no answer, from nobody: the client is told ``message``, with the code of the cause.
 
         It is final: no other lister is asked and no former answer is taken, whatever ``on_failure`` says; and it is no
-        failure of this plugin. Raises :exc:`TypeError` or :exc:`ValueError` as :class:`~broker_core.access.access.Refused`.
+        failure of this plugin. Raises :exc:`TypeError` or :exc:`ValueError` as
+        :class:`~broker_core.access.access.Refused`.
         """
         return cls._make(AnswerKind.REFUSED, (), False, None, None, refusal=Refused(message, cause))
 

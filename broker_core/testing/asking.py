@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from broker_core.access.asker import Asker
 from broker_core.listing.details import Details, checked_wants
 from broker_core.listing.page import Page, Position
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.testing.personas import Persona, asker_of
 from broker_core.testing.requests import mode_of
 

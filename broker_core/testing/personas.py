@@ -10,8 +10,8 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
+from broker_core.access.asker import Asker
 from broker_core.client import default_client_version
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.testing.requests import address_of
 
 __all__ = ["Persona", "Personas", "asker_of"]

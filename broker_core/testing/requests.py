@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from broker_core.access.asker import Asker
 from broker_core.cli.question_options import UnusableQuestion, parse_address
 from broker_core.listing.page import Page
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 
 __all__ = ["address_of", "listing_request", "mode_of"]
 

@@ -9,9 +9,9 @@ import pytest
 
 import broker_core
 from broker_core.access.access import ACTIONS, Access, Refused
+from broker_core.access.asker import Asker
 from broker_core.errors.causes import Cause
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.listing_request import Asker
 
 
 def test_an_access_and_a_refusal_do_not_change() -> None:

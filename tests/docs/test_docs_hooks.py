@@ -9,11 +9,12 @@ import re
 import pytest
 
 from broker_core.access.access import ACTIONS, Access
+from broker_core.access.asker import Asker
 from broker_core.broker_handle import BrokerHandle
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import WORDS
 from broker_core.plugin_api.hookspecs import HookSpecs, ListingOutcome
-from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins.load.implementations import PLAIN_HOOKS
 from tests.docs.pages import ROOT, Table, all_pages, code_in, headings, read, tables
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 import re2
 
-from broker_core import pattern_set
 from broker_core.errors import InvalidPattern
+from broker_core.listing import pattern_set
 from broker_core.listing.listing import Listing, data_of
 from broker_core.listing.pattern_set import match_patterns
 from broker_core.names import Mode, NamespaceName

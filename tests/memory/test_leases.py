@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker_core import leases as leases_module
+from broker_core.memory import leases as leases_module
 from broker_core.memory.leases import Leases
 from broker_core.memory.permits import Permit, PermitBudget
 from tests.support.eventually import eventually

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
+from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.memory.permits import Permits
@@ -17,7 +18,6 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Pipeline, explain
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugins import Dispatcher, PluginRegistry
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made, request

@@ -8,9 +8,9 @@ import gc
 import pytest
 
 from broker_core import TopicListingResult, TopicName
+from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.pipeline import PipelineOptions, Topic, partition_names
-from broker_core.plugin_api.listing_request import Asker
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made

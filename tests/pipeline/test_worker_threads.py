@@ -10,13 +10,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import TURN_SECONDS, loop_turn
 from broker_core.errors import InvalidPattern
 from broker_core.listing.listing import Listing, data_of
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.worker_threads import Workers
-from broker_core.plugin_api.listing_request import Asker
 from tests.support.eventually import eventually
 
 SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}x"

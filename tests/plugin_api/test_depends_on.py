@@ -7,10 +7,10 @@ from dataclasses import fields
 import pytest
 
 from broker_core import ListingRequest, Mode
+from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.depends_on import EVERYTHING, WORDS, checked_words, key_of, undeclared, word_of
-from broker_core.plugin_api.listing_request import Asker
 
 NAMESPACE = NamespaceName("t", "n")
 BASE = ListingRequest(NAMESPACE)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from broker_core import ListingRequest
+from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.depends_on import WORDS
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugin_api.recorded_reads import recorded, recorded_asker
 
 ASKER = Asker("me", "you", "192.0.2.7:40001", "client", 21, "pulsar")

@@ -11,9 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.access.access import Access, Refused
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, ServerError, TooManyRequests
 from broker_core.names import NamespaceName, TopicName
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugins.call.caller import HookCaller
 from broker_core.plugins.call.runner import PluginRunner
 from broker_core.plugins.failures import ChainStep, PluginFailed, Refusal

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog.files import topic_lines as lines_module
 from broker_core.catalog.errors import ImportRefused
+from broker_core.catalog.files import topic_lines as lines_module
 from broker_core.names import NamespaceName, partitioned_local_name
 from broker_core_postgres import load as load_module
 from broker_core_postgres.filling_failed import FillingFailed

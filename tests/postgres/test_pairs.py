@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.files import topic_lines as lines_module
 from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.files import topic_lines as lines_module
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.load import LoadReport, load_topics

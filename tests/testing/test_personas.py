@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from broker_core.access.asker import Asker
 from broker_core.client import default_client_version
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.testing.personas import Persona, Personas, asker_of
 
 

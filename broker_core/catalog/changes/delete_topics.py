@@ -58,7 +58,7 @@ def delete_of_file(
     *,
     dry_run: bool = False,
 ) -> DeletionReport:
-    """Remove the topics of a file (see :mod:`broker_core.catalog.files.topic_lines`): all, or none where one is missing.
+    """Remove the topics of a file (:mod:`~broker_core.catalog.files.topic_lines`): all, or none where one is missing.
 
     A topic's own name is the topic with all its partitions; a partition's name, or a number of partitions, are these.
     Raises :exc:`~broker_core.mass_deletion.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and

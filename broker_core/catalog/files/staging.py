@@ -69,8 +69,8 @@ class Staged:
     """What was read: ``topics`` in ``lines`` lines, of whose names ``repeats`` are repetitions.
 
     The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id`` and ``properties`` (NULL:
-    not given). ``listed`` is :data:`~broker_core.catalog.files.topic_lines.UNTOLD` for properties alone, where there are any
-    ``untold`` ones.
+    not given). ``listed`` is :data:`~broker_core.catalog.files.topic_lines.UNTOLD` for properties alone, where
+    there are any ``untold`` ones.
     """
 
     lines: int

@@ -2,8 +2,8 @@
 
 Memory comes from the ``snapshots`` budget, of which the catalogue's snapshots keep at least a half, since many
 different questions could take it all. A listing that several answers are made of is charged once, for as long as
-anybody has it (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose patterns and
-properties. The least used answer makes room, and what does not fit is not held.
+anybody has it (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose
+patterns and properties. The least used answer makes room, and what does not fit is not held.
 """
 
 from __future__ import annotations

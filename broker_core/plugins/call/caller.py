@@ -1,6 +1,7 @@
 """One hook of one plugin, asked in a way that cannot hurt the broker (promise 3 of the design).
 
-Theory of operation. :class:`~broker_core.plugins.call.runner.PluginRunner` runs the hook, contained and within its deadline.
+Theory of operation. :class:`~broker_core.plugins.call.runner.PluginRunner` runs the hook, contained and within its
+deadline.
 Here is what comes of it: each call is admitted by the hook's circuit breaker and counted, and whatever goes wrong is a
 :class:`PluginFailed`, but what the hook got from the broker itself (``request.reserve()``): that is the broker's own
 answer. A plugin that leaves too many calls behind is not called any more until some of them have ended.

@@ -5,8 +5,8 @@ waits for it up to the deadline; then it cancels the work and goes on, whether o
 after its deadline is *abandoned*: it is kept and counted. An ``async`` function that does not give the event loop back
 cannot be interrupted; the time is measured, and what it answers beyond its deadline is not taken.
 
-What a failure means is not decided here: :class:`~broker_core.plugins.call.caller.HookCaller` does it for hooks that are
-asked again and again, :mod:`~broker_core.plugins.lifecycle` for those of the start and the end.
+What a failure means is not decided here: :class:`~broker_core.plugins.call.caller.HookCaller` does it for hooks
+that are asked again and again, :mod:`~broker_core.plugins.lifecycle` for those of the start and the end.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from broker_core.access.access import Access
+from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.metrics.frequent_questions import Question
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugins import Refusal
 
 __all__ = ["AllowedQuestions"]

@@ -21,9 +21,9 @@ from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.metrics.frequent_questions import Question, question_lines
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
 from broker_core.servers.http.statuses import STATUSES

@@ -17,13 +17,14 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.errors.pulsar_codes import lookup_code
 from broker_core.memory.ended_frames import let_go_of_cancelled
 from broker_core.memory.permits import Permit, PermitBudget, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Answer, Pipeline
-from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.quantities import ListenAddress
 from broker_core.servers.pulsar.inbox import Inbox
 from broker_core.servers.pulsar.listing_command import read_listing_request

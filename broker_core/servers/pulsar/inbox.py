@@ -26,8 +26,8 @@ class Inbox:
 
     ``handle`` gets each command; ``bomb`` one with so many repeated parts (``max_elements``) that decoding it would
     hurt, with its request id alone; ``failed`` what ended the stream, a
-    :exc:`~broker_core.wire.pulsar.frames.FrameError` or an error of ``handle``. ``is_crowded`` says that nothing more is to be
-    handled until :meth:`go_on`; ``count`` gets the change of :attr:`size`.
+    :exc:`~broker_core.wire.pulsar.frames.FrameError` or an error of ``handle``. ``is_crowded`` says that nothing
+    more is to be handled until :meth:`go_on`; ``count`` gets the change of :attr:`size`.
     """
 
     __slots__ = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, KeyValue
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.access.access import Access
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import TopicName
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.wire.pulsar import BaseCommand
 
 __all__ = ["lookup_access", "topic_of"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, InvalidName, ServerError
 from broker_core.names import TopicName
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.servers.pulsar.lookup_access import topic_of
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags, commands
 

@@ -1,7 +1,8 @@
 """What a connection sends: frames in order, bounded by permits and by the time that a peer may take to read them.
 
 An asyncio transport takes all that it is given and copies what the socket does not take at once. So it is given little:
-a large answer goes out in pieces (:mod:`~broker_core.servers.pulsar.pace`), each only when the one before has left. What may
+a large answer goes out in pieces (:mod:`~broker_core.servers.pulsar.pace`), each only when the one before has
+left. What may
 wait in a transport is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
 
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import structlog
 
+from broker_core.access.asker import Asker
 from broker_core.memory.permits import PermitBudget, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.servers.admission import Acceptor, Places
 from broker_core.servers.pulsar.client_connection import Connection
 from broker_core.servers.pulsar.lookups import Lookups

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError
 from broker_core.names import TopicName
 from broker_core.pipeline import Describing, Topic, partition_names
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.lookup_access import topic_of
 from broker_core.servers.pulsar.lookups import MOST_PARTITIONS, Lookups

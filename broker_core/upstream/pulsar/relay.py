@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from broker_core.access.asker import Asker
 from broker_core.client import ClientError, HandshakeRefused, LookupClient, ServerRefused, server_error
 from broker_core.errors import ServerError
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import (

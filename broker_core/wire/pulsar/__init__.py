@@ -1,6 +1,7 @@
 """Pulsar's binary protocol, sans-I/O: bytes to frames to commands, and back.
 
-:mod:`~broker_core.wire.pulsar.frames` cuts a stream of bytes into commands, :mod:`~broker_core.wire.pulsar.commands` decodes and
+:mod:`~broker_core.wire.pulsar.frames` cuts a stream of bytes into commands,
+:mod:`~broker_core.wire.pulsar.commands` decodes and
 encodes them. The messages (``pulsar_api_pb2``) are generated from ``pulsar_api.proto`` by ``make proto``.
 """
 

@@ -1,7 +1,8 @@
 """Commands: decoded from the bytes of a frame, and encoded as whole frames.
 
 Decoding trusts nothing: a command that lacks a required field, or whose strings are no UTF-8, or that lacks the body
-that its type names, is a :exc:`~broker_core.wire.pulsar.frames.FrameError`. A number outside of an enum is kept for the caller
+that its type names, is a :exc:`~broker_core.wire.pulsar.frames.FrameError`. A number outside of an enum is kept
+for the caller
 to refuse. The answer to a listing, whose topics are encoded already, is a module of its own and only shown here.
 """
 

@@ -1,6 +1,7 @@
 """The answer to a listing, around topics that are encoded already.
 
-A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.fields_codec`); an answer is a head, a
+A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.fields_codec`); an answer
+is a head, a
 run of those bytes and a tail, so that nothing is copied and nothing is done per topic. Its exact size is known before
 it is sent.
 """

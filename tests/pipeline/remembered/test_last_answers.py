@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core.access.asker import Asker
 from broker_core.client import LookupClient
 from broker_core.listing.listing import Listing
 from broker_core.memory.leases import Leases
@@ -18,7 +19,6 @@ from broker_core.patterns import compile_pattern
 from broker_core.pipeline.listing_in_progress import Listed
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.last_answers import LastAnswers, LastAnswersTo
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.plugins import LoadedPlugin
 from broker_core.testing import serve
 from tests.support.plugins import PluginOf, loaded

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker_core import Listing, ListingRequest, Mode
+from broker_core.access.asker import Asker
 from broker_core.memory.leases import Leases
 from broker_core.memory.permits import PermitBudget
 from broker_core.names import NamespaceName
@@ -15,7 +16,6 @@ from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.listing_in_progress import Listed
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.versioned_answers import VersionedAnswers, VersionedAnswersTo
-from broker_core.plugin_api.listing_request import Asker
 
 NAMESPACE = NamespaceName("t", "n")
 

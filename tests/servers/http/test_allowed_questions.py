@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from broker_core.access.access import Access, Refused
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.metrics.frequent_questions import Question
 from broker_core.names import Mode
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.servers.http import AllowedQuestions
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.pipeline import PipelineOptions
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandConnect

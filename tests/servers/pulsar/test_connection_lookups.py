@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.memory.permits import PermitLimits
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, FeatureFlags
 from tests.support.connection_questions import (

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode
 from broker_core.pipeline import Pipeline, PipelineOptions
-from broker_core.plugin_api.listing_request import Asker, ListingRequest
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.pulsar.listing_command import RequestBounds, read_listing_request
 from broker_core.wire.pulsar.pulsar_api_pb2 import CommandGetTopicsOfNamespace, KeyValue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker_core.access.access import ACTIONS
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.servers.pulsar.lookup_access import lookup_access, topic_of
 from broker_core.servers.pulsar.lookups import LOOKUP_COMMANDS
 from broker_core.wire.pulsar import commands

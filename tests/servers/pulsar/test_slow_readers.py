@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker_core import permits as permits_module
+from broker_core.memory import permits as permits_module
 from broker_core.memory.permits import PermitLimits
 from broker_core.servers.pulsar import pace
 from broker_core.wire.pulsar import commands

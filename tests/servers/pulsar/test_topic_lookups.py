@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core import DescribeRequest, Details, Listing, ListingRequest, Mode, TopicListingResult, hookimpl
+from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, ListingFailed, ServerError
 from broker_core.names import TopicName
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.servers.pulsar.lookups import StandaloneLookups
 from broker_core.servers.pulsar.topic_lookups import TopicLookups
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, commands

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult
+from broker_core.access.asker import Asker
 from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline.fair_threads import Call
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.servers.pulsar.outbox import WINDOW
 from broker_core.servers.pulsar.pace import LEAST_PIECE

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
-from broker_core.plugin_api.listing_request import Asker
 from broker_core.upstream.pulsar import LookupRelay, Upstream, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
