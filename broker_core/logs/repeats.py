@@ -24,10 +24,7 @@ _MAX_REASONS: Final = 1000
 #: The loggers that clients can make say something, as often as they like. What an operator or a plugin's author has
 #: written is never folded.
 _OF_CLIENTS: Final = (
-    *(
-        f"broker_core.{part}"
-        for part in ("admission", "catalog", "http", "pipeline", "plugins", "pulsar", "upstream")
-    ),
+    *(f"broker_core.{part}" for part in ("catalog", "pipeline", "plugins", "servers", "upstream")),
     *("aiohttp", "asyncio", "py.warnings"),
 )
 
