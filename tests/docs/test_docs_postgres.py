@@ -128,7 +128,7 @@ def test_the_options_and_arguments_of_a_command_are_all_there(name: str) -> None
 async def real_metrics() -> dict[str, tuple[str, set[str]]]:
     """Name to type and labels, of a plugin with everything on."""
     service = PostgresService(PostgresSettings(dsn="postgresql://a/b", replicas=("postgresql://c/b",)))
-    service.metrics.query("range", "listed", 0.1, 1)
+    service.metrics.queries.query("range", "listed", 0.1, 1)
     assert service.mirrors is not None
     service.mirrors.last_success = 0.0  # as read of a database without a mirror
     found = {}

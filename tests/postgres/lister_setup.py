@@ -10,8 +10,8 @@ from typing import Any
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core_postgres.history import History
 from broker_core_postgres.lister import PostgresLister, QuestionOptions
-from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.pool import Connections
+from broker_core_postgres.query_metrics import QueryMetrics
 from broker_core_postgres.service import SESSION
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.postgres_server import Database
@@ -45,7 +45,7 @@ async def opened_lister(database: Database, **table: Any) -> AsyncIterator[Postg
     lister = PostgresLister(
         connections,
         QuestionOptions(settings.property_keys, only_with_properties=settings.only_with_properties),
-        PostgresMetrics(),
+        QueryMetrics(),
         History(),
         hash_cache=settings.hash_cache,
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from prometheus_client import CollectorRegistry
 
 from broker_core.metrics.plugin_metrics import PluginRegistryOfMetrics
 from broker_core_postgres.history import History
-from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
@@ -42,39 +40,13 @@ METRICS = {
 }
 
 
-@pytest.fixture
-def metrics() -> PostgresMetrics:
-    return PostgresMetrics()
-
-
-def sample(metrics: PostgresMetrics, name: str, **labels: str) -> float | None:
-    registry = CollectorRegistry()
-    registry.register(metrics)
-    return registry.get_sample_value(f"broker_core_postgres_{name}", labels)
-
-
-def test_listings_are_counted_by_plan_and_outcome(metrics: PostgresMetrics) -> None:
-    metrics.query("range", "listed", 0.002, 10)
-    metrics.query("range", "unchanged", 0.001)
-    metrics.query("namespace", "failed", 5.0)
-    metrics.failure("unreachable")
-    metrics.ignored_properties(3)
-    assert sample(metrics, "queries_total", plan="range", outcome="listed") == 1
-    assert sample(metrics, "query_seconds_count", plan="range") == 2
-    assert sample(metrics, "query_seconds_sum", plan="namespace") == 5.0
-    assert sample(metrics, "query_rows_sum") == 10
-    assert sample(metrics, "query_rows_count") == 1
-    assert sample(metrics, "failures_total", reason="unreachable") == 1
-    assert sample(metrics, "ignored_properties_total") == 3
-
-
 async def test_every_metric_is_there_with_its_labels(database: Database) -> None:
     """Also those that have no value yet, as far as their settings are on."""
     fill_topics(database)
     replica = database.dsn
     async with serving(database.dsn, replicas=[replica]) as broker:
         assert sorted(await broker.list()) == TOPICS
-        broker.service.metrics.failure("other")
+        broker.service.metrics.queries.failure("other")
         mirrors = broker.service.mirrors
         assert mirrors is not None
         await eventually(lambda: mirrors.last_success is not None, what="the mirrors were looked at")

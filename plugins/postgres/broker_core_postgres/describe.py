@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from broker_core import DescribeRequest, Details
 from broker_core.errors import ListingFailed
-from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.pool import Connections
+from broker_core_postgres.query_metrics import QueryMetrics
 from broker_core_postgres.statements import Source
 
 __all__ = ["PostgresDescriber"]
@@ -53,7 +53,7 @@ class PostgresDescriber:
         self,
         connections: Connections,
         source: Source,
-        metrics: PostgresMetrics,
+        metrics: QueryMetrics,
         *,
         only_with_properties: bool = False,
     ) -> None:

@@ -22,9 +22,9 @@ from broker_core.errors import ListingFailed
 from broker_core.patterns import TopicsPattern
 from broker_core_postgres.hash_cache import Known, Question, size_of
 from broker_core_postgres.history import History
-from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.plan import Plan, make_plan
 from broker_core_postgres.pool import Connections
+from broker_core_postgres.query_metrics import QueryMetrics
 from broker_core_postgres.rows import (
     Memory,
     MustWait,
@@ -73,7 +73,7 @@ class PostgresLister:
         self,
         connections: Connections,
         options: QuestionOptions,
-        metrics: PostgresMetrics,
+        metrics: QueryMetrics,
         history: History,
         *,
         source: Source | None = None,

@@ -5,34 +5,24 @@ Everything is counted in plain numbers on the event loop and made metrics of whe
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import product
 from typing import Final
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from broker_core_postgres.buckets import Buckets
-from broker_core_postgres.failures import REASONS
 from broker_core_postgres.history import History
 from broker_core_postgres.listen import TopicsListener
 from broker_core_postgres.mirrors import MirrorWatch
-from broker_core_postgres.plan import KINDS
 from broker_core_postgres.pool import Connections
+from broker_core_postgres.query_metrics import QueryMetrics
 
-__all__ = ["OUTCOMES", "PREFIX", "PostgresMetrics"]
-
-#: What a listing that asked the database came to.
-OUTCOMES: Final = ("listed", "unchanged", "not_loaded", "failed")
+__all__ = ["PREFIX", "PostgresMetrics"]
 
 #: Of a plugin that is named as its entry point is.
 PREFIX: Final = "broker_core_postgres_"
-
-_SECONDS: Final = (2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-_ROWS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
 class PostgresMetrics(Collector):
@@ -40,11 +30,7 @@ class PostgresMetrics(Collector):
 
     def __init__(self, prefix: str = PREFIX) -> None:
         self._prefix = prefix
-        self._queries: Counter[tuple[str, str]] = Counter(dict.fromkeys(product(KINDS, OUTCOMES), 0))
-        self._seconds = {kind: Buckets(_SECONDS) for kind in KINDS}
-        self._rows = Buckets(_ROWS)
-        self._failures: Counter[str] = Counter(dict.fromkeys(sorted(REASONS), 0))
-        self._ignored = 0
+        self.queries = QueryMetrics()
         self._connections: Connections | None = None
         self._listener: TopicsListener | None = None
         self._history: History | None = None
@@ -68,27 +54,8 @@ class PostgresMetrics(Collector):
         self._history = history
         self._mirrors = mirrors
 
-    def query(self, plan: str, outcome: str, seconds: float, rows: int = 0) -> None:
-        """A listing asked the database.
-
-        ``plan`` is the kind of the :class:`~.plan.Plan`; ``outcome`` one of :data:`OUTCOMES`; ``seconds`` from asking
-        for a connection to the last row.
-        """
-        self._queries[plan, outcome] += 1
-        self._seconds[plan].observe(seconds)
-        if outcome == "listed":
-            self._rows.observe(rows)
-
-    def failure(self, reason: str) -> None:
-        """A listing failed at the database; ``reason`` is the one of its failure."""
-        self._failures[reason] += 1
-
-    def ignored_properties(self, count: int) -> None:
-        """A request had so many properties that do not select."""
-        self._ignored += count
-
     def collect(self) -> Iterator[Metric]:
-        yield from self._of_queries()
+        yield from self.queries.collect(self._prefix)
         if self._connections is not None:
             yield from self._of_pools(self._connections)
         if self._listener is not None:
@@ -107,38 +74,6 @@ class PostgresMetrics(Collector):
     def describe(self) -> Iterable[Metric]:
         """Nothing: what there is depends on the settings."""
         return []
-
-    def _of_queries(self) -> Iterator[Metric]:
-        queries = CounterMetricFamily(
-            f"{self._prefix}queries", "Listings that asked the database.", labels=["plan", "outcome"]
-        )
-        for labels, count in self._queries.items():
-            queries.add_metric(labels, count)
-        yield queries
-        seconds = HistogramMetricFamily(
-            f"{self._prefix}query_seconds",
-            "Seconds of a listing at the database, waiting for a connection included.",
-            labels=["plan"],
-        )
-        for plan, buckets in self._seconds.items():
-            seconds.add_metric([plan], buckets.cumulative(), buckets.sum)
-        yield seconds
-        yield HistogramMetricFamily(
-            f"{self._prefix}query_rows",
-            "Rows that the database sent for a listing.",
-            buckets=self._rows.cumulative(),
-            sum_value=self._rows.sum,
-        )
-        yield self._labelled(
-            CounterMetricFamily,
-            "failures",
-            "Listings that failed at the database.",
-            "reason",
-            self._failures.items(),
-        )
-        yield self._count(
-            "ignored_properties", "Properties in requests that property_keys does not name.", self._ignored
-        )
 
     def _of_pools(self, connections: Connections) -> Iterator[Metric]:
         pools = connections.pools

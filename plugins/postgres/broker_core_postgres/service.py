@@ -82,7 +82,7 @@ class PostgresService:
         self.lister = PostgresLister(
             self.connections,
             QuestionOptions(settings.property_keys, only_with_properties=settings.only_with_properties),
-            self.metrics,
+            self.metrics.queries,
             self.history,
             source=(
                 None if self.relation is None else Source(self.relation.sql, versions=False, own_index=False)
@@ -92,7 +92,7 @@ class PostgresService:
         self.describer = PostgresDescriber(
             self.connections,
             self.lister.source,
-            self.metrics,
+            self.metrics.queries,
             only_with_properties=settings.only_with_properties,
         )
         #: For whoever follows changes; a relation of the operator's own has no log of them.
