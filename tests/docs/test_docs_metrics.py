@@ -16,8 +16,8 @@ from broker_core.metrics.labels import CLOSURES, REFUSALS
 from broker_core.metrics.metrics import PREFIX
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.testing import Server, serve
-from broker_core_postgres.listen import CHANNEL
-from broker_core_postgres.migrate import ROLES
+from broker_core_postgres.changes.listen_notify import CHANNEL
+from broker_core_postgres.schema.migrate import ROLES
 from tests.docs.pages import ROOT, all_pages, code_in, read, tables
 
 PAGE = "reference/metrics.md"

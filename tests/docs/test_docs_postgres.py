@@ -12,13 +12,13 @@ import pytest
 
 from broker_core.cli.plugin_groups import commands_of
 from broker_core.errors import ListingFailed
-from broker_core_postgres.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failed
-from broker_core_postgres.listen import CHANNEL
-from broker_core_postgres.migrate import ROLES
+from broker_core_postgres.changes.listen_notify import CHANNEL
+from broker_core_postgres.connect.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failed
+from broker_core_postgres.connect.libpq.connection_string import _KNOWN, Target
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
+from broker_core_postgres.schema.migrate import ROLES
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
-from broker_core_postgres.target import _KNOWN, Target
 from tests.docs.pages import all_pages, code_in, headings, read, tables
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 

@@ -89,7 +89,7 @@ def test_what_differs_each_time_is_no_part_of_a_reason() -> None:
     [
         "",
         "a-plugin",
-        "broker_core_postgres.pool",
+        "broker_core_postgres.connect.server_pools",
         "broker_core.cli.serving",
         "broker_core.sighup_reloads",
         "aiohttpd",

@@ -7,9 +7,9 @@ import pytest
 
 from broker_core import Check
 from broker_core_postgres.checks import check_database
-from broker_core_postgres.schema_version import migrations
+from broker_core_postgres.schema.schema_version import migrations
 from broker_core_postgres.settings import PostgresSettings
-from tests.postgres.old_schema import make_old
+from tests.postgres.schema.old_schema import make_old
 from tests.support.ports import free_ports
 from tests.support.postgres_server import Database
 

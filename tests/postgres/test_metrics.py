@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from broker_core.metrics.plugin_metrics import PluginRegistryOfMetrics
-from broker_core_postgres.history import History
+from broker_core_postgres.changes.version_history import History
 from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings

@@ -15,12 +15,12 @@ from broker_core.memory.permits import PermitLimits
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugins import PluginRegistry
 from broker_core.testing import serve
-from broker_core_postgres import lister as lister_of_topics
-from broker_core_postgres import rows as reading_of_rows
-from broker_core_postgres import statements
+from broker_core_postgres.listing import lister as lister_of_topics
+from broker_core_postgres.listing import listing_sql as statements
+from broker_core_postgres.listing import pages as reading_of_rows
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.settings import PostgresSettings
-from tests.postgres.lister_setup import QUIET, fill
+from tests.postgres.listing.lister_setup import QUIET, fill
 from tests.support.postgres_server import Database
 from tests.support.pulsar_serving import serving
 from tests.support.served import Served

@@ -11,11 +11,11 @@ import pytest
 
 from broker_core.errors import ListingFailed
 from broker_core.names import Mode
-from broker_core_postgres.relation import RelationRefused
+from broker_core_postgres.listing.own_relation import RelationRefused
 from broker_core_postgres.service import DatabaseRefused, PostgresService
 from broker_core_postgres.settings import PostgresSettings
-from tests.postgres.lister_setup import fill
-from tests.postgres.test_lister import asking, names
+from tests.postgres.listing.lister_setup import fill
+from tests.postgres.listing.test_lister import asking, names
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.postgres_server import Database

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core_postgres.schema_version import migrations
+from broker_core_postgres.schema.schema_version import migrations
 from broker_core_postgres.status import read_status
 from tests.support.postgres_server import Database
 

@@ -344,7 +344,7 @@ class PostgresServer:
 
 def migrate_database(dsn: str) -> None:
     """Bring a database to the newest schema of the plugin."""
-    from broker_core_postgres import migrate
+    from broker_core_postgres.schema import migrate
 
     run_apart(lambda: migrate.migrate_dsn(dsn))
 

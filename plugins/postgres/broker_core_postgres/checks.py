@@ -11,11 +11,11 @@ from typing import Any
 import asyncpg
 
 from broker_core import Check
-from broker_core_postgres.dsn import CannotConnect, DsnError, close, connect, target_of
-from broker_core_postgres.failures import failed, server_words
-from broker_core_postgres.migrate import may_migrate
-from broker_core_postgres.relation import Relation, RelationRefused, check_relation
-from broker_core_postgres.schema_version import SchemaMismatch, SchemaTooOld, check_schema
+from broker_core_postgres.connect.failures import failed, server_words
+from broker_core_postgres.connect.open_connection import CannotConnect, DsnError, close, connect, target_of
+from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
+from broker_core_postgres.schema.migrate import may_migrate
+from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["check_database"]

@@ -13,11 +13,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from broker_core_postgres.history import History
-from broker_core_postgres.listen import TopicsListener
-from broker_core_postgres.mirrors import MirrorWatch
-from broker_core_postgres.pool import Connections
-from broker_core_postgres.query_metrics import QueryMetrics
+from broker_core_postgres.changes.listen_notify import TopicsListener
+from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.fill.sync.last_success import MirrorWatch
+from broker_core_postgres.listing.query_metrics import QueryMetrics
 
 __all__ = ["PREFIX", "PostgresMetrics"]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import typer
 
 from broker_core import Check, DescribeRequest, Details, ListingRequest, TopicListingResult, hookimpl
-from broker_core_postgres.change_log import PostgresChangeLog
+from broker_core_postgres.changes.change_log import PostgresChangeLog
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
 

@@ -17,21 +17,21 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
-from broker_core_postgres.change_log import PostgresChangeLog
-from broker_core_postgres.describe import PostgresDescriber
-from broker_core_postgres.dsn import target_of
-from broker_core_postgres.forward import Forward
-from broker_core_postgres.history import History
-from broker_core_postgres.listen import VERSIONS_QUERY, TopicsListener
-from broker_core_postgres.lister import PostgresLister, QuestionOptions
+from broker_core_postgres.changes.change_log import PostgresChangeLog
+from broker_core_postgres.changes.listen_notify import VERSIONS_QUERY, TopicsListener
+from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.connect.open_connection import target_of
+from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.fill.sync.last_success import MirrorWatch
+from broker_core_postgres.listing.describe_topics import PostgresDescriber
+from broker_core_postgres.listing.lister import PostgresLister, QuestionOptions
+from broker_core_postgres.listing.listing_sql import Source
+from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
 from broker_core_postgres.metrics import PostgresMetrics
-from broker_core_postgres.mirrors import MirrorWatch
-from broker_core_postgres.pool import Connections
-from broker_core_postgres.relation import Relation, RelationRefused, check_relation
-from broker_core_postgres.schema_version import MIGRATE, SchemaMismatch, SchemaTooOld, check_schema
+from broker_core_postgres.schema.auto_migrate import Forward
+from broker_core_postgres.schema.schema_version import MIGRATE, SchemaMismatch, SchemaTooOld, check_schema
+from broker_core_postgres.schema.trigram_index import read_trigrams
 from broker_core_postgres.settings import PostgresSettings
-from broker_core_postgres.statements import Source
-from broker_core_postgres.trigrams import read_trigrams
 
 __all__ = ["SESSION", "DatabaseRefused", "PostgresService"]
 
@@ -55,7 +55,7 @@ class DatabaseRefused(ListingFailed):
 class PostgresService:
     """Everything from :meth:`start` to :meth:`close`. ``topics_changed`` and ``report_problems`` are the broker's.
 
-    Raises :exc:`~broker_core_postgres.dsn.DsnError` and :exc:`~broker_core_postgres.relation.RelationRefused` for
+    Raises :exc:`~broker_core_postgres.connect.open_connection.DsnError` and :exc:`.RelationRefused` for
     settings that cannot be read.
     """
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker_core_postgres.backup import find_backup
-from broker_core_postgres.migrate import ROLES
-from broker_core_postgres.mirrors import MirrorSuccess, read_mirrors
-from broker_core_postgres.relation import Relation, RelationRefused, check_relation
-from broker_core_postgres.schema_version import SchemaMismatch, check_applied, migrations, read_applied
-from broker_core_postgres.trigrams import read_trigrams
+from broker_core_postgres.fill.sync.last_success import MirrorSuccess, read_mirrors
+from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
+from broker_core_postgres.schema.backup import find_backup
+from broker_core_postgres.schema.migrate import ROLES
+from broker_core_postgres.schema.schema_version import SchemaMismatch, check_applied, migrations, read_applied
+from broker_core_postgres.schema.trigram_index import read_trigrams
 
 __all__ = ["NamespaceStatus", "Status", "read_status"]
 

@@ -17,8 +17,8 @@ from typing import Final
 
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core_postgres.plan import make_plan
-from broker_core_postgres.statements import Source, first_page
+from broker_core_postgres.listing.listing_sql import Source, first_page
+from broker_core_postgres.listing.row_filter import make_plan
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.postgres.database import Filled
 from tests.benchmarks.wire_client import ERROR, PING, command_type, connect_frame, pong_frame, read_answer

@@ -12,10 +12,10 @@ import typer
 
 from broker_core import ListingRequest
 from broker_core.plugin_cli import examples, plugin_settings, print_table
-from broker_core_postgres.lister import PostgresLister
-from broker_core_postgres.plan import Plan
+from broker_core_postgres.listing.lister import PostgresLister
+from broker_core_postgres.listing.listing_sql import PAGE, first_page
+from broker_core_postgres.listing.row_filter import Plan
 from broker_core_postgres.service import PostgresService
-from broker_core_postgres.statements import PAGE, first_page
 
 __all__ = ["EXAMPLES", "run"]
 

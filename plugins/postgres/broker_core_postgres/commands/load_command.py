@@ -13,15 +13,15 @@ import typer
 
 from broker_core.catalog import CatalogError
 from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, import_progress, say
-from broker_core_postgres.commands.writing import (
+from broker_core_postgres.commands.write_connection import (
     DryRunOption,
     DsnOption,
     filled_connection,
     run_to_end,
 )
-from broker_core_postgres.filling_failed import FillingFailed
-from broker_core_postgres.load import LoadReport, load_topics
-from broker_core_postgres.upkeep import refresh_statistics
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.load_file import LoadReport, load_topics
+from broker_core_postgres.fill.table_maintenance import refresh_statistics
 
 __all__ = ["EXAMPLES", "run"]
 

@@ -10,12 +10,12 @@ import asyncpg
 import typer
 
 from broker_core.plugin_cli import examples, plugin_settings
-from broker_core_postgres.back import WentBack, go_back
-from broker_core_postgres.dsn import close, connect, target_of
-from broker_core_postgres.failures import failed, server_words
-from broker_core_postgres.forward import way_back
-from broker_core_postgres.migrate import Migrated, migrate
-from broker_core_postgres.schema_lock import MigrationFailed
+from broker_core_postgres.connect.failures import failed, server_words
+from broker_core_postgres.connect.open_connection import close, connect, target_of
+from broker_core_postgres.schema.auto_migrate import way_back
+from broker_core_postgres.schema.migrate import Migrated, migrate
+from broker_core_postgres.schema.migrate_back import WentBack, go_back
+from broker_core_postgres.schema.migration_lock import MigrationFailed
 
 __all__ = ["EXAMPLES", "run"]
 

@@ -9,15 +9,20 @@ import typer
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import examples, parse_properties
-from broker_core_postgres.commands.writing import DryRunOption, DsnOption, filled_connection, run_to_end
-from broker_core_postgres.filling_failed import FillingFailed
-from broker_core_postgres.properties import (
+from broker_core_postgres.commands.write_connection import (
+    DryRunOption,
+    DsnOption,
+    filled_connection,
+    run_to_end,
+)
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.set_properties import (
     PropertiesChange,
     PropertiesReport,
     set_properties,
     set_properties_of_matching,
 )
-from broker_core_postgres.upkeep import refresh_statistics
+from broker_core_postgres.fill.table_maintenance import refresh_statistics
 
 __all__ = ["EXAMPLES", "run"]
 

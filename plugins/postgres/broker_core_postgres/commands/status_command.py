@@ -14,9 +14,9 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import examples, plugin_settings
-from broker_core_postgres.dsn import close, connect, target_of
-from broker_core_postgres.failures import failed, server_words
-from broker_core_postgres.relation import Relation
+from broker_core_postgres.connect.failures import failed, server_words
+from broker_core_postgres.connect.open_connection import close, connect, target_of
+from broker_core_postgres.listing.own_relation import Relation
 from broker_core_postgres.status import Status, read_status
 
 __all__ = ["EXAMPLES", "run"]

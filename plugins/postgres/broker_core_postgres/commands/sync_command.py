@@ -7,7 +7,8 @@ from typing import Any, Final
 import typer
 
 from broker_core.plugin_cli import Deletions, examples, print_json, print_lines, say
-from broker_core_postgres.commands.mirror_options import (
+from broker_core_postgres.commands.progress_bars import mirror_progress
+from broker_core_postgres.commands.source_options import (
     AdminUrlOption,
     CaFileOption,
     CatalogFileOption,
@@ -25,11 +26,15 @@ from broker_core_postgres.commands.mirror_options import (
     TriesOption,
     opened_source,
 )
-from broker_core_postgres.commands.mirror_progress import mirror_progress
-from broker_core_postgres.commands.writing import DryRunOption, DsnOption, filled_connection, run_to_end
-from broker_core_postgres.differences import as_json, as_line
-from broker_core_postgres.sync.mirror import Mirror, MirrorReport
-from broker_core_postgres.upkeep import refresh_statistics
+from broker_core_postgres.commands.write_connection import (
+    DryRunOption,
+    DsnOption,
+    filled_connection,
+    run_to_end,
+)
+from broker_core_postgres.fill.sync.differences import as_json, as_line
+from broker_core_postgres.fill.sync.mirror import Mirror, MirrorReport
+from broker_core_postgres.fill.table_maintenance import refresh_statistics
 
 __all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "run", "say_what_was_left"]
 

@@ -8,7 +8,8 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import Deletions, MassDeletion, examples, print_json, print_lines, say
-from broker_core_postgres.commands.mirror_options import (
+from broker_core_postgres.commands.progress_bars import mirror_progress
+from broker_core_postgres.commands.source_options import (
     AdminUrlOption,
     CaFileOption,
     CatalogFileOption,
@@ -26,13 +27,12 @@ from broker_core_postgres.commands.mirror_options import (
     TriesOption,
     opened_source,
 )
-from broker_core_postgres.commands.mirror_progress import mirror_progress
 from broker_core_postgres.commands.sync_command import say_what_was_left
-from broker_core_postgres.commands.writing import DsnOption, filled_connection, run_to_end
-from broker_core_postgres.differences import Difference, as_json, as_line
-from broker_core_postgres.sync.mirror import Mirror
-from broker_core_postgres.upkeep import refresh_statistics
-from broker_core_postgres.verify import Verdict, verify
+from broker_core_postgres.commands.write_connection import DsnOption, filled_connection, run_to_end
+from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line
+from broker_core_postgres.fill.sync.mirror import Mirror
+from broker_core_postgres.fill.sync.verify import Verdict, verify
+from broker_core_postgres.fill.table_maintenance import refresh_statistics
 
 __all__ = ["EXAMPLES", "run"]
 

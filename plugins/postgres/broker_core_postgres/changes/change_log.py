@@ -1,0 +1,164 @@
+"""What happened since a version: the database's log, as the core's :class:`~broker_core.change_log.ChangeLog`.
+
+The database logs listed names, one by one; those of a topic that changed together and alike are one
+:class:`~broker_core.change_log.Change` here. What the log cannot say exactly, or not in the memory that is allowed for
+it, is a :class:`~broker_core.change_log.Gap`: the reader then reads the namespace as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
+
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Listed, Operation
+from broker_core.names import NamespaceName, TopicName
+
+__all__ = ["MOST_BYTES", "MOST_CHANGES", "PostgresChangeLog", "Reading", "read_changes"]
+
+T = TypeVar("T")
+
+#: Changed names, and bytes of their properties, that are read at once; beyond either it is a gap.
+MOST_CHANGES: Final = 50_000
+MOST_BYTES: Final = 32 * 1024 * 1024
+
+_NOTHING: Final = Listed(plain=False)
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+_CATALOG: Final = "SELECT c.id::text FROM broker_core.catalog c"
+#: With namespaces that were forgotten: their versions go on.
+_STATE: Final = """SELECT c.id::text, coalesce(v.version, 0), coalesce(v.log_floor, 0),
+        coalesce(broker_core.stamp_of(v.namespace, v.version), '')
+    FROM broker_core.catalog c LEFT JOIN broker_core.namespace_versions v ON v.namespace = $1"""
+_STAMP: Final = "SELECT broker_core.stamp_of($1, $2)"
+_SIZE: Final = """SELECT count(*), coalesce(sum(
+        coalesce(octet_length(properties_before::text), 0) + coalesce(octet_length(properties_after::text), 0)), 0)
+    FROM (
+        SELECT properties_before, properties_after FROM broker_core.changes
+        WHERE namespace = $1 AND version > $2 AND version <= $3 LIMIT $4
+    ) c"""
+_CHANGES: Final = """SELECT version, operation, domain, local_name, topic_id, properties_before::text,
+        properties_after::text, changed
+    FROM broker_core.changes
+    WHERE namespace = $1 AND version > $2 AND version <= $3 ORDER BY version, seq"""
+
+
+class Reading(Protocol):
+    """What runs a function with a connection (:class:`~broker_core_postgres.connect.server_pools.Connections` does)."""
+
+    def read(
+        self, work: Callable[[Any], Awaitable[T]], *, namespace: str | None = ..., snapshot: bool = ...
+    ) -> Awaitable[T]:
+        """What ``work`` makes of a connection; errors leave as :exc:`~broker_core.errors.ListingFailed`."""
+
+
+class PostgresChangeLog:
+    """The log of one database, read over a pool."""
+
+    def __init__(
+        self, connections: Reading, *, most_changes: int = MOST_CHANGES, most_bytes: int = MOST_BYTES
+    ) -> None:
+        self._connections = connections
+        self._most_changes = most_changes
+        self._most_bytes = most_bytes
+
+    @property
+    def name(self) -> str:
+        """The name of the plugin."""
+        return "postgres"
+
+    async def catalog_id(self) -> str:
+        """The id that versions are comparable under."""
+
+        async def read(connection: Any) -> str:
+            return str(await connection.fetchval(_CATALOG))
+
+        return await self._connections.read(read)
+
+    def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:  # noqa: ARG002 - the protocol's
+        """Always ``None``: the version is in the database, and asking it means waiting."""
+        return None
+
+    async def version(self, namespace: NamespaceName) -> CatalogVersion:
+        """The state of a namespace; number 0 where it was never loaded."""
+
+        async def read(connection: Any) -> CatalogVersion:
+            row = await connection.fetchrow(_STATE, str(namespace))
+            return CatalogVersion(row[0], row[1], row[3])
+
+        return await self._connections.read(read)
+
+    async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
+        """What happened after ``since``, of one state of the database."""
+
+        async def read(connection: Any) -> Changes | Gap:
+            return await read_changes(
+                connection, namespace, since, most_changes=self._most_changes, most_bytes=self._most_bytes
+            )
+
+        return await self._connections.read(read, snapshot=True)
+
+
+async def read_changes(
+    connection: Any,
+    namespace: NamespaceName,
+    since: CatalogVersion,
+    *,
+    most_changes: int = MOST_CHANGES,
+    most_bytes: int = MOST_BYTES,
+) -> Changes | Gap:
+    """The changes after ``since``; ``connection`` is in a transaction whose statements all see one state."""
+    catalog_id, version, floor, stamp = await connection.fetchrow(_STATE, str(namespace))
+    now = CatalogVersion(catalog_id, version, stamp)
+    if since.catalog_id != catalog_id:
+        return Gap(since, now, "the version is of another catalogue")
+    if since.number > version:
+        return Gap(since, now, "the database is older than the version: a backup was restored")
+    if since.number < floor:
+        return Gap(since, now, f"the log reaches back to version {floor} only")
+    if since.stamp and since.number:
+        known = (
+            stamp
+            if since.number == version
+            else await connection.fetchval(_STAMP, str(namespace), since.number)
+        )
+        if known != since.stamp:
+            return Gap(
+                since, now, f"version {since.number} came again with other topics: a backup was restored"
+            )
+    span = (str(namespace), since.number, version)
+    count, size = await connection.fetchrow(_SIZE, *span, most_changes + 1)
+    if count > most_changes or size > most_bytes:
+        return Gap(since, now, f"more than {most_changes} changes, or {most_bytes} bytes of properties")
+    rows = await connection.fetch(_CHANGES, *span)
+    return Changes(since, now, tuple(_changes(namespace, rows)))
+
+
+def _changes(namespace: NamespaceName, rows: list[Any]) -> Iterator[Change]:
+    """Names of a topic that follow each other and changed alike are one change; the order stays."""
+
+    def alike(row: Any) -> tuple[Any, ...]:
+        base, _ = TopicName.split_local(row["local_name"])
+        return (row["version"], row["operation"], row["domain"], base, row["topic_id"], row[5], row[6])
+
+    for (version, operation, domain, base, topic_id, before, after), group in groupby(rows, alike):
+        changed = list(group)
+        indices = [TopicName.split_local(row["local_name"])[1] for row in changed]
+        listed = Listed(plain=-1 in indices) | Listed.of_indices(index for index in indices if index >= 0)
+        yield Change(
+            version=version,
+            operation=Operation(operation),
+            name=TopicName(domain, namespace, base),
+            topic_id=topic_id,
+            listed_before=_NOTHING if operation == "create" else listed,
+            listed_after=_NOTHING if operation == "delete" else listed,
+            properties_before=_properties(before),
+            properties_after=_properties(after),
+            time=changed[0]["changed"],
+        )
+
+
+def _properties(text: str | None) -> Mapping[str, str]:
+    return _NONE if text is None or text == "{}" else MappingProxyType(json.loads(text))

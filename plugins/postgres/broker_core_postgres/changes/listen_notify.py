@@ -1,0 +1,205 @@
+"""Hints that topics changed: one connection of its own that listens (``LISTEN``), beside the pool.
+
+A hint says no more than "look again": it makes the broker drop what it keeps of a namespace. What is true is read at
+each listing (the version row), so hints that are lost, doubled, late or forged change no answer. Any user of the
+database can send them; what is no hint is ignored and counted.
+
+A connection that breaks is made anew, further and further apart. After that the versions of all namespaces are read
+once, and those that moved meanwhile are hinted at: nobody has to notice what was missed. A connection may also be dead
+without breaking, so it is probed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from typing import Any, Final
+
+import asyncpg
+import structlog
+
+from broker_core.errors import BrokerCoreError
+from broker_core.names import NamespaceName
+from broker_core_postgres.connect.failures import ConnectionBroke, server_words
+from broker_core_postgres.connect.open_connection import APPLICATION, Target, open_first
+
+__all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "read_hint"]
+
+_log = structlog.get_logger(__name__)
+
+#: Where the triggers of the schema notify.
+CHANNEL: Final = "broker_core_topics"
+VERSIONS_QUERY: Final = "SELECT namespace, version FROM broker_core.namespaces"
+
+#: Seconds from one attempt to the next: they double from the first to the last.
+_BACK_OFF: Final = (0.1, 30.0)
+_CONNECT: Final = 10.0
+#: Seconds between two questions whether to connect.
+_LOOK: Final = 0.25
+_PROBE: Final = 30.0
+#: Characters; a name of a namespace is far shorter. PostgreSQL allows 8,000 bytes.
+_LONGEST: Final = 2000
+#: Namespaces whose version is remembered: 100 bytes each.
+_REMEMBERED: Final = 200_000
+
+
+def read_hint(payload: str) -> tuple[NamespaceName, int] | None:
+    """The namespace and the version that a payload ``{"namespace": ..., "version": ...}`` names, or ``None``."""
+    if len(payload) > _LONGEST:
+        return None
+    try:
+        hint = json.loads(payload)
+        namespace, version = hint["namespace"], hint["version"]
+        if type(version) is not int or not 0 <= version < 2**63 or not isinstance(namespace, str):
+            return None
+        return NamespaceName.parse(namespace), version
+    except (ValueError, TypeError, KeyError, RecursionError):  # InvalidName is a ValueError
+        return None
+
+
+class TopicsListener:
+    """Listens from :meth:`start` to :meth:`close`, and calls ``topics_changed(namespace)`` on the loop.
+
+    ``versions_query`` reads ``(namespace, version)`` of all namespaces, ``None`` where there are no versions to read;
+    ``probe`` is in seconds. While ``may_connect`` says no, no connection is tried: hints must not take the one that
+    listings need of a server that has few.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        topics_changed: Callable[[NamespaceName], None],
+        *,
+        channel: str = CHANNEL,
+        versions_query: str | None = VERSIONS_QUERY,
+        probe: float = _PROBE,
+        may_connect: Callable[[], bool] | None = None,
+    ) -> None:
+        self.connected = False
+        #: Hints that were heard, payloads that were none, connections lost, namespaces found changed after one.
+        self.hints = 0
+        self.ignored = 0
+        self.losses = 0
+        self.caught_up = 0
+        self._target = target
+        self._changed = topics_changed
+        self._channel = channel
+        self._versions_query = versions_query
+        self._probe = probe
+        self._may_connect = may_connect
+        self._versions: dict[str, int] = {}
+        self._read_before = False
+        self._pending: dict[NamespaceName, int] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin; nobody waits for the connection."""
+        self._task = asyncio.get_running_loop().create_task(self._listen(), name="postgres listen")
+
+    async def close(self) -> None:
+        """End, without another hint."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        self._pending.clear()
+
+    def newest(self, namespace: str) -> int | None:
+        """The version that was heard of or read last; a hint of it may be forged."""
+        return self._versions.get(namespace)
+
+    async def _listen(self) -> None:
+        attempts = 0
+        first, last = _BACK_OFF
+        while True:
+            if self._may_connect is not None and not self._may_connect():
+                await asyncio.sleep(_LOOK)
+                continue
+            try:
+                await self._session()
+            except (BrokerCoreError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+                if self.connected:
+                    attempts = 0
+                    self.losses += 1
+                if attempts == 0:
+                    _log.warning(
+                        "not listening for changes of topics: each listing still reads its version",
+                        error=server_words(error),
+                    )
+            finally:
+                self.connected = False
+            delay = min(last, first * 2.0 ** min(attempts, 16))
+            attempts += 1
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads servers that restart at once
+
+    async def _session(self) -> None:
+        """One connection, until it breaks: always ends by raising."""
+        connection, host = await open_first(
+            self._target, application_name=f"{APPLICATION} listen", timeout=_CONNECT, statement_cache_size=0
+        )
+        broken = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda _connection: broken.set())
+            await connection.add_listener(self._channel, self._heard)
+            # After LISTEN, so that nothing falls between.
+            moved = await self._reread(connection)
+            self.connected = True
+            _log.info("listening for changes of topics", host=str(host), changed_meanwhile=moved)
+            while not broken.is_set():
+                try:
+                    async with asyncio.timeout(self._probe):
+                        await broken.wait()
+                except TimeoutError:
+                    async with asyncio.timeout(_CONNECT):
+                        await connection.fetchval("SELECT 1")
+            raise ConnectionBroke("the connection was closed")
+        finally:
+            connection.terminate()
+
+    async def _reread(self, connection: Any) -> int:
+        """Hint at the namespaces that are at another version than was known; how many they are."""
+        if self._versions_query is None:
+            return 0
+        moved = 0
+        found: dict[str, int] = {}
+        async with connection.transaction(readonly=True):
+            async for namespace, version in connection.cursor(self._versions_query, prefetch=5000):
+                if self._read_before and self._versions.get(namespace) != version:
+                    moved += 1
+                    self._tell(namespace)
+                if len(found) < _REMEMBERED:
+                    found[namespace] = version
+        for namespace in self._versions.keys() - found.keys():
+            moved += 1
+            self._tell(namespace)
+        self._versions = found
+        self._read_before = True
+        self.caught_up += moved
+        return moved
+
+    def _heard(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
+        hint = read_hint(payload)
+        if hint is None:
+            self.ignored += 1
+            return
+        self.hints += 1
+        if not self._pending:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._pending[hint[0]] = hint[1]  # of many in one packet, the last counts
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, {}
+        for namespace, version in pending.items():
+            name = str(namespace)
+            if name in self._versions or len(self._versions) < _REMEMBERED:
+                self._versions[name] = version
+            self._changed(namespace)
+
+    def _tell(self, name: str) -> None:
+        try:
+            namespace = NamespaceName.parse(name)
+        except ValueError:  # a row that names no namespace: no listing can ask for it
+            return
+        self._changed(namespace)

@@ -1,0 +1,231 @@
+"""The options that `sync` and `verify` have in common: what is believed, and of which namespaces."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.plugin_cli import Deletions
+from broker_core.quantities import parse_duration
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.sync.admin_client import AdminAddress, AdminClient
+from broker_core_postgres.fill.sync.catalog_source import CatalogSource
+from broker_core_postgres.fill.sync.cluster_source import ClusterSource
+from broker_core_postgres.fill.sync.mirror_source import Source
+from broker_core_postgres.fill.sync.retry import Retry
+from broker_core_postgres.fill.sync.scope import Scope
+
+__all__ = [
+    "AdminUrlOption",
+    "CaFileOption",
+    "CatalogFileOption",
+    "CertificateOption",
+    "From",
+    "JsonOption",
+    "KeyOption",
+    "NamespaceOption",
+    "NoPropertiesOption",
+    "ParallelOption",
+    "TenantOption",
+    "TimeoutOption",
+    "TokenEnvOption",
+    "TokenFileOption",
+    "TriesOption",
+    "opened_source",
+]
+
+_LONGEST_TOKEN: Final = 65_536
+
+AdminUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--admin-url",
+        metavar="URL",
+        help="The cluster's admin interface, such as http://localhost:8080.",
+        show_default=False,
+    ),
+]
+CatalogFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--catalog",
+        metavar="FILE",
+        help="The embedded catalogue, instead of a cluster.",
+        show_default=False,
+    ),
+]
+TenantOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tenant",
+        metavar="PATTERN",
+        help="Only tenants that match, with * and ?; may be repeated. All others stay as they are.",
+        show_default=False,
+    ),
+]
+NamespaceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespace",
+        metavar="PATTERN",
+        help="Only namespaces (tenant/namespace) that match, with * and ?; may be repeated.",
+        show_default=False,
+    ),
+]
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file", metavar="FILE", help="A file that holds the cluster's token.", show_default=False
+    ),
+]
+TokenEnvOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token-env",
+        metavar="NAME",
+        help="The variable of the environment that holds the cluster's token.",
+        show_default=False,
+    ),
+]
+CaFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca-file",
+        metavar="FILE",
+        help="The authorities (PEM) that the cluster's certificate is checked with.",
+        show_default=False,
+    ),
+]
+CertificateOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--cert-file", metavar="FILE", help="Our own certificate (PEM), for mutual TLS.", show_default=False
+    ),
+]
+KeyOption = Annotated[
+    Path | None,
+    typer.Option("--key-file", metavar="FILE", help="The key of --cert-file (PEM).", show_default=False),
+]
+ParallelOption = Annotated[
+    int, typer.Option("--parallel", metavar="N", help="Requests to the cluster at once.", min=1, max=512)
+]
+TimeoutOption = Annotated[
+    str, typer.Option("--timeout", metavar="DURATION", help="How long one request may take, such as 30s.")
+]
+TriesOption = Annotated[
+    int,
+    typer.Option(
+        "--tries",
+        metavar="N",
+        help="How often a request is sent that meets 5xx, 429 or no answer, with growing pauses.",
+        min=1,
+        max=50,
+    ),
+]
+NoPropertiesOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-properties",
+        help="Leave properties as they are: reading them is one request per topic.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """What the options say about the source, as they were given."""
+
+    admin_url: str | None = None
+    catalog: Path | None = None
+    token_file: Path | None = None
+    token_env: str | None = None
+    ca_file: Path | None = None
+    cert_file: Path | None = None
+    key_file: Path | None = None
+    parallel: int = 16
+    timeout: str = "60s"
+    tries: int = 5
+    properties: bool = True
+    tenants: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    deletions: Deletions = field(default_factory=Deletions)
+
+    @property
+    def scope(self) -> Scope:
+        """Which namespaces; raises :exc:`FillingFailed` for patterns that can match none."""
+        return Scope.parse(self.tenants, self.namespaces)
+
+    def address(self) -> AdminAddress:
+        """The cluster's; files are read here. Raises :exc:`FillingFailed` and, for a file, :exc:`OSError`."""
+        assert self.admin_url is not None
+        if self.token_file is not None and self.token_env is not None:
+            raise FillingFailed("--token-file and --token-env are both given: which one counts?")
+        token = None
+        if self.token_file is not None:
+            with self.token_file.open("rb") as stream:
+                token = _token(stream.read(_LONGEST_TOKEN + 1), str(self.token_file))
+        elif self.token_env is not None:
+            said = os.environ.get(self.token_env)
+            if said is None:
+                raise FillingFailed(f"There is no variable {self.token_env} in the environment (--token-env)")
+            token = _token(said.encode(), f"${self.token_env}")
+        return AdminAddress(self.admin_url, token, self._tls())
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if self.key_file is not None and self.cert_file is None:
+            raise FillingFailed("--key-file needs --cert-file")
+        if self.ca_file is None and self.cert_file is None:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except ssl.SSLError as error:
+            raise FillingFailed(f"{self.ca_file}: no authorities in PEM format ({error.reason})") from None
+        if self.cert_file is not None:
+            try:
+                # An encrypted key would be asked for at the terminal; a service has none.
+                context.load_cert_chain(self.cert_file, self.key_file, password="")
+            except ssl.SSLError as error:
+                raise FillingFailed(
+                    f"{self.cert_file}: no usable certificate with its key, unencrypted ({error.reason})"
+                ) from None
+        return context
+
+
+@asynccontextmanager
+async def opened_source(given: From) -> AsyncIterator[Source]:
+    """The cluster or the catalogue, open."""
+    if (given.admin_url is None) == (given.catalog is None):
+        raise FillingFailed("Name what is right by either --admin-url or --catalog")
+    if given.catalog is not None:
+        with SqliteCatalog(given.catalog, create=False) as catalog:
+            yield CatalogSource(catalog)
+        return
+    try:
+        timeout = parse_duration(given.timeout)
+    except ValueError as error:
+        raise FillingFailed(f"--timeout {error}") from None
+    if not timeout:
+        raise FillingFailed("--timeout must be longer than nothing")
+    retry = Retry(tries=given.tries)
+    async with AdminClient(given.address(), parallel=given.parallel, timeout=timeout, retry=retry) as admin:
+        yield ClusterSource(admin, properties=given.properties, parallel=given.parallel)
+
+
+def _token(data: bytes, where: str) -> str:
+    try:
+        token = data.decode("ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if not token or len(data) > _LONGEST_TOKEN or any(not "!" <= letter <= "~" for letter in token):
+        raise FillingFailed(f"{where} holds no token: one line of printable ASCII")
+    return token

@@ -1,0 +1,110 @@
+"""What the commands that fill the database have in common: the connection, and what its failures are called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final, TypeVar
+
+import asyncpg
+import typer
+
+from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import plugin_settings, say
+from broker_core_postgres.connect.failures import failed, server_words
+from broker_core_postgres.connect.open_connection import close, connect, target_of
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.schema.auto_migrate import bring_forward, way_back
+from broker_core_postgres.schema.schema_version import check_schema
+
+__all__ = ["DryRunOption", "DsnOption", "connected", "filled_connection", "run_to_end", "told"]
+
+T = TypeVar("T")
+
+DsnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dsn",
+        metavar="URL",
+        help="The database to write, instead of the one in the settings.",
+        show_default=False,
+    ),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Change nothing, say what would change.", show_default=False)
+]
+
+#: States whose text speaks of listings, where a writer needs another one.
+_FOR_WRITERS: Final = {
+    "42501": "the user may not write the topics: grant it the role broker_core_feeder",
+    "57014": "PostgreSQL ended the statement: a time limit of the server's, or an administrator",
+    "23514": "PostgreSQL refused a value",
+}
+
+
+async def connected(dsn: str | None) -> Any:
+    """A connection as :func:`filled_connection` has it, of which nothing is checked."""
+    settings = plugin_settings("postgres")
+    target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
+    connection = await connect(target, application_name="broker-core fill")
+    # Whatever the database's own default is: who waited for another writer must see what that one wrote.
+    await connection.execute("SET default_transaction_isolation = 'read committed'")
+    return connection
+
+
+@asynccontextmanager
+async def filled_connection(dsn: str | None, *, writes: bool = True) -> AsyncIterator[Any]:
+    """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
+
+    ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
+    session. The schema is checked first; an older one is migrated, for who ``writes``. What PostgreSQL refuses is
+    raised as :exc:`FillingFailed`, and so are settings with a ``relation``: what would be written (or compared) is not
+    what is listed.
+    """
+    relation = plugin_settings("postgres").relation
+    if relation is not None:
+        raise FillingFailed(
+            f"The settings have relation = {json.dumps(relation)}, which listings read and its owner fills: this "
+            "command is about broker_core.topics, and does not concern it (settings without a relation do)"
+        )
+    connection = await connected(dsn)
+    try:
+        if writes:
+            await _bring_forward(connection)
+        else:
+            await check_schema(connection)
+        yield connection
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        if isinstance(error, OSError) and error.filename is not None:  # of a file, not of the connection
+            raise
+        raise FillingFailed(told(error)) from error
+    finally:
+        await close(connection)
+
+
+async def _bring_forward(connection: Any) -> None:
+    done = await bring_forward(
+        connection,
+        allowed=plugin_settings("postgres").auto_migrate,
+        waiting=lambda: say("a migration is under way: waiting for it"),
+    )
+    if done is not None and done.applied:
+        say(f"migrated the database to schema {done.version}: {way_back(done)}")
+
+
+def told(error: BaseException) -> str:
+    """A failure of the database in words for who fills it."""
+    state = getattr(error, "sqlstate", None)
+    own = _FOR_WRITERS.get(state or "")
+    return f"{own or failed(error).message}: {server_words(error)}"
+
+
+def run_to_end(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a command's coroutine. Ctrl-C ends it in order: what was begun is taken back."""
+    try:
+        return asyncio.run(function())
+    except BaseExceptionGroup as group:
+        found = group.exceptions[0]
+        raise (found if isinstance(found, BrokerCoreError) else group) from None

@@ -1,0 +1,1 @@
+"""Connecting to PostgreSQL: addresses and passwords, pools of connections, replicas, what failures mean."""

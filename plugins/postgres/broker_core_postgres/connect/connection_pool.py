@@ -1,0 +1,462 @@
+"""A bounded pool of connections to one target: to the first of its hosts that is what is asked for.
+
+Theory of operation. Connections that nobody uses are idle, the one used last on top. Who needs one takes an idle one,
+or waits in a queue of bounded length; connections are opened by tasks of the pool, never by who waits, so that a
+request that is cancelled wastes none. A connection that was closed, grew old or failed its probe is dropped and never
+handed out again; one that was cancelled in the middle of a statement is settled first: the server has confirmed the
+end of the statement before anybody else gets the connection. When no connection can be made the pool is *down*: who
+asks is refused at once with what was wrong, while one attempt after the other is made, further and further apart.
+
+asyncpg's own pool has no bound on who waits, no memory of a server being down, no choice among hosts that change their
+roles, and a round trip more for each use (``RESET ALL``), which poolers that pool transactions cannot take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import asyncpg
+import structlog
+
+from broker_core.errors import ListingFailed
+from broker_core_postgres.connect.failures import DatabaseFailed, failed, is_lost, server_words
+from broker_core_postgres.connect.open_connection import (
+    CannotConnect,
+    Host,
+    Target,
+    open_first,
+    still_is_what_is_asked_for,
+)
+from broker_core_postgres.connect.session_settings import Session
+
+__all__ = ["BoundedPool", "Held", "PoolOptions"]
+
+_log = structlog.get_logger(__name__)
+
+#: Seconds from one attempt to the next while the server is down: they double from the first to the last.
+_BACK_OFF: Final = (0.1, 1.0)
+#: Seconds that a server has to confirm the end of a cancelled statement, or to answer a probe.
+_SETTLE: Final = 5.0
+#: Seconds between two looks at what is idle.
+_TICK: Final = 1.0
+
+#: Asked of each new connection before it is used; raises where the connection must not be used.
+Check: TypeAlias = Callable[[Any], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """Bounds of a pool; times in seconds, 0 of ``idle`` and ``lifetime`` is for ever."""
+
+    minimum: int = 1
+    maximum: int = 8
+    waiting: int = 1000
+    connect_timeout: float = 5.0
+    idle: float = 300.0
+    lifetime: float = 3600.0
+    probe: float = 15.0
+    session: Session = field(default_factory=Session)
+
+
+class Held:
+    """A connection that is in use; :meth:`BoundedPool.give` takes it back."""
+
+    __slots__ = ("connection", "expires", "generation", "host", "used")
+
+    def __init__(self, connection: Any, host: Host, generation: int, now: float, lifetime: float) -> None:
+        self.connection = connection
+        self.host = host
+        self.generation = generation
+        self.used = now
+        # Not all at once, after a start with all of them.
+        self.expires = now + _jittered(lifetime) if lifetime else float("inf")
+
+
+class BoundedPool:
+    """All methods are for the event loop that it was started on; ``name`` is for the log and the metrics.
+
+    ``on_down`` is called with what is wrong when no connection can be made, and with ``None`` when there is one again.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        options: PoolOptions,
+        *,
+        name: str = "primary",
+        check: Check | None = None,
+        on_down: Callable[[ListingFailed | None], None] | None = None,
+    ) -> None:
+        self.target = target
+        self.options = options
+        self.name = name
+        self.failure: ListingFailed | None = None  # of the last attempt to connect, if it failed
+        self.opened = 0
+        self.dropped = 0
+        self.refused = 0
+        self._check = check
+        self._on_down = on_down
+        self._idle: list[Held] = []
+        self._live: set[Held] = set()
+        self._waiters: deque[asyncio.Future[Held]] = deque()
+        self._opening = 0
+        self._generation = 0
+        self._host: Host | None = None
+        self._failures = 0  # attempts to connect that failed, in a row
+        self._retry_at = 0.0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+        self._wake = asyncio.Event()
+
+    # -- state
+
+    @property
+    def size(self) -> int:
+        """Connections that are open or being opened."""
+        return len(self._live) + self._opening
+
+    @property
+    def idle(self) -> int:
+        return len(self._idle)
+
+    @property
+    def in_use(self) -> int:
+        """Connections that listings hold, or that are being settled after one."""
+        return len(self._live) - len(self._idle)
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection."""
+        return sum(not waiter.done() for waiter in self._waiters)
+
+    @property
+    def down(self) -> bool:
+        """Whether there is no connection and the last attempt to make one failed."""
+        return self.failure is not None and not self._live
+
+    @property
+    def host(self) -> Host | None:
+        """The host that was connected to last."""
+        return self._host
+
+    # -- life
+
+    async def start(self) -> ListingFailed | None:
+        """Open the connections that are always kept; the failure, if there is none: the pool goes on trying."""
+        self._run(self._maintain())
+        for _ in range(max(self.options.minimum, 1)):
+            self._opening += 1
+            await self._open()
+            if self.failure is not None:
+                break
+        return self.failure
+
+    async def close(self) -> None:
+        """Refuse whoever waits, and close all connections, those in use too."""
+        self._closed = True
+        self._fail_waiters(DatabaseFailed.of("closed"))
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        idle, self._idle = self._idle, []
+        for held in self._live - set(idle):
+            held.connection.terminate()
+        await asyncio.gather(*(_farewell(held.connection) for held in idle))
+        self._live.clear()
+
+    # -- taking and giving
+
+    async def take(self, deadline: float = float("inf")) -> Held:
+        """A connection, by ``deadline`` on the loop's clock.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`: ``pool_full``, ``pool_timeout``, ``closed``, or why no
+        connection can be made.
+        """
+        if self._closed:
+            raise DatabaseFailed.of("closed")
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._idle:
+            held = self._idle.pop()
+            if self._usable(held, now):
+                return held
+            self._drop(held)
+        if self.failure is not None and not self._live and not self._opening and now < self._retry_at:
+            raise self.failure.copy()
+        if self.waiting - self._opening >= self.options.waiting:
+            self.refused += 1
+            raise DatabaseFailed.of("pool_full")
+        waiter: asyncio.Future[Held] = loop.create_future()
+        self._waiters.append(waiter)
+        self._grow()
+        try:
+            async with asyncio.timeout_at(deadline if deadline != float("inf") else None):
+                return await waiter
+        except BaseException as error:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self._offer(waiter.result())  # it came at the same moment
+            else:
+                waiter.cancel()
+            if isinstance(error, TimeoutError):
+                self.refused += 1
+                raise (
+                    self.failure.copy() if self.down and self.failure else DatabaseFailed.of("pool_timeout")
+                ) from None
+            raise
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def give(self, held: Held, error: BaseException | None = None) -> None:
+        """Take a connection back; ``error`` is what its use ended with. Returns at once."""
+        connection = held.connection
+        if error is not None and is_lost(error):
+            # The server went away or ended it: those that were opened with it are not trusted any more.
+            self._distrust()
+            self._drop(held)
+        elif connection.is_closed() or held not in self._live:
+            self._drop(held)
+        elif connection.is_in_transaction() or not (
+            error is None or isinstance(error, asyncpg.PostgresError)
+        ):
+            self._run(self._settle(held))
+        else:
+            self._back(held)
+
+    # -- inside
+
+    def _usable(self, held: Held, now: float) -> bool:
+        if held.connection.is_closed() or held.generation != self._generation or now >= held.expires:
+            return False
+        # A server tells of its recovery by itself, at the next statement.
+        wanted = self.target.session_attributes in {"primary", "read-write"}
+        return not (wanted and getattr(held.connection.get_settings(), "in_hot_standby", "off") == "on")
+
+    def _back(self, held: Held) -> None:
+        now = asyncio.get_running_loop().time()
+        held.used = now
+        if self._closed or not self._usable(held, now):
+            self._drop(held)
+        else:
+            self._offer(held)
+
+    def _offer(self, held: Held) -> None:
+        """To who waits longest, else to the idle ones."""
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(held)
+                return
+        self._idle.append(held)
+
+    def _drop(self, held: Held) -> None:
+        held.connection.terminate()
+        if held in self._live:
+            self._live.remove(held)
+            self.dropped += 1
+        self._wake.set()
+        self._grow()
+
+    def _distrust(self) -> None:
+        self._generation += 1
+        idle, self._idle = self._idle, []
+        for held in idle:
+            self._drop(held)
+
+    def _grow(self) -> None:
+        """Open as many as are waited for, within the bounds; refuse who waits where none can be."""
+        if self._closed:
+            return
+        now = asyncio.get_running_loop().time()
+        if now >= self._retry_at:
+            while self.waiting > self._opening and self.size < self.options.maximum:
+                self._opening += 1
+                self._run(self._open())
+        elif not self._live and not self._opening and self.failure is not None:
+            self._fail_waiters(self.failure)
+
+    def _fail_waiters(self, failure: ListingFailed) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_exception(failure.copy())
+
+    async def _settle(self, held: Held) -> None:
+        """Wait until the server has ended what was cancelled, and use the connection again if it is clean."""
+        try:
+            async with asyncio.timeout(_SETTLE):
+                if held.connection.is_in_transaction():
+                    await held.connection.execute("ROLLBACK")
+                # A request to cancel that comes late hits this statement, not somebody's listing.
+                await held.connection.execute("SELECT 1")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the connection is not clean
+            _log.debug("connection dropped", pool=self.name, error=server_words(error))
+            self._drop(held)
+        except BaseException:
+            self._drop(held)
+            raise
+        else:
+            self._back(held)
+
+    async def _open(self) -> None:
+        """One attempt to connect; who starts it has counted it in ``_opening``."""
+        try:
+            held = await self._connected()
+        except Exception as error:  # noqa: BLE001 - all of them mean that there is no connection
+            self._opening -= 1
+            self._not_opened(error)
+            return
+        except BaseException:
+            self._opening -= 1
+            raise
+        self._opening -= 1
+        if self._failures:
+            _log.info("connected to PostgreSQL again", pool=self.name, host=str(held.host))
+        self._failures = 0
+        was_down, self.failure = self.failure, None
+        self.opened += 1
+        self._host = held.host
+        self._live.add(held)
+        if was_down is not None and self._on_down is not None:
+            self._on_down(None)
+        self._offer(held)
+        self._grow()
+
+    async def _connected(self) -> Held:
+        session = self.options.session
+        generation = self._generation
+        connection, host = await open_first(
+            self.target,
+            application_name=session.application_name,
+            timeout=self.options.connect_timeout,
+            first=None if self.target.shuffled else self._host,
+            statement_cache_size=session.statement_cache_size,
+        )
+        try:
+            async with asyncio.timeout(self.options.connect_timeout):
+                if session.opening:
+                    await connection.execute(session.opening)
+                if self._check is not None:
+                    await self._check(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        now = asyncio.get_running_loop().time()
+        return Held(connection, host, generation, now, self.options.lifetime)
+
+    def _not_opened(self, error: Exception) -> None:
+        failure = error.failure if isinstance(error, CannotConnect) else failed(error)
+        now = asyncio.get_running_loop().time()
+        if self.failure is None or self.failure.reason != failure.reason:
+            _log.warning(
+                "no connection to PostgreSQL",
+                pool=self.name,
+                reason=failure.reason,
+                error=server_words(error),
+            )
+        self.failure = failure
+        if self.down and self._on_down is not None:
+            self._on_down(failure)
+        if now >= self._retry_at:  # of attempts that fail together, one counts
+            self._failures += 1
+            first, last = _BACK_OFF
+            self._retry_at = now + _jittered(min(last, first * 2.0 ** min(self._failures - 1, 16)))
+        self._wake.set()
+        self._grow()
+
+    # -- looking after them
+
+    async def _maintain(self) -> None:
+        loop = asyncio.get_running_loop()
+        roles_at = loop.time() + self.options.probe
+        while not self._closed:
+            pause = min(max(self._retry_at - loop.time(), 0.01), _TICK) if self._lacks() else _TICK
+            try:
+                # Not wait_for: Python 3.11's forgets a cancellation that comes together with what it waits for.
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            if self._lacks() and loop.time() >= self._retry_at:
+                self._opening += 1
+                await self._open()
+            self._grow()
+            for held in list(self._idle):
+                self._look_after(held, loop.time())
+            if self.target.session_attributes != "any" and loop.time() >= roles_at and self._live:
+                roles_at = loop.time() + self.options.probe
+                await self._look_at_role()
+
+    def _lacks(self) -> bool:
+        """Whether a connection is to be made though nobody waits for one."""
+        return self.size < self.options.minimum or (self.failure is not None and not self.size)
+
+    def _look_after(self, held: Held, now: float) -> None:
+        """Drop an idle connection that is not used any more, and see that the others live."""
+        if held not in self._idle:
+            return
+        too_many = bool(self.options.idle) and len(self._live) > self.options.minimum
+        if not self._usable(held, now) or (too_many and now - held.used >= self.options.idle):
+            self._idle.remove(held)
+            self._drop(held)
+        elif now - held.used >= self.options.probe:
+            self._idle.remove(held)
+            self._run(self._settle(held))
+
+    async def _look_at_role(self) -> None:
+        """Leave a host that is no longer what is asked for: one that was demoted, or made read-only."""
+        loop = asyncio.get_running_loop()
+        try:
+            held = await self.take(loop.time() + _SETTLE)
+        except ListingFailed:
+            return  # the next look will tell
+        fits = True
+        error: BaseException | None = None
+        try:
+            async with asyncio.timeout(_SETTLE):
+                fits = await still_is_what_is_asked_for(held.connection, self.target.session_attributes)
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as raised:
+            error = raised
+        if not fits:
+            _log.warning(
+                "host of PostgreSQL is left: its role changed",
+                pool=self.name,
+                host=str(held.host),
+                wanted=self.target.session_attributes,
+            )
+            self._host = None
+            self._distrust()
+        self.give(held, error)
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _may_be_under_way(error: BaseException | None) -> bool:
+    """Whether a statement may still run that ended with this; an error of the server, or of its user, ended it."""
+    if error is None or isinstance(error, asyncpg.PostgresError):
+        return False
+    return not isinstance(error, Exception) or isinstance(
+        error, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError
+    )
+
+
+def _jittered(seconds: float) -> float:
+    """A little less, at random, so that what began together does not go on together."""
+    return seconds * random.uniform(0.7, 1.0)  # noqa: S311 - nothing is to be kept secret
+
+
+async def _farewell(connection: Any) -> None:
+    try:
+        await connection.close(timeout=1.0)
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        connection.terminate()

@@ -1,0 +1,276 @@
+"""What a failure of the database means: a reason, a text that says what to change, and whether to ask once more.
+
+Texts are ours: what a server says may quote values, and where it is, is not the client's business. Operators find the
+server's own words in the log. A failure is never an empty or shortened listing (promise 1 of the design); what the
+broker does about one is the plugin's ``on_failure``.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from dataclasses import dataclass
+from typing import Final
+
+import asyncpg
+
+from broker_core.errors import Cause, ListingFailed
+from broker_core_postgres.connect.libpq.password_sources import DsnError
+
+__all__ = [
+    "DRIVER_ERRORS",
+    "REASONS",
+    "ConnectionBroke",
+    "DatabaseFailed",
+    "failed",
+    "is_lost",
+    "server_words",
+    "worth_retry",
+]
+
+#: What the driver raises of the server, of itself and of the network. The third is of a connection that broke just now.
+DRIVER_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    reason: str
+    text: str
+    cause: Cause = Cause.PLUGIN
+    #: False where the question or what it met was at fault: the next one may be answered.
+    counts: bool = True
+
+
+_LATER: Final = Cause.UNAVAILABLE
+
+#: By SQLSTATE, then by its class (the first two characters). PostgreSQL's manual, appendix A.
+_STATES: Final[dict[str, _Meaning]] = {
+    "28P01": _Meaning(
+        "authentication", "PostgreSQL refused the password: check the user and where the password is from"
+    ),
+    "28000": _Meaning(
+        "authentication",
+        "PostgreSQL refused the login: check the user, and pg_hba.conf for the address and for TLS",
+    ),
+    "3D000": _Meaning(
+        "database", "the database of the connection string does not exist at this PostgreSQL server"
+    ),
+    "53300": _Meaning(
+        "connections",
+        "PostgreSQL has no free connection: raise its max_connections, or lower pool_max of the plugin",
+        Cause.QUEUE,
+    ),
+    "53100": _Meaning("disk_full", "the disk of PostgreSQL is full: make room there"),
+    "53200": _Meaning("memory", "PostgreSQL is out of memory: lower its work_mem or max_connections"),
+    "53400": _Meaning(
+        "temp_files",
+        "a listing needed more temporary files than PostgreSQL allows: raise its temp_file_limit or work_mem",
+        counts=False,
+    ),
+    "57014": _Meaning(
+        "statement_timeout",
+        "PostgreSQL ended the statement, which took longer than statement_timeout: ask with a narrower topics pattern, "
+        "or look for load at the database",
+        counts=False,
+    ),
+    "57P01": _Meaning(
+        "shutdown", "PostgreSQL shut the connection down: it stops, or an administrator ended it", _LATER
+    ),
+    "57P02": _Meaning("crash", "PostgreSQL ended all connections after a crash and recovers", _LATER),
+    "57P03": _Meaning(
+        "starting", "PostgreSQL starts up, recovers or shuts down, and takes no connections yet", _LATER
+    ),
+    "57P05": _Meaning(
+        "shutdown", "PostgreSQL closed a connection that was idle (idle_session_timeout)", _LATER
+    ),
+    "55P03": _Meaning(
+        "locked",
+        "the topics are locked, as by a migration or a TRUNCATE: ask again when it is done",
+        _LATER,
+        counts=False,
+    ),
+    "40P01": _Meaning(
+        "locked", "PostgreSQL ended the statement to resolve a deadlock: ask again", _LATER, counts=False
+    ),
+    "40001": _Meaning(
+        "conflict",
+        "PostgreSQL ended the statement, which was in the way of replication or of a change: ask again",
+        _LATER,
+        counts=False,
+    ),
+    "25006": _Meaning(
+        "read_only",
+        "PostgreSQL is read-only: a standby, or default_transaction_read_only is on; write to the primary",
+    ),
+    "42501": _Meaning(
+        "privilege",
+        "the user may not read the topics: grant it the role broker_core_reader, or select on the relation",
+    ),
+    "42P01": _Meaning(
+        "schema",
+        "a table of the topics is missing: run `broker-core postgres migrate`, or check the relation",
+    ),
+    "3F000": _Meaning("schema", "the schema broker_core is missing: run `broker-core postgres migrate`"),
+    "42703": _Meaning(
+        "schema",
+        "a column of the topics is missing: run `broker-core postgres migrate`, or check the relation",
+    ),
+    "42883": _Meaning(
+        "schema",
+        "a function or operator is missing: run `broker-core postgres migrate`, or check the relation",
+    ),
+    "42804": _Meaning("schema", "a column of the topics changed its type: check the relation"),
+    "25P04": _Meaning(
+        "statement_timeout", "a transaction took longer than PostgreSQL's transaction_timeout", counts=False
+    ),
+    "25P03": _Meaning("statement_timeout", "a transaction was idle longer than PostgreSQL allows"),
+}
+_CLASSES: Final[dict[str, _Meaning]] = {
+    "08": _Meaning("lost", "the connection to PostgreSQL broke", _LATER),
+    "28": _STATES["28000"],
+    "42": _Meaning("schema", "a statement does not fit the database: run `broker-core postgres status`"),
+    "53": _Meaning("resources", "PostgreSQL has not enough resources: see its log"),
+    "57": _Meaning("shutdown", "an operator of PostgreSQL intervened: see its log", _LATER),
+    "58": _Meaning("storage", "PostgreSQL cannot read or write its files: see its log"),
+    "XX": _Meaning("corrupt", "PostgreSQL found its own data broken: see its log"),
+}
+_UNREACHABLE: Final = _Meaning(
+    "unreachable", "PostgreSQL cannot be reached: is it running, and is the address right?", _LATER
+)
+_SLOW: Final = _Meaning("timeout", "PostgreSQL did not answer in time", _LATER)
+_TLS: Final = _Meaning(
+    "tls", "TLS with PostgreSQL failed: check sslmode, sslrootcert and the server's certificate"
+)
+_NOT_PRIMARY: Final = _Meaning(
+    "no_primary",
+    "no host of the connection string is what target_session_attrs asks for: is a failover under way?",
+    _LATER,
+)
+_POOL_FULL: Final = _Meaning(
+    "pool_full",
+    "too many listings wait for a connection to PostgreSQL: raise pool_max, or ask again later",
+    Cause.QUEUE,
+)
+_POOL_WAIT: Final = _Meaning(
+    "pool_timeout",
+    "no connection to PostgreSQL became free in time: raise pool_max, or ask again later",
+    Cause.QUEUE,
+)
+_CLOSED: Final = _Meaning("closed", "the plugin is shutting down", _LATER)
+_SETTINGS: Final = _Meaning(
+    "settings", "the connection to PostgreSQL is not set up right: see the log of the broker"
+)
+_OTHER: Final = _Meaning("other", "a statement failed at PostgreSQL: see the log of the broker")
+
+_OF_POOL: Final = {
+    "pool_full": _POOL_FULL,
+    "pool_timeout": _POOL_WAIT,
+    "closed": _CLOSED,
+    "no_primary": _NOT_PRIMARY,
+}
+
+#: All words that a failure's ``reason`` can be, for the metrics.
+REASONS: Final = frozenset(
+    meaning.reason
+    for meaning in (
+        *_STATES.values(),
+        *_CLASSES.values(),
+        *_OF_POOL.values(),
+        _UNREACHABLE,
+        _SLOW,
+        _TLS,
+        _SETTINGS,
+        _OTHER,
+    )
+)
+
+
+class DatabaseFailed(ListingFailed):
+    """The database gave no answer. ``reason`` is one of :data:`REASONS`; ``state`` the SQLSTATE, where there is one.
+
+    ``lost`` says that the connection broke, so that the same statement on another one may well work.
+    """
+
+    def __init__(self, meaning: _Meaning, *, state: str | None = None, lost: bool = False) -> None:
+        text = (
+            meaning.text if state is None or meaning is not _OTHER else f"{meaning.text} (SQLSTATE {state})"
+        )
+        super().__init__(text, cause=meaning.cause, reason=meaning.reason, counts=meaning.counts)
+        self.state = state
+        self.lost = lost
+
+    @classmethod
+    def of(cls, reason: str) -> DatabaseFailed:
+        """A failure of the pool itself: ``pool_full``, ``pool_timeout``, ``closed`` or ``no_primary``."""
+        return cls(_OF_POOL[reason])
+
+
+class ConnectionBroke(ConnectionError):
+    """A connection is closed, though nothing was raised that says why."""
+
+
+def failed(error: BaseException) -> ListingFailed:
+    """The failure that an error of asyncpg or of the system means; a :exc:`ListingFailed` stays what it is."""
+    if isinstance(error, ListingFailed):
+        return error
+    if isinstance(error, asyncpg.PostgresError):
+        state = error.sqlstate or ""
+        meaning = _STATES.get(state) or _CLASSES.get(state[:2]) or _OTHER
+        return DatabaseFailed(meaning, state=state or None, lost=is_lost(error))
+    if isinstance(error, DsnError):
+        return DatabaseFailed(_SETTINGS)
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return DatabaseFailed(_NOT_PRIMARY)
+    if isinstance(error, ssl.SSLError) or "SSL" in str(error)[:200]:
+        return DatabaseFailed(_TLS)
+    if isinstance(error, TimeoutError):
+        return DatabaseFailed(_SLOW)
+    if isinstance(error, OSError):
+        return DatabaseFailed(_CLASSES["08"] if _broke(error) else _UNREACHABLE, lost=_broke(error))
+    if is_lost(error):
+        return DatabaseFailed(_CLASSES["08"], lost=True)
+    return DatabaseFailed(_OTHER)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection that raised this is gone, through no fault of the statement."""
+    if isinstance(error, DatabaseFailed):
+        return error.lost
+    if isinstance(error, asyncpg.PostgresError):
+        state = error.sqlstate or ""
+        return state.startswith("08") or state in {"57P01", "57P02", "57P03", "57P05", "25P03"}
+    if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+        return _broke(error)
+    return isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
+
+
+def worth_retry(error: BaseException) -> bool:
+    """Whether to ask once more on a fresh connection: it broke, and whoever asks has used no row of it."""
+    return is_lost(error)
+
+
+def server_words(error: BaseException) -> str:
+    """What the server or the system said, in one line: for the log and for operators, never for clients.
+
+    Neither holds a password: a server never sends one back, and the driver's own errors do not quote it.
+    """
+    if isinstance(error, asyncpg.PostgresError):
+        return f"{' '.join(str(getattr(error, 'message', '') or error).split())} (SQLSTATE {error.sqlstate})"
+    if isinstance(error, TimeoutError) and not str(error):
+        return "timed out"
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and (error.errno or 0) > 0:
+        return os.strerror(error.errno or 0)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror  # of looking up a name, whose numbers are others
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _broke(error: OSError) -> bool:
+    return isinstance(
+        error, ConnectionResetError | ConnectionAbortedError | BrokenPipeError | ConnectionBroke
+    )

@@ -1,0 +1,1 @@
+"""libpq's rules of addresses and passwords."""

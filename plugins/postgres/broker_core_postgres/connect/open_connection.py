@@ -1,0 +1,230 @@
+"""Connecting: one host after the other, each on a clock of its own, until one is what is asked for.
+
+``asyncpg.connect`` could be given all hosts at once, but then one that does not answer takes the time of all, a
+password file is read for the first host only, and what was wrong with the others is lost. So each host is tried here,
+the one that worked last first, by libpq's rules for ``target_session_attrs`` (PostgreSQL's manual, 34.1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import urlencode
+
+import asyncpg
+
+from broker_core.errors import BrokerCoreError
+from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, server_words
+from broker_core_postgres.connect.libpq.connection_string import Host, Target
+from broker_core_postgres.connect.libpq.password_sources import DsnError
+
+__all__ = [
+    "APPLICATION",
+    "CannotConnect",
+    "ConnectionSettings",
+    "DsnError",
+    "Host",
+    "Target",
+    "close",
+    "connect",
+    "is_what_is_asked_for",
+    "open_first",
+    "still_is_what_is_asked_for",
+    "target_of",
+]
+
+#: What ``pg_stat_activity`` shows, where the connection string has no name of its own.
+APPLICATION: Final = "broker-core"
+
+_ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
+    # Whether the server is in recovery, and whether it refuses writes by setting.
+    "any": lambda _recovers, _refuses: True,
+    "primary": lambda recovers, _refuses: not recovers,
+    "standby": lambda recovers, _refuses: recovers,
+    "prefer-standby": lambda recovers, _refuses: recovers,
+    "read-write": lambda recovers, refuses: not recovers and not refuses,
+    "read-only": lambda recovers, refuses: recovers or refuses,
+}
+_STATE: Final = (
+    "SELECT pg_catalog.pg_is_in_recovery(), "
+    "pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool"
+)
+#: The value that the session would have without its own: it follows the server's configuration when that is reloaded.
+_STATE_OF_SERVER: Final = (
+    "SELECT pg_catalog.pg_is_in_recovery(), (SELECT reset_val FROM pg_catalog.pg_settings "
+    "WHERE name = 'default_transaction_read_only') = 'on'"
+)
+
+
+class ConnectionSettings(Protocol):
+    """Where the settings of the plugin say how to connect."""
+
+    @property
+    def dsn(self) -> str | None: ...
+    @property
+    def password_file(self) -> Path | None: ...
+    @property
+    def password_env(self) -> str | None: ...
+    @property
+    def service(self) -> str | None: ...
+    @property
+    def service_file(self) -> Path | None: ...
+
+
+class CannotConnect(BrokerCoreError):
+    """No host took the connection. The text names each host and what was wrong, for operators: no client gets it.
+
+    ``failure`` is what clients get, and ``errors`` what each host's attempt raised.
+    """
+
+    def __init__(self, target: Target, tried: Sequence[tuple[Host, BaseException]]) -> None:
+        said = "; ".join(f"{host}: {server_words(error)}" for host, error in tried)
+        super().__init__(f"cannot connect to PostgreSQL, database {target.database!r}: {said}")
+        self.errors = [error for _, error in tried]
+        self.failure = _most_telling([failed(error) for error in self.errors])
+
+
+def target_of(settings: ConnectionSettings, dsn: str | None = None) -> Target:
+    """The target of the plugin's settings; ``dsn`` in place of theirs, with the same ways to a password.
+
+    Raises :exc:`DsnError`.
+    """
+    return Target.parse(
+        settings.dsn if dsn is None else dsn,
+        password_file=settings.password_file,
+        password_env=settings.password_env,
+        service=settings.service if dsn is None else None,
+        service_file=settings.service_file,
+    )
+
+
+async def connect(
+    source: Target | ConnectionSettings | str | None,
+    *,
+    application_name: str = APPLICATION,
+    timeout: float = 10.0,
+) -> Any:
+    """An ``asyncpg.Connection`` to the first host that takes it; the caller closes it. ``timeout`` is in seconds.
+
+    Raises :exc:`DsnError` for what cannot be read, and :exc:`CannotConnect`: errors of the command line as they are.
+    """
+    if source is None or isinstance(source, str):
+        source = Target.parse(source)
+    elif not isinstance(source, Target):
+        source = target_of(source)
+    connection, _ = await open_first(source, application_name=application_name, timeout=timeout)
+    return connection
+
+
+async def close(connection: Any) -> None:
+    """Close a connection in order or, where its server does not answer within 5 seconds, at once."""
+    try:
+        await asyncio.wait_for(connection.close(), 5)
+    except DRIVER_ERRORS:
+        connection.terminate()
+
+
+async def open_first(
+    target: Target,
+    *,
+    application_name: str = APPLICATION,
+    timeout: float = 10.0,
+    first: Host | None = None,
+    statement_cache_size: int = 100,
+) -> tuple[Any, Host]:
+    """A connection and the host that it is to, tried in order, ``first`` before all others.
+
+    Each host has ``connect_timeout`` of the connection string, else its share of ``timeout`` seconds, which bounds all.
+    Raises :exc:`CannotConnect` and :exc:`DsnError`.
+    """
+    hosts = list(target.hosts)
+    if target.shuffled:
+        random.shuffle(hosts)
+    if first in hosts:
+        hosts.remove(first)
+        hosts.insert(0, first)
+    ends = asyncio.get_running_loop().time() + timeout
+    share = min(target.connect_timeout or timeout / len(hosts), timeout)
+    tried: list[tuple[Host, BaseException]] = []
+    spare: tuple[Any, Host] | None = None  # prefer-standby takes what it gets in the end
+    try:
+        for host in hosts:
+            try:
+                async with asyncio.timeout(min(share, ends - asyncio.get_running_loop().time())):
+                    connection = await _open(target, host, application_name, statement_cache_size)
+            except DRIVER_ERRORS as error:
+                tried.append((host, error))
+                continue
+            try:
+                async with asyncio.timeout_at(ends):
+                    fits = await is_what_is_asked_for(connection, target.session_attributes)
+            except BaseException as error:
+                connection.terminate()
+                if not isinstance(error, OSError | asyncpg.PostgresError | asyncpg.InterfaceError):
+                    raise
+                tried.append((host, error))
+                continue
+            if fits:
+                return connection, host
+            if spare is None and target.session_attributes == "prefer-standby":
+                spare = connection, host
+                continue
+            connection.terminate()
+            tried.append(
+                (host, asyncpg.TargetServerAttributeNotMatched(f"is not {target.session_attributes}"))
+            )
+        if spare is not None:
+            chosen, spare = spare, None
+            return chosen
+    finally:
+        if spare is not None:
+            spare[0].terminate()
+    raise CannotConnect(target, tried)
+
+
+async def is_what_is_asked_for(connection: Any, attributes: str) -> bool:
+    """Whether a server is what ``target_session_attrs`` asks for; must be asked before the session sets anything."""
+    if attributes == "any":
+        return True
+    settings = connection.get_settings()
+    recovers = getattr(settings, "in_hot_standby", None)
+    refuses = getattr(settings, "default_transaction_read_only", None)
+    if recovers is None or refuses is None:  # a pooler in between reports neither
+        state = await connection.fetchrow(_STATE)
+        return bool(_ACCEPTS[attributes](state[0], state[1]))
+    return bool(_ACCEPTS[attributes](recovers == "on", refuses == "on"))
+
+
+async def still_is_what_is_asked_for(connection: Any, attributes: str) -> bool:
+    """The same of a session in use, which has settings of its own and does not hear of changes of the server's."""
+    if attributes == "any":
+        return True
+    state = await connection.fetchrow(_STATE_OF_SERVER)
+    return bool(_ACCEPTS[attributes](state[0], state[1]))
+
+
+async def _open(target: Target, host: Host, application_name: str, statement_cache_size: int) -> Any:
+    # Files of passwords may be on a slow disk.
+    login = await asyncio.to_thread(target.login, host)
+    settings: Mapping[str, str] = {"application_name": application_name, **target.server_settings}
+    return await asyncpg.connect(
+        # The options of TLS have no other way in than a connection string.
+        f"postgresql:///?{urlencode(target.tls)}" if target.tls else "postgresql:///",
+        **login,
+        server_settings=dict(settings),
+        statement_cache_size=statement_cache_size,
+        target_session_attrs="any",
+        timeout=None,
+    )
+
+
+def _most_telling(failures: Sequence[Any]) -> Any:
+    """Of several hosts' failures the one that an operator can act on: the others are those of a failover."""
+    waiting = {"unreachable", "timeout", "lost", "no_primary"}
+    for failure in failures:
+        if failure.reason not in waiting:
+            return failure
+    return failures[0] if failures else DatabaseFailed.of("no_primary")

@@ -1,0 +1,245 @@
+"""Loading a file of names into a namespace of the database: all of it or nothing, however large.
+
+One transaction: the file goes by COPY into a temporary table, line by line checked by the core's own reader, so that
+both formats and all messages are those of ``broker-core topics import``; one merge then makes the namespace what the
+table says. Nobody waits for it but other writers of the same namespace, and only for the merge; where that writes many
+names, all writers (:mod:`.trigram_part`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, repeat
+from typing import Any, BinaryIO, Final, Literal
+
+import numpy as np
+
+from broker_core.catalog import TopicLines, TopicRows
+from broker_core.change_log import Listed
+from broker_core.names import DOMAINS, NamespaceName
+from broker_core.plugin_cli import Deletions
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.merge import Counts, Merged, compare, merge, version_of
+from broker_core_postgres.fill.partition_conflicts import settle
+from broker_core_postgres.fill.staging_table import STAGED, Staging, copy_lines
+from broker_core_postgres.fill.storage_limits import longest_name, storable_text
+
+__all__ = ["MOST_NAMES", "USUAL_DELETIONS", "LoadReport", "Progress", "load_topics"]
+
+#: Called now and then as ``progress("read", bytes so far)`` and once as ``progress("write", listed names)``.
+Progress = Callable[[Literal["read", "write"], int], None]
+
+#: The most names that one file may list: a mistaken number of partitions must not fill the disk.
+MOST_NAMES: Final = 50_000_000
+
+#: What needs no word.
+USUAL_DELETIONS: Final = Deletions()
+
+#: Which names of a topic the lines list, in the compact form, and the text of its properties, where they give some.
+_Row = tuple[str, str | None]
+
+_NAMES_A_BLOCK: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What a load did, or would do, in listed names (each partition is one). ``version`` is the namespace's since;
+    ``None`` where it was never filled, and is not by a dry run. ``ahead`` is what a dry run says where the load that it
+    stands for would write nothing.
+    """
+
+    lines: int
+    names: int
+    added: int
+    changed: int
+    removed: int
+    version: int | None
+    ahead: str | None = None
+
+    @property
+    def unchanged(self) -> int:
+        """Names of the file that were there already, just so."""
+        return max(0, self.names - self.added - self.changed)
+
+
+async def load_topics(
+    connection: Any,
+    namespace: NamespaceName,
+    source: BinaryIO,
+    *,
+    add: bool = False,
+    allow_empty: bool = False,
+    deletions: Deletions = USUAL_DELETIONS,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> LoadReport:
+    """Make a namespace hold exactly the topics of a file; with ``add``, hold them too.
+
+    A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
+    version as it is. Raises :exc:`~broker_core.catalog.CatalogError` with the line that is wrong, or
+    for a topic beside a partition of its name with other properties,
+    :exc:`FillingFailed` for a file without topics, unless ``allow_empty``, and
+    :exc:`~broker_core.plugin_cli.MassDeletion` for more ``deletions`` than are allowed; the database is then as it
+    was. A dry run tells how many there would be, and whether they would be refused.
+    """
+
+    def check(counts: Counts) -> None:
+        deletions.check({str(namespace): counts.loss}, "`load --dry-run` counts them")
+
+    async def settled() -> None:
+        await settle(connection, str(namespace), add=add, both=given.repeats, alone=given.untold)
+
+    staging = Staging(connection)
+    given = _Given(namespace, source, progress)
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        await connection.execute("SET LOCAL work_mem = '256MB'")
+        await staging.create()
+        await staging.copy(given.blocks())
+        if not given.names and not add and not allow_empty:
+            raise FillingFailed(
+                f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
+            )
+        if given.repeats:
+            await staging.keep_each_once()
+        await staging.analyze()
+        if progress is not None:
+            progress("write", given.names)
+        if dry_run:
+            await settled()
+            counts: Counts | Merged = await compare(connection, str(namespace), remove=not add)
+            version = await version_of(connection, str(namespace))
+        else:
+            merged = await merge(
+                connection, str(namespace), remove=not add, settle=settled, check=check, parts=True
+            )
+            counts, version = merged, merged.version
+        names = given.names
+        if given.repeats or (given.untold and add):
+            names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
+        refusal = deletions.refusal({str(namespace): counts.loss}) if isinstance(counts, Counts) else None
+        ahead = None if refusal is None else refusal.ahead
+        report = LoadReport(given.lines, names, counts.added, counts.changed, counts.removed, version, ahead)
+    except BaseException:
+        await _undo(transaction)
+        raise
+    if dry_run:
+        await transaction.rollback()
+    else:
+        await transaction.commit()
+    return report
+
+
+async def _undo(transaction: Any) -> None:
+    try:
+        await transaction.rollback()
+    except Exception:  # noqa: BLE001 - the connection is gone, and the transaction with it: the first error tells
+        return
+
+
+class _Given:
+    """The file, as blocks of rows for COPY, and what was seen in it."""
+
+    def __init__(self, namespace: NamespaceName, source: BinaryIO, progress: Progress | None) -> None:
+        self._namespace = str(namespace)
+        self._lines = TopicLines(
+            namespace, source, checked=storable_text, longest=longest_name(namespace), apart=True
+        )
+        self._progress = progress
+        self._parts = 0
+        self._hashes: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        self.names = 0
+        #: Whether some lines give a topic's properties alone.
+        self.untold = False
+
+    @property
+    def lines(self) -> int:
+        """Lines read."""
+        return self._lines.lines
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the file may be about a topic several times: in several parts, or about its partitions too.
+
+        Each part on its own has the topic once, and all its partitions once.
+        """
+        if len(self._hashes) < 2:
+            return False
+        hashes = np.concatenate(self._hashes)
+        hashes.sort()
+        return bool((hashes[1:] == hashes[:-1]).any())
+
+    async def blocks(self) -> AsyncIterator[bytes]:
+        """Rows for COPY. Reading runs in a thread, so that the server takes one part while the next one is read."""
+        parts = iter(self._lines)
+        while True:
+            rows = await asyncio.to_thread(next, parts, None)
+            if rows is None:
+                return
+            for domain, of_domain in zip(DOMAINS, rows, strict=True):
+                for block in self._blocks_of(domain, of_domain):
+                    yield block
+            self._parts += 1
+            if self._progress is not None:
+                self._progress("read", self._lines.bytes)
+
+    def _blocks_of(self, domain: str, rows: TopicRows) -> Iterator[bytes]:
+        self._remember(domain, rows.topics)
+        self._remember(domain, rows.partitions)
+        untold = rows.untold
+        self.untold = self.untold or bool(untold)
+        told = rows.topics if not untold else _without(rows.topics, untold)
+        yield self._plain(domain, told, told=True)
+        yield self._plain(domain, untold, told=False)
+        declared = {name: rows.partitions[name] for name in rows.declared}
+        yield from self._partitions(domain, declared, told=True)
+        yield from self._partitions(domain, _without(rows.partitions, declared), told=False)
+
+    def _remember(self, domain: str, topics: dict[str, _Row]) -> None:
+        salt = hash(domain)
+        if topics:
+            hashes = np.fromiter(map(hash, topics), np.int64, len(topics))
+            self._hashes.append(hashes ^ np.int64(salt))
+
+    def _plain(self, domain: str, topics: dict[str, _Row], *, told: bool) -> bytes:
+        self._count(len(topics))
+        texts = [text for _, text in topics.values()]
+        known = texts if any(text is not None for text in texts) else None
+        return copy_lines(self._namespace, domain, list(topics), None, known, part=self._parts, told=told)
+
+    def _partitions(self, domain: str, rows: dict[str, _Row], *, told: bool) -> Iterator[bytes]:
+        """Block after block, since one line may stand for a million partitions."""
+        names: list[str] = []
+        topics: list[str] = []
+        properties: list[str | None] = []
+        for topic, (listed, text) in rows.items():
+            of = Listed.parse(listed)
+            self._count(len(of))
+            every = of.names(topic)
+            while own := list(islice(every, _NAMES_A_BLOCK)):
+                names += own
+                topics += repeat(topic, len(own))
+                properties += repeat(text, len(own))
+                if len(names) >= _NAMES_A_BLOCK:
+                    yield copy_lines(
+                        self._namespace, domain, names, topics, properties, part=self._parts, told=told
+                    )
+                    names, topics, properties = [], [], []
+        yield copy_lines(self._namespace, domain, names, topics, properties, part=self._parts, told=told)
+
+    def _count(self, names: int) -> None:
+        self.names += names
+        if self.names > MOST_NAMES:
+            raise FillingFailed(
+                f"The file lists more than {MOST_NAMES} names (near line {self._lines.lines}): "
+                "is a number of partitions mistaken?"
+            )
+
+
+def _without(rows: dict[str, _Row], others: dict[str, _Row]) -> dict[str, _Row]:
+    return {name: row for name, row in rows.items() if name not in others}

@@ -1,0 +1,216 @@
+"""Comparing a namespace with what is staged, and bringing it there: whole sets in one transaction, no locks on readers.
+
+A writer takes the row of the namespace's version first, so that two of them come one after the other; who writes by SQL
+without doing so is waited for row by row. Readers see the state before or after. Topics are added before others are
+removed, so that a topic whose listed names all change (it got partitions, say) keeps its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import asyncpg
+
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.trigram_part import begin_part, end_part
+
+__all__ = ["Counts", "Merged", "compare", "merge", "namespaces_of_database", "version_of"]
+
+_TRIES: Final = 3
+#: Writers wait so long for each other, the largest loads included.
+_LOCK_TIMEOUT: Final = "120s"
+
+# Waits for other writers, counts the namespace as filled, and says which version our changes will have.
+_BEGIN: Final = "SELECT broker_core.begin_change($1)"
+_TOPICS: Final = "SELECT topics FROM broker_core.namespaces WHERE namespace = $1"
+_VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
+_COMPARE: Final = """SELECT
+        count(*) FILTER (WHERE t.local_name IS NULL),
+        count(*) FILTER (WHERE s.properties <> t.properties),
+        count(*) FILTER (WHERE s.local_name IS NULL),
+        count(t.local_name)
+    FROM (SELECT domain, local_name, properties FROM pg_temp.broker_core_staged WHERE namespace = $1) s
+    FULL JOIN (SELECT domain, local_name, properties FROM broker_core.topics WHERE namespace = $1) t
+        USING (domain, local_name)"""
+# Rows are given with their versions and ids, so that no trigger has to find them row by row (migration 2). Ids are
+# drawn by lot or, where topics have partitions, derived, so that all names of a topic have the same.
+_DRAWN: Final = "gen_random_uuid()"
+_DERIVED: Final = (
+    "broker_core.shared_topic_id(broker_core.salt_of($1, $2), s.domain, coalesce(s.topic, s.local_name))"
+)
+_PARTITIONED: Final = (
+    "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged WHERE namespace = $1 AND topic IS NOT NULL)"
+)
+_STAGED: Final = "SELECT count(*) FROM pg_temp.broker_core_staged WHERE namespace = $1"
+_INTO: Final = """INSERT INTO broker_core.topics
+    (namespace, domain, local_name, properties, topic_id, created_version, changed_version, trigram_part)"""
+_INSERT_FIRST: Final = """{into}
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2, {part:d}
+    FROM pg_temp.broker_core_staged s WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
+# A further partition of a topic has the topic's properties, unless others are given.
+_INSERT: Final = """WITH new AS MATERIALIZED (
+        SELECT * FROM pg_temp.broker_core_staged s
+        WHERE s.namespace = $1 AND NOT EXISTS (
+            SELECT FROM broker_core.topics t
+            WHERE t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name)
+    ), kept AS MATERIALIZED (
+        SELECT DISTINCT ON (t.domain, t.matched) t.domain, t.matched, t.properties FROM broker_core.topics t
+        WHERE t.namespace = $1 AND t.properties <> '{{}}' AND (t.domain, t.matched) IN (
+            SELECT domain, coalesce(topic, local_name) FROM new WHERE properties IS NULL)
+        ORDER BY t.domain, t.matched, t.partition NULLS FIRST
+    ) {into}
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{{}}'), {id}, $2, $2, {part:d}
+    FROM new s LEFT JOIN kept
+        ON s.properties IS NULL AND kept.domain = s.domain AND kept.matched = coalesce(s.topic, s.local_name)
+    ORDER BY s.domain, s.local_name"""
+_UPDATE: Final = """UPDATE broker_core.topics t SET properties = s.properties
+    FROM pg_temp.broker_core_staged s
+    WHERE s.namespace = $1 AND t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name
+        AND t.properties <> s.properties"""
+# The same for all partitions of the topics, those that are not staged too.
+_GIVEN_TO_TOPICS: Final = """(
+        SELECT DISTINCT domain, coalesce(topic, local_name) AS topic, properties
+        FROM pg_temp.broker_core_staged WHERE namespace = $1 AND properties IS NOT NULL
+    ) s
+    WHERE t.namespace = $1 AND t.domain = s.domain AND t.matched = s.topic AND t.properties <> s.properties"""
+_UPDATE_TOPICS: Final = (
+    "UPDATE broker_core.topics t SET properties = s.properties FROM " + _GIVEN_TO_TOPICS  # noqa: S608 - a constant
+)
+_COMPARE_TOPICS: Final = "SELECT count(*) FROM broker_core.topics t, " + _GIVEN_TO_TOPICS  # noqa: S608
+_DELETE: Final = """DELETE FROM broker_core.topics t
+    WHERE t.namespace = $1 AND NOT EXISTS (
+        SELECT FROM pg_temp.broker_core_staged s
+        WHERE s.namespace = $1 AND s.domain = t.domain AND s.local_name = t.local_name)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Listed names that differ: ``added`` and ``removed`` ones, ``changed`` have other properties. ``there``: in all
+    in the database before.
+    """
+
+    added: int
+    changed: int
+    removed: int
+    there: int
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+    @property
+    def loss(self) -> tuple[int, int]:
+        """For the guard against mass deletions: how many names are there, and how many of them would go."""
+        return self.there, self.removed
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge did, in listed names, and the version of the namespace since."""
+
+    added: int
+    changed: int
+    removed: int
+    version: int
+
+
+async def namespaces_of_database(connection: Any) -> dict[str, int]:
+    """All namespaces that were ever filled, with their versions."""
+    rows = await connection.fetch("SELECT namespace, version FROM broker_core.namespaces")
+    return {row["namespace"]: row["version"] for row in rows}
+
+
+async def version_of(connection: Any, namespace: str) -> int | None:
+    """The version of a namespace; ``None`` where it was never filled."""
+    version: int | None = await connection.fetchval(_VERSION, namespace)
+    return version
+
+
+async def compare(connection: Any, namespace: str, *, remove: bool = True) -> Counts:
+    """What :func:`merge` with the same arguments would do, as things are now."""
+    counts = Counts(*await connection.fetchrow(_COMPARE, namespace))
+    if remove:
+        return counts
+    return replace(counts, removed=0, changed=await connection.fetchval(_COMPARE_TOPICS, namespace))
+
+
+async def merge(
+    connection: Any,
+    namespace: str,
+    *,
+    remove: bool = True,
+    settle: Callable[[], Awaitable[None]] | None = None,
+    check: Callable[[Counts], None] | None = None,
+    parts: bool = False,
+) -> Merged:
+    """Bring a namespace to what is staged, within the caller's transaction.
+
+    With ``remove`` to exactly that; without it properties that are given for some name of a topic are given to all.
+    ``settle`` is called first, when nobody else can change the namespace any more: it may change what is staged.
+    ``check`` is given what will be done then. What either raises is raised, and nothing was written. ``parts``: many
+    names get a part of the index of trigrams (:mod:`.trigram_part`), for which all other writers wait.
+
+    A namespace without topics is marked as filled: it lists nothing from then on, instead of passing through. Nothing
+    to change leaves the version as it is. Raises :exc:`FillingFailed` where another writer does not come to an end.
+    """
+    for number in range(_TRIES, 0, -1):
+        try:
+            async with connection.transaction():
+                return await _merge(
+                    connection, namespace, remove=remove, settle=settle, check=check, parts=parts
+                )
+        except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
+            # Somebody else writes the same topics by SQL, without taking the version first: once more, after them.
+            if number == 1:
+                raise
+        except asyncpg.LockNotAvailableError:
+            raise FillingFailed(
+                f"Somebody else has been writing {namespace}, or loading an empty database, for {_LOCK_TIMEOUT}: "
+                "nothing was changed, try again later"
+            ) from None
+    raise AssertionError("the last try returns or raises")
+
+
+async def _merge(
+    connection: Any,
+    namespace: str,
+    *,
+    remove: bool,
+    settle: Callable[[], Awaitable[None]] | None,
+    check: Callable[[Counts], None] | None,
+    parts: bool,
+) -> Merged:
+    await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
+    proposed = await connection.fetchval(_BEGIN, namespace)
+    if settle is not None:
+        await settle()
+    first = not await connection.fetchval(_TOPICS, namespace)
+    made = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN
+    if first:
+        part = await begin_part(connection, await connection.fetchval(_STAGED, namespace)) if parts else 0
+        insert = _INSERT_FIRST.format(into=_INTO, id=made, part=part)
+        added = _count(await connection.execute(insert, namespace, proposed))
+        await end_part(connection, part)
+        return Merged(added, 0, 0, await connection.fetchval(_VERSION, namespace))
+    # Each statement compares all of both sides. One look tells which of them have something to do: mostly few have.
+    expected = await compare(connection, namespace, remove=remove)
+    if check is not None:
+        check(expected)
+    added = changed = removed = 0
+    if expected.added:
+        part = await begin_part(connection, expected.added) if parts else 0
+        insert = _INSERT.format(into=_INTO, id=made, part=part)
+        added = _count(await connection.execute(insert, namespace, proposed))
+        await end_part(connection, part)
+    if expected.changed or (added and not remove):
+        changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
+    if expected.removed:
+        removed = _count(await connection.execute(_DELETE, namespace))
+    version = await connection.fetchval(_VERSION, namespace)
+    return Merged(added, changed, removed, version)
+
+
+def _count(status: str) -> int:
+    """Rows of a statement's tag: ``INSERT 0 12``, ``DELETE 3``."""
+    return int(status.rpartition(" ")[2])

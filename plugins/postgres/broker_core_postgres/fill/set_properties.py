@@ -1,0 +1,131 @@
+"""Setting properties of topics: of one with all its partitions, or of all in a namespace that match a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from broker_core import EncodedNames
+from broker_core.catalog import CatalogError
+from broker_core.errors import InvalidPattern
+from broker_core.names import DOMAINS, NamespaceName, TopicName
+from broker_core.patterns import compile_pattern
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.storage_limits import storable_text
+
+__all__ = ["PropertiesChange", "PropertiesReport", "set_properties", "set_properties_of_matching"]
+
+# `-` takes the keys of an array away.
+_UPDATE: Final = """UPDATE broker_core.topics SET properties =
+        (CASE WHEN $4 THEN '{}'::jsonb ELSE properties - $5::text[] END) || $6::jsonb
+    WHERE namespace = $1 AND domain = $2 AND matched = ANY($3::text[])
+        AND properties <> (CASE WHEN $4 THEN '{}'::jsonb ELSE properties - $5::text[] END) || $6::jsonb"""
+_COUNT: Final = """SELECT count(*) FROM broker_core.topics
+    WHERE namespace = $1 AND domain = $2 AND matched = ANY($3::text[])"""
+#: One listed name of each topic.
+_LISTED: Final = """SELECT min(local_name) FROM broker_core.topics
+    WHERE namespace = $1 AND domain = $2 GROUP BY matched"""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesChange:
+    """What to do: ``given`` are set, keys of ``unset`` taken away first, all others too with ``replace``."""
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    unset: Collection[str] = ()
+    replace: bool = False
+
+    def check(self) -> str:
+        """The JSON text of what is given; raises :exc:`FillingFailed` for what cannot be done."""
+        if not self.given and not self.unset and not self.replace:
+            raise FillingFailed("No property is given: KEY=VALUE sets one, --unset KEY takes one away")
+        both = sorted(set(self.given) & set(self.unset))
+        if both:
+            raise FillingFailed(f"Property {both[0]!r} is both set and unset")
+        if any("\0" in key for key in self.unset):
+            raise FillingFailed("PostgreSQL holds no key with a NUL character")
+        try:
+            return storable_text(self.given)
+        except CatalogError as error:
+            raise FillingFailed(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesReport:
+    """``topics`` that were meant, the listed ``names`` of theirs, and how many of these ``changed``."""
+
+    topics: int
+    names: int
+    changed: int
+
+
+async def set_properties(
+    connection: Any, topic: TopicName, change: PropertiesChange, *, dry_run: bool = False
+) -> PropertiesReport:
+    """Change a topic, named by its own name or by one of its partitions: all of its names.
+
+    What it has already changes nothing, the version included. Raises :exc:`FillingFailed` where there is no such topic,
+    and for properties that cannot be.
+    """
+    own = {topic.domain: [topic.partitioned_name.local]}
+    report = await _change(connection, topic.namespace, own, change, dry_run=dry_run)
+    if not report.names:
+        raise FillingFailed(f"There is no topic {topic} in the database")
+    return report
+
+
+async def set_properties_of_matching(
+    connection: Any,
+    namespace: NamespaceName,
+    pattern: str,
+    change: PropertiesChange,
+    *,
+    dry_run: bool = False,
+) -> PropertiesReport:
+    """Change all topics of a namespace whose name matches, as a listing by this pattern would.
+
+    Persistent and non-persistent ones, in one transaction. Raises :exc:`~broker_core.errors.InvalidPattern`.
+    """
+    compiled = compile_pattern(pattern)
+    if not compiled.supported:
+        raise InvalidPattern(f"Unsupported topics pattern {pattern[:200]!r}: {compiled.reason}")
+    matching: dict[str, list[str]] = {}
+    for domain in DOMAINS:
+        rows = await connection.fetch(_LISTED, str(namespace), domain)
+        names = EncodedNames.of(namespace, domain, [name for (name,) in rows])
+        picked = names.matching(compiled)
+        chosen = names.slice(*picked).names if isinstance(picked, tuple) else names.names.take(picked)
+        matching[domain] = [TopicName.split_local(name)[0] for name in chosen.to_pylist()]
+    return await _change(connection, namespace, matching, change, dry_run=dry_run)
+
+
+async def _change(
+    connection: Any,
+    namespace: NamespaceName,
+    topics: Mapping[str, list[str]],
+    change: PropertiesChange,
+    *,
+    dry_run: bool,
+) -> PropertiesReport:
+    given = change.check()
+    names = changed = 0
+    transaction = connection.transaction()
+    await transaction.start()
+    try:
+        for domain, own in topics.items():
+            if not own:
+                continue
+            names += await connection.fetchval(_COUNT, str(namespace), domain, own)
+            status = await connection.execute(
+                _UPDATE, str(namespace), domain, own, change.replace, list(change.unset), given
+            )
+            changed += int(status.rpartition(" ")[2])
+    except BaseException:
+        await transaction.rollback()
+        raise
+    if dry_run:
+        await transaction.rollback()
+    else:
+        await transaction.commit()
+    return PropertiesReport(sum(map(len, topics.values())), names, changed)

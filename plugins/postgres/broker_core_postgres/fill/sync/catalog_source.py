@@ -1,0 +1,58 @@
+"""The embedded catalogue as the source of a mirror: every listed name with its topic's properties."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import repeat
+
+from broker_core.catalog import CatalogError, SqliteCatalog
+from broker_core.names import DOMAINS, NamespaceName
+from broker_core_postgres.fill.storage_limits import storable_text
+from broker_core_postgres.fill.sync.mirror_source import Contents, Inventory, NamesOfDomain
+from broker_core_postgres.fill.sync.scope import Scope
+
+__all__ = ["CatalogSource"]
+
+
+class CatalogSource:
+    """Reads an open catalogue in threads; each namespace as it is at one moment."""
+
+    name = "catalog"
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+
+    @property
+    def origin(self) -> str:
+        """The catalogue's file."""
+        return str(self._catalog.path.absolute())
+
+    async def inventory(self, scope: Scope) -> Inventory:
+        """The namespaces of the scope that hold a topic."""
+        namespaces = await asyncio.to_thread(self._catalog.namespaces)
+        return Inventory(tuple(filter(scope.covers, namespaces)))
+
+    async def contents(self, namespace: NamespaceName) -> Contents:
+        """All topics of a namespace, system topics included: listings hide those themselves."""
+        return await asyncio.to_thread(self._read, namespace)
+
+    def _read(self, namespace: NamespaceName) -> Contents:
+        columns: dict[str, tuple[list[str], list[str], list[str | None]]] = {
+            domain: ([], [], []) for domain in DOMAINS
+        }
+        unread: dict[str, str] = {}
+        with self._catalog.topics(namespace) as (_, records):
+            for record in records:
+                names, topics, properties = columns[record.name.domain]
+                listed = list(record.listed.names(record.name.local))
+                text: str | None
+                try:
+                    text = storable_text(record.properties)
+                except CatalogError as error:
+                    text, unread[str(record.name)] = None, str(error)
+                names.extend(listed)
+                topics.extend(repeat(record.name.local, len(listed)))
+                properties.extend(repeat(text, len(listed)))
+        return Contents(
+            namespace, tuple(NamesOfDomain(domain, *columns[domain]) for domain in DOMAINS), unread
+        )

@@ -1,0 +1,140 @@
+"""One run of a mirror: read everything, compare, check what would be deleted, then write what differs.
+
+Each namespace that differs is one transaction; one that does not is not touched, and its version stays. Nothing is
+written before everything that can be read was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import asyncpg
+
+from broker_core.plugin_cli import Deletions
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.merge import Counts, Merged, compare, merge, namespaces_of_database
+from broker_core_postgres.fill.staging_table import Staging
+from broker_core_postgres.fill.sync.differences import Difference, differences
+from broker_core_postgres.fill.sync.last_success import note_success
+from broker_core_postgres.fill.sync.mirror_source import Source
+from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
+from broker_core_postgres.fill.sync.stage_source import Gathered, gather
+
+__all__ = ["Mirror", "MirrorReport"]
+
+_HINT: Final = "`sync --dry-run` shows them"
+_ONE_AT_A_TIME: Final = 0x62726F6B_73796E63  # "broksync", the key of an advisory lock
+
+
+@dataclass(slots=True)
+class MirrorReport:
+    """What a run did. Counts are of listed names. ``written`` has the namespaces that changed, ``failed`` those (or
+    tenants) that were left as they are because they could not be read, ``unread`` the topics whose properties were.
+    """
+
+    namespaces: int = 0
+    names: int = 0
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    written: dict[str, Merged] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left as it is for want of knowledge."""
+        return not self.failed and not self.unread
+
+
+class Mirror:
+    """What was read from a source, beside the database: made by :meth:`read`, then compared and written.
+
+    Everything happens on one connection, which others leave alone meanwhile.
+    """
+
+    def __init__(self, connection: Any, gathered: Gathered, scope: Scope, origin: str) -> None:
+        self._connection = connection
+        self._scope = scope
+        self._origin = origin
+        self._known = gathered
+        self.report = MirrorReport(
+            namespaces=len(gathered.namespaces),
+            names=gathered.names,
+            failed=gathered.failed,
+            unread=gathered.unread,
+        )
+
+    @classmethod
+    @asynccontextmanager
+    async def read(
+        cls,
+        connection: Any,
+        source: Source,
+        scope: Scope = EVERYTHING,
+        *,
+        parallel: int = 4,
+        writing: bool = True,
+        progress: Callable[[int, int, int], None] | None = None,
+    ) -> AsyncIterator[Mirror]:
+        """Read a source. With ``writing``, nobody else mirrors into this database meanwhile: who tries is refused."""
+        if writing and not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _ONE_AT_A_TIME):
+            raise FillingFailed("Another sync is writing into this database: let it finish")
+        try:
+            await connection.execute("SET statement_timeout = 0")
+            await connection.execute("SET work_mem = '64MB'")
+            gathered = await gather(connection, source, scope, parallel=parallel, progress=progress)
+            yield cls(connection, gathered, scope, source.origin)
+        finally:
+            await _leave(connection, writing=writing)
+
+    async def counts(self) -> dict[str, Counts]:
+        """How much differs, by namespace; those without a difference are there too."""
+        return {namespace: await compare(self._connection, namespace) for namespace in self._known.namespaces}
+
+    async def differences(self) -> AsyncIterator[Difference]:
+        """Every topic that differs, namespace by namespace."""
+        async with self._connection.transaction():
+            for namespace in self._known.namespaces:
+                async for difference in differences(self._connection, namespace):
+                    yield difference
+
+    async def write(
+        self, deletions: Deletions, *, progress: Callable[[int, int], None] | None = None
+    ) -> MirrorReport:
+        """Make the database what was read, and note it where that is all of it.
+
+        Raises :exc:`~broker_core.plugin_cli.MassDeletion` first.
+        """
+        counts = await self.counts()
+        deletions.check({namespace: count.loss for namespace, count in counts.items()}, _HINT)
+        filled = await namespaces_of_database(self._connection)
+        todo = [namespace for namespace, count in counts.items() if count or namespace not in filled]
+        for number, namespace in enumerate(todo, 1):
+            async with self._connection.transaction():
+                merged = await merge(self._connection, namespace)
+            self.report.written[namespace] = merged
+            self.report.added += merged.added
+            self.report.changed += merged.changed
+            self.report.removed += merged.removed
+            if progress is not None:
+                progress(number, len(todo))
+        if self.report.complete:
+            await note_success(self._connection, str(self._scope), self._origin)
+        return self.report
+
+
+async def _leave(connection: Any, *, writing: bool) -> None:
+    """Give the connection back as it was, unless it broke."""
+    if connection.is_closed():
+        return
+    try:
+        await Staging(connection).drop()
+        await connection.execute("RESET statement_timeout; RESET work_mem")
+        if writing:
+            await connection.execute(f"SELECT pg_advisory_unlock({_ONE_AT_A_TIME})")
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+        return  # what went wrong before is what is told

@@ -1,0 +1,70 @@
+"""Which tenants and namespaces a run is about; all others are neither read nor changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Final
+
+from broker_core.names import NamespaceName
+from broker_core_postgres.fill.filling_failed import FillingFailed
+
+__all__ = ["EVERYTHING", "Scope"]
+
+_TENANT: Final = re.compile(r"[-=:.\w*?]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Patterns with ``*`` and ``?``: ``tenants`` of tenants, ``namespaces`` of ``tenant/namespace``. Empty is all.
+
+    Where both are given, a namespace has to match one of each.
+    """
+
+    tenants: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, tenants: Iterable[str], namespaces: Iterable[str]) -> Scope:
+        """Of what a person wrote; raises :exc:`FillingFailed` for what can match nothing."""
+        scope = cls(tuple(tenants), tuple(namespaces))
+        for tenant in scope.tenants:
+            if not _TENANT.fullmatch(tenant):
+                raise FillingFailed(f"{tenant!r} is no tenant, nor a pattern of tenants such as 'team-*'")
+        for namespace in scope.namespaces:
+            parts = namespace.split("/")
+            if len(parts) != 2 or not all(_TENANT.fullmatch(part) for part in parts):
+                raise FillingFailed(
+                    f"{namespace!r} is no namespace, nor a pattern of namespaces such as 'public/*'"
+                )
+        return scope
+
+    def may_cover(self, tenant: str) -> bool:
+        """Whether namespaces of a tenant may be in it."""
+        own = [namespace.partition("/")[0] for namespace in self.namespaces]
+        return _any(self.tenants, tenant) and _any(own, tenant)
+
+    def covers(self, namespace: NamespaceName) -> bool:
+        """Whether a namespace is in it."""
+        return _any(self.tenants, namespace.tenant) and _any(self.namespaces, str(namespace))
+
+    def __str__(self) -> str:
+        """As it is written on a command line, whatever the order: it names a mirror in the database."""
+        given = [f"--tenant {tenant}" for tenant in sorted(set(self.tenants))]
+        given += [f"--namespace {namespace}" for namespace in sorted(set(self.namespaces))]
+        return " ".join(given) or "everything"
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing was given."""
+        return not self.tenants and not self.namespaces
+
+
+EVERYTHING: Final = Scope()
+
+
+def _any(patterns: Iterable[str], name: str) -> bool:
+    patterns = tuple(patterns)
+    return not patterns or any(re.match(translate(pattern), name) for pattern in patterns)

@@ -1,0 +1,1 @@
+"""Listings from the database: which rows, their SQL, their pages, and the hash of the last answer."""

@@ -1,0 +1,304 @@
+"""A listing from the database: one question, one state of its namespace, one answer.
+
+Theory of operation. Most answers are one statement: the version of the namespace and a page of names, in one snapshot.
+An answer of more than a page is read in a transaction that sees one state throughout, page by page. A question that
+was answered before costs one look at the version: where that has not changed, the hash of the answer is known, and a
+client that has it already is told so without a row being read.
+
+An answer is never put together of two states, and never shortened: whatever goes wrong is an error
+(:mod:`broker_core_postgres.connect.failures`), and what the broker does about it is the plugin's ``on_failure``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, Final
+
+from broker_core import BoundedCache, ListingRequest, Selection, TopicListingResult
+from broker_core.errors import ListingFailed
+from broker_core.patterns import TopicsPattern
+from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.listing.hash_cache import Known, Question, size_of
+from broker_core_postgres.listing.listing_sql import Source, first_page, version_statement
+from broker_core_postgres.listing.pages import (
+    Memory,
+    MustWait,
+    Page,
+    PageTooLarge,
+    Reading,
+    fetch_page,
+    later_pages,
+)
+from broker_core_postgres.listing.query_metrics import QueryMetrics
+from broker_core_postgres.listing.row_filter import Plan, make_plan
+from broker_core_postgres.schema.trigram_index import read_parts
+
+__all__ = ["PostgresLister", "QuestionOptions"]
+
+#: The largest page of names that memory is reserved for before anything is known, in bytes: 32,000 usual names.
+_FIRST_PAGE: Final = 1536 * 1024
+
+
+class QuestionOptions:
+    """Which properties select, as the settings say."""
+
+    def __init__(self, property_keys: tuple[str, ...] = (), *, only_with_properties: bool = False) -> None:
+        self.property_keys = property_keys
+        self.only_with_properties = only_with_properties
+
+    def selecting(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The pairs that select: of Java's clients all of a consumer's properties come."""
+        if not properties:
+            return {}
+        return {key: properties[key] for key in self.property_keys if key in properties}
+
+
+class _Moved(Exception):
+    """The answer has more than a page, and is read in a transaction: from the page that is here on, or all of it."""
+
+    def __init__(self, version: tuple[str, int] | None, page: Page | None) -> None:
+        super().__init__("more than a page")
+        self.version = version
+        self.page = page
+
+
+class PostgresLister:
+    """Answers listing requests; all methods are for the event loop. ``trigrams`` may be set when that is known."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        options: QuestionOptions,
+        metrics: QueryMetrics,
+        history: History,
+        *,
+        source: Source | None = None,
+        hash_cache: int = 16 * 1024 * 1024,
+    ) -> None:
+        self.connections = connections
+        self.options = options
+        self.source = source or Source()
+        self.trigrams = False
+        self.hashes: BoundedCache[Question, Known] = BoundedCache(hash_cache)
+        self._metrics = metrics
+        self._history = history
+        self._workers = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
+
+    def close(self) -> None:
+        """End the threads once what they do is done."""
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    async def version(self, request: ListingRequest) -> str | None:
+        """The version of the namespace, read now, for a question that was asked before; ``None`` for others.
+
+        A look at the version costs a quarter of a small listing: it is worth it where an answer may be kept. Nor is one
+        told where the hash that the client has may still be right: that costs one look too, and not two. With replicas
+        that may be behind, a listing could be of an older state than a look before it. Raises
+        :exc:`~broker_core.errors.ListingFailed`.
+        """
+        if not self.source.versions or self.connections.max_lag:
+            return None
+        known = self.hashes.get(_question(request, self.options.selecting(request.properties)))
+        if known is None or known.topics_hash == request.topics_hash:
+            return None
+        try:
+            return await self._version_now(request)
+        except ListingFailed as failure:
+            self._metrics.failure(failure.reason)
+            raise
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, of the database or of the memory."""
+        plan = self.plan(request)
+        ignored = len(request.properties) - len(plan.properties)
+        if ignored:
+            self._metrics.ignored_properties(ignored)
+        if self.options.only_with_properties and not plan.properties:
+            return TopicListingResult.pass_through()
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            result, rows = await self.answer(request, plan)
+        except ListingFailed as failure:
+            self._metrics.failure(failure.reason)
+            self._metrics.query(plan.kind, "failed", clock() - started)
+            raise
+        outcome = "not_loaded" if result.is_pass_through else "listed" if rows is not None else "unchanged"
+        self._metrics.query(plan.kind, outcome, clock() - started, rows or 0)
+        return result
+
+    def plan(self, request: ListingRequest) -> Plan:
+        """How the rows of a request are found."""
+        pairs = self.options.selecting(request.properties)
+        return make_plan(request.namespace, request.mode, _applied(request), pairs, trigrams=self.trigrams)
+
+    async def answer(self, request: ListingRequest, plan: Plan) -> tuple[TopicListingResult, int | None]:
+        """The answer by a plan, and how many rows were read for it (``None``: the hash was known)."""
+        question = _question(request, plan.properties)
+        known = self.hashes.get(question)
+        if known is not None and known.topics_hash == request.topics_hash:
+            if await self._version_now(request) == known.version:
+                return TopicListingResult.unchanged(known.topics_hash), None
+        memory = Memory(request.reserve)
+        expected = min(known.read_bytes + 4096, 16 * _FIRST_PAGE) if known is not None else _FIRST_PAGE
+        await memory.need(Memory.for_page(expected))
+        moved: _Moved | None = None
+        while True:
+            asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
+            try:
+                if moved is None:
+                    version, reading = await self._one_page(request, plan, memory)
+                else:
+                    version, reading = await self._many_pages(request, plan, memory, moved)
+            except _Moved as more:
+                moved = more.with_traceback(None)
+                continue
+            except (PageTooLarge, MustWait) as more_memory:
+                wanted = more_memory.with_traceback(None)
+            else:
+                if reading is None:
+                    return TopicListingResult.pass_through(), 0
+                topics = await reading.finish()
+                name = self._remember(question, request, version, topics, reading, asked, epoch)
+                filtered = _applied(request) is not None
+                return TopicListingResult.success(
+                    topics, filtered=filtered, version=name, owned=True
+                ), reading.rows
+            # Here, without a traceback, whose frames hold what was read so far: who waits holds nothing.
+            if isinstance(wanted, MustWait):
+                await memory.wait_for(wanted)
+            else:
+                await memory.need(Memory.for_page(wanted.size))
+
+    def _remember(
+        self,
+        question: Question,
+        request: ListingRequest,
+        version: tuple[str, int] | None,
+        topics: Selection,
+        reading: Reading,
+        asked: float,
+        epoch: int,
+    ) -> str | None:
+        """What the broker is told as the version, ``None`` where the answer must not be kept."""
+        if version is None or not self._history.saw(request.namespace, *version, asked=asked):
+            return None
+        name = self._history.version(*version, epoch)
+        self.hashes.put(question, Known(name, topics.topics_hash, reading.read_bytes), size_of(question))
+        return name
+
+    async def source_for(self, plan: Plan, connection: Any) -> Source:
+        """Where the rows of a plan are, as the snapshot of the connection's transaction sees it."""
+        if not plan.likes or not self.source.own_index or plan.impossible:
+            return self.source
+        return replace(self.source, parts=await read_parts(connection))
+
+    async def _version_now(self, request: ListingRequest) -> str | None:
+        """The version of the namespace: one look at an index. ``None`` where it was never loaded, or went back."""
+        asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
+        namespace = str(request.namespace)
+        statement = version_statement(namespace)
+
+        async def look(connection: Any) -> Any:
+            return await fetch_page(connection, statement)
+
+        row = await self.connections.read(look, deadline=request.deadline, namespace=namespace)
+        if row is None:
+            return None
+        number, catalog_id = row["version"], str(row["catalog_id"])
+        if not self._history.saw(request.namespace, catalog_id, number, asked=asked):
+            return None
+        return self._history.version(catalog_id, number, epoch)
+
+    async def _one_page(
+        self, request: ListingRequest, plan: Plan, memory: Memory
+    ) -> tuple[tuple[str, int] | None, Reading | None]:
+        """Version and names in one statement; ``None`` for the names where the namespace was never loaded."""
+        search = plan.kind == "search"
+
+        async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
+            source = await self.source_for(plan, connection)
+            row = await fetch_page(
+                connection,
+                version_statement(plan.namespace)
+                if plan.impossible and source.versions
+                else first_page(plan, source, memory.page_bytes, most_names=0 if plan.impossible else None),
+            )
+            if row is None:
+                return None, None
+            version = _version_of(row)
+            reading = self._reading(request, plan)
+            if plan.impossible:
+                return version, reading
+            page = Page.of(row)
+            if page.full and not search:
+                raise _Moved(version, page if plan.kind == "namespace" else None)
+            if not page.full:
+                await reading.take(page)
+                return version, reading
+            async for each in later_pages(connection, plan, source, memory, reading):
+                await reading.take(each)
+            await reading.settle()
+            return version, reading
+
+        return await self.connections.read(
+            read, deadline=request.deadline, namespace=plan.namespace, snapshot=search
+        )
+
+    async def _many_pages(
+        self,
+        request: ListingRequest,
+        plan: Plan,
+        memory: Memory,
+        moved: _Moved,
+    ) -> tuple[tuple[str, int] | None, Reading | None]:
+        """All of a namespace or of ranges, in a transaction that sees one state."""
+
+        async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
+            version = None
+            if self.source.versions:
+                row = await fetch_page(connection, version_statement(plan.namespace))
+                if row is None:
+                    return None, None
+                version = _version_of(row)
+            reading = self._reading(request, plan)
+            # The first page is of another transaction: it counts only if that saw the same state.
+            first = moved.page if version is not None and moved.version == version else None
+            if first is not None:
+                await memory.need_now(Memory.for_page(first.size))
+                await reading.take(first)
+            async for page in later_pages(connection, plan, self.source, memory, reading, first):
+                await reading.take(page)
+            await reading.settle()
+            return version, reading
+
+        return await self.connections.read(
+            read, deadline=request.deadline, namespace=plan.namespace, snapshot=True
+        )
+
+    def _reading(self, request: ListingRequest, plan: Plan) -> Reading:
+        return Reading(request, finish=plan.finish, workers=self._workers)
+
+
+def _applied(request: ListingRequest) -> TopicsPattern | None:
+    """The pattern that is applied here: what RE2 does not support the core treats as its settings say."""
+    pattern = request.pattern
+    return pattern if pattern is not None and pattern.supported else None
+
+
+def _question(request: ListingRequest, properties: Mapping[str, str]) -> Question:
+    pattern = _applied(request)
+    return (
+        request.namespace,
+        request.mode,
+        None if pattern is None else pattern.text,
+        tuple(sorted(properties.items())),
+    )
+
+
+def _version_of(row: Any) -> tuple[str, int] | None:
+    return None if row["version"] is None else (str(row["catalog_id"]), int(row["version"]))

@@ -1,0 +1,231 @@
+"""The SQL of a plan. Texts are put together of constants alone; whatever comes from outside is a parameter.
+
+Names come as one value of bytes for a page of them, each behind a slash, which no local name has: PostgreSQL glues them
+together at the speed of memory, while a message for each row (a cursor, binary COPY) costs both sides several times as
+much, for a thousand rows and for a million. (COPY takes no parameters either.) A page has at most :data:`PAGE` names,
+so that one value stays far below PostgreSQL's limit of 1 GB, and it is withheld where it is larger than its reader has
+memory for: then only its size comes.
+
+The first page comes with the version of the namespace, in one statement and so of one state. Further pages follow the
+last name in the order of an index; where rows are found by properties or substrings there is no such order, and one
+statement gives all pages.
+"""
+
+# ruff: noqa: S608 - the texts are constants of this module; `bind` is the only way in for a value
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from broker_core_postgres.listing.row_filter import Bounds, Plan
+from broker_core_postgres.schema.trigram_index import Parts
+
+__all__ = ["PAGE", "Source", "Statement", "first_page", "next_page", "pages_of_search", "version_statement"]
+
+#: Names in a page at most: 32,000 of 32 KiB fit into a value of 1 GB, and 1.5 MB of usual ones take some 10 ms.
+PAGE: Final = 32_000
+#: Sorts behind every name (32,767 bytes at most), for ranges that are open at the end.
+_TOP: Final = "\U0010ffff" * 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the rows are, as it is written in SQL (quoted by whoever made it), and what is known of it.
+
+    ``versions`` is false for a relation of the operator's own: nothing says then which state it is in. ``own_index``:
+    properties are indexed together with their namespace, as the schema does it, and substrings in ``parts``.
+    """
+
+    relation: str = "broker_core.topics"
+    versions: bool = True
+    own_index: bool = True
+    parts: Parts = ((0, 0),)
+
+
+@dataclass(slots=True)
+class Statement:
+    """A text and its parameters."""
+
+    text: str = ""
+    arguments: list[Any] = field(default_factory=list)
+
+    def bind(self, value: Any, type_: str = "text", *, collation: str = "C") -> str:
+        """A parameter, as it is written in the text."""
+        self.arguments.append(value)
+        place = f"${len(self.arguments)}::{type_}"
+        return f'{place} COLLATE "{collation}"' if type_ == "text" else place
+
+
+def version_statement(namespace: str) -> Statement:
+    """The version of the namespace and the catalogue's id: one look at an index; no row where it was never loaded."""
+    statement = Statement()
+    statement.text = _version(statement.bind(namespace))
+    return statement
+
+
+def first_page(plan: Plan, source: Source, most_bytes: int, *, most_names: int | None = None) -> Statement:
+    """Columns ``version``, ``catalog_id``, ``names``, ``size``, ``persistent``, ``other``; no row without a version.
+
+    With as many ``names`` as asked for (a page, by default) there may be more. Both columns of names are null where
+    ``size``, in bytes, is over ``most_bytes``. Rows of a whole namespace are in the
+    order of domain and name, others in any.
+    """
+    statement = Statement()
+    namespace = statement.bind(plan.namespace)
+    rows = _rows(statement, plan, source, namespace)
+    if plan.kind == "namespace":
+        rows += ' ORDER BY t.domain COLLATE "C", t.local_name COLLATE "C"'
+    rows += f" LIMIT {statement.bind(PAGE if most_names is None else most_names, 'bigint')}"
+    page = f"SELECT {_page(plan, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
+    if source.versions:
+        statement.text = f"SELECT v.*, p.* FROM ({_version(namespace)}) v CROSS JOIN LATERAL ({page}) p"
+    else:
+        # Of a relation without versions: a namespace of which it has no row at all is one that it does not know.
+        known = f"EXISTS (SELECT FROM {source.relation} k WHERE k.namespace = {namespace})"
+        statement.text = (
+            f"SELECT NULL::bigint AS version, NULL::uuid AS catalog_id, p.* FROM ({page}) p "
+            f"WHERE p.names > 0 OR {known}"
+        )
+    return statement
+
+
+def next_page(
+    plan: Plan,
+    source: Source,
+    bounds: Bounds | None,
+    after: tuple[str, str, str] | None,
+    most_bytes: int,
+) -> Statement:
+    """The page of a namespace or of one range that follows the row ``after`` (matched, domain, local name)."""
+    statement = Statement()
+    namespace = statement.bind(plan.namespace)
+    conditions = [f"t.namespace = {namespace}", *_domains(statement, plan)]
+    last: tuple[str, ...] = after or ()
+    if bounds is None and len(plan.domains) == 1:
+        # A row of both columns would not do: with the domain given, PostgreSQL begins at its first name and skips
+        # up to the row, so that each page would cost as much as all before it.
+        order = ["t.local_name"]
+        last = last[2:]
+    elif bounds is None:
+        order = ["t.domain", "t.local_name"]
+        last = last[1:]
+    else:
+        order = ["t.matched", "t.domain", "t.local_name"]
+        conditions.append(_within(statement, bounds if after is None else (after[0], bounds[1])))
+    if last:
+        row = ", ".join(statement.bind(value) for value in last)
+        conditions.append(f"({', '.join(order)}) > ({row})")
+    by = ", ".join(f'{column} COLLATE "C"' for column in order)
+    rows = (
+        f"SELECT t.domain, t.local_name FROM {source.relation} t WHERE {' AND '.join(conditions)} "
+        f"ORDER BY {by} LIMIT {statement.bind(PAGE, 'bigint')}"
+    )
+    statement.text = f"SELECT {_page(plan, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
+    return statement
+
+
+def pages_of_search(plan: Plan, source: Source, page_bytes: int) -> Statement:
+    """All pages of rows that are found in no order, for a cursor: each of ``page_bytes`` and one name at most."""
+    statement = Statement()
+    columns = (
+        "t.domain, t.local_name, sum(octet_length(t.local_name) + 1) OVER (ROWS UNBOUNDED PRECEDING)"
+        f" / {statement.bind(page_bytes, 'bigint')} AS page"
+    )
+    rows = _rows(statement, plan, source, None, columns)
+    statement.text = f"SELECT {_page(plan, None)} FROM ({rows}) t GROUP BY t.page"
+    return statement
+
+
+def _version(namespace: str) -> str:
+    return (
+        "SELECT n.version, (SELECT c.id FROM broker_core.catalog c WHERE c.singleton) AS catalog_id "
+        f"FROM broker_core.namespaces n WHERE n.namespace = {namespace}"
+    )
+
+
+def _rows(
+    statement: Statement,
+    plan: Plan,
+    source: Source,
+    namespace: str | None,
+    columns: str = "t.domain, t.local_name",
+) -> str:
+    conditions = _search(statement, plan, source) if plan.kind == "search" else []
+    # Of a search without bounds its conditions say the namespace already, and in a form for its index alone.
+    alone = bool(conditions) and not plan.bounds
+    if not alone:
+        conditions.append(f"t.namespace = {namespace or statement.bind(plan.namespace)}")
+    conditions += _domains(statement, plan, collation="POSIX" if alone else "C")
+    if len(plan.bounds) > 1 and plan.kind == "range":
+        # A look at the index for each range; an OR of them would have to read the table too. OFFSET keeps the planner
+        # from reading the namespace once and comparing each row with all ranges.
+        lows = statement.bind([low for low, _ in plan.bounds], "text[]")
+        highs = statement.bind([_TOP if high is None else high for _, high in plan.bounds], "text[]")
+        conditions += ["t.matched >= r.low", "t.matched < r.high"]
+        where = " AND ".join(conditions)
+        return (
+            f"SELECT {columns} FROM unnest({lows}, {highs}) r(low, high) CROSS JOIN LATERAL "
+            f"(SELECT t.domain, t.local_name FROM {source.relation} t WHERE {where} OFFSET 0) t"
+        )
+    if plan.bounds:
+        conditions.append(f"({' OR '.join(_within(statement, bounds) for bounds in plan.bounds)})")
+    return f"SELECT {columns} FROM {source.relation} t WHERE {' AND '.join(conditions)}"
+
+
+def _search(statement: Statement, plan: Plan, source: Source) -> list[str]:
+    """Properties and substrings, with the namespace that they are in.
+
+    Without statistics, right after a load, the planner believes that a namespace has few rows, and looks through all of
+    them; for a page of many rows it reads whatever has an order. So conditions are said in a way that no other index
+    can be read by: the index of trigrams has the collation "POSIX", the same order by another name.
+    """
+    if not source.own_index:
+        pairs = json.dumps(dict(plan.properties), ensure_ascii=False)
+        return [
+            f"t.namespace = {statement.bind(plan.namespace)}",
+            *([f"t.properties @> {statement.bind(pairs, 'jsonb')}"] if plan.properties else []),
+            *(f"t.matched LIKE {statement.bind(like)}" for like in plan.likes),
+        ]
+    conditions = []
+    if plan.properties:
+        wanted = json.dumps({plan.namespace: dict(plan.properties)}, ensure_ascii=False)
+        conditions += [
+            "t.properties <> '{}'",  # the index has no others
+            f"broker_core.properties_in(t.namespace, t.properties) @> {statement.bind(wanted, 'jsonb')}",
+        ]
+    if plan.likes:
+        conditions.append(f"t.namespace = {statement.bind(plan.namespace, collation='POSIX')}")
+        # A LIKE that says how a name begins would be a range.
+        anywhere = (like if like.startswith("%") else f"%{like}" for like in plan.likes)
+        conditions += [f"t.matched LIKE {statement.bind(like, collation='POSIX')}" for like in anywhere]
+        # Numbers of the database, as constants: each index says by them which rows it has.
+        parts = " OR ".join(f"t.trigram_part BETWEEN {low:d} AND {high:d}" for low, high in source.parts)
+        conditions.append(f"({parts})")
+    return conditions
+
+
+def _domains(statement: Statement, plan: Plan, *, collation: str = "C") -> list[str]:
+    if len(plan.domains) != 1:
+        return []
+    return [f"t.domain = {statement.bind(plan.domains[0], collation=collation)}"]
+
+
+def _within(statement: Statement, bounds: Bounds) -> str:
+    low, high = bounds
+    above = f"t.matched >= {statement.bind(low)}"
+    return above if high is None else f"{above} AND t.matched < {statement.bind(high)}"
+
+
+def _page(plan: Plan, most_bytes: str | None) -> str:
+    """The columns of one page."""
+    glued = {"persistent": "NULL::text", "non-persistent": "NULL::text"}
+    for domain in plan.domains:
+        only = f" FILTER (WHERE t.domain = '{domain}')" if len(plan.domains) > 1 else ""
+        glued[domain] = f"string_agg(t.local_name, '/'){only}"
+    size = " + ".join(f"coalesce(octet_length({glued[domain]}), 0)" for domain in plan.domains)
+    values = [f"convert_to('/' || {glued[domain]}, 'UTF8')" for domain in ("persistent", "non-persistent")]
+    if most_bytes is not None:
+        values = [f"CASE WHEN {size} <= {most_bytes} THEN {value} END" for value in values]
+    return f"count(*) AS names, {size} AS size, {values[0]} AS persistent, {values[1]} AS other"

@@ -1,0 +1,87 @@
+"""What listings from the database came to, for Prometheus: questions by plan and outcome, seconds, rows, failures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from broker_core_postgres.connect.failures import REASONS
+from broker_core_postgres.listing.buckets import Buckets
+from broker_core_postgres.listing.row_filter import KINDS
+
+__all__ = ["OUTCOMES", "QueryMetrics"]
+
+#: What a listing that asked the database came to.
+OUTCOMES: Final = ("listed", "unchanged", "not_loaded", "failed")
+
+_SECONDS: Final = (2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_ROWS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+
+
+class QueryMetrics:
+    """Counts listings of one instance of the plugin. All methods are for the event loop's thread."""
+
+    def __init__(self) -> None:
+        self._queries: Counter[tuple[str, str]] = Counter(dict.fromkeys(product(KINDS, OUTCOMES), 0))
+        self._seconds = {kind: Buckets(_SECONDS) for kind in KINDS}
+        self._rows = Buckets(_ROWS)
+        self._failures: Counter[str] = Counter(dict.fromkeys(sorted(REASONS), 0))
+        self._ignored = 0
+
+    def query(self, plan: str, outcome: str, seconds: float, rows: int = 0) -> None:
+        """A listing asked the database.
+
+        ``plan`` is the kind of the :class:`.Plan`; ``outcome`` one of :data:`OUTCOMES`; ``seconds`` from asking
+        for a connection to the last row.
+        """
+        self._queries[plan, outcome] += 1
+        self._seconds[plan].observe(seconds)
+        if outcome == "listed":
+            self._rows.observe(rows)
+
+    def failure(self, reason: str) -> None:
+        """A listing failed at the database; ``reason`` is the one of its failure."""
+        self._failures[reason] += 1
+
+    def ignored_properties(self, count: int) -> None:
+        """A request had so many properties that do not select."""
+        self._ignored += count
+
+    def collect(self, prefix: str) -> Iterator[Metric]:
+        """The metrics, under names that begin with the prefix of the plugin."""
+        queries = CounterMetricFamily(
+            f"{prefix}queries", "Listings that asked the database.", labels=["plan", "outcome"]
+        )
+        for labels, count in self._queries.items():
+            queries.add_metric(labels, count)
+        yield queries
+        seconds = HistogramMetricFamily(
+            f"{prefix}query_seconds",
+            "Seconds of a listing at the database, waiting for a connection included.",
+            labels=["plan"],
+        )
+        for plan, buckets in self._seconds.items():
+            seconds.add_metric([plan], buckets.cumulative(), buckets.sum)
+        yield seconds
+        yield HistogramMetricFamily(
+            f"{prefix}query_rows",
+            "Rows that the database sent for a listing.",
+            buckets=self._rows.cumulative(),
+            sum_value=self._rows.sum,
+        )
+        failures = CounterMetricFamily(
+            f"{prefix}failures", "Listings that failed at the database.", labels=["reason"]
+        )
+        for reason, count in self._failures.items():
+            failures.add_metric([reason], count)
+        yield failures
+        yield CounterMetricFamily(
+            f"{prefix}ignored_properties",
+            "Properties in requests that property_keys does not name.",
+            self._ignored,
+        )

@@ -1,0 +1,176 @@
+"""Migrating by itself: whoever finds an older schema than it needs brings the database to its own, where it may.
+
+Only a schema that is there is migrated. A database without one may be the wrong one, and who owns the schema is decided
+when it is made: that is the command's, ``broker-core postgres migrate``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, Literal, Protocol
+
+import asyncpg
+import structlog
+
+from broker_core_postgres.connect.failures import server_words
+from broker_core_postgres.connect.open_connection import (
+    CannotConnect,
+    ConnectionSettings,
+    DsnError,
+    Target,
+    close,
+    connect,
+    target_of,
+)
+from broker_core_postgres.schema.migrate import Migrated, migrate, schema_owner
+from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed
+from broker_core_postgres.schema.schema_version import (
+    MIGRATE,
+    SchemaMismatch,
+    SchemaTooOld,
+    check_applied,
+    migrations,
+    read_applied,
+)
+from broker_core_postgres.schema.trigram_index import read_trigrams
+
+__all__ = ["Forward", "bring_forward", "way_back"]
+
+_log = structlog.get_logger(__name__)
+
+#: Seconds that a server waits for others to be done with the tables.
+_SERVER_PATIENCE: Final = 30.0
+#: Seconds until a server tries again what has failed.
+_AGAIN: Final = 30.0
+
+
+class ForwardSettings(ConnectionSettings, Protocol):
+    """What is read of the plugin's settings."""
+
+    @property
+    def listen_dsn(self) -> str | None: ...
+    @property
+    def auto_migrate(self) -> bool: ...
+    @property
+    def relation(self) -> str | None: ...
+    @property
+    def prepared_statements(self) -> Literal["on", "off"]: ...
+    @property
+    def connect_timeout(self) -> float: ...
+
+
+def way_back(done: Migrated) -> str:
+    """How to go back after a migration, in words for operators."""
+    if done.backup is None:
+        return "no backup was made"
+    return (
+        f"the rows of schema {done.backup.number} are kept in the schema {done.backup.schema}; to go back, stop what "
+        f"uses the database, run `{MIGRATE} --back` with this version, and start the older one"
+    )
+
+
+async def bring_forward(
+    connection: Any,
+    *,
+    allowed: bool = True,
+    reader: bool = False,
+    waiting: Callable[[], None] | None = None,
+    patience: float = PATIENCE,
+) -> Migrated | None:
+    """Bring an older schema to this package's; ``None`` where nothing was to be done.
+
+    Raises :exc:`SchemaMismatch`, with what to run and as whom, where the schema is another one in the end: it is newer,
+    there is none, it is not ``allowed`` to migrate, or the user may not.
+    """
+    applied = await read_applied(connection)
+    try:
+        check_applied(applied, reader=reader)
+    except SchemaTooOld as old:
+        if not allowed:
+            raise SchemaTooOld(f"{old} (auto_migrate is off)", old.found) from None
+        # What is not there is not made on the way: that is for who runs the command.
+        trigrams: Literal["auto", "off"] = "off" if await read_trigrams(connection) is None else "auto"
+        try:
+            return await migrate(connection, trigrams=trigrams, waiting=waiting, patience=patience)
+        except (MigrationFailed, asyncpg.PostgresError) as error:
+            reason = str(error) if isinstance(error, MigrationFailed) else server_words(error)
+            owner = await schema_owner(connection)
+            raise SchemaTooOld(
+                f"The database has schema {old.found}, and schema {migrations()[-1].number} is needed. It was not "
+                f"migrated by itself: {reason}. Run `{MIGRATE} --dsn URL` as a user who may create in the database and "
+                f"is a member of {owner}",
+                old.found,
+            ) from error
+    return None
+
+
+class Forward:
+    """A server's part: at its start, and where it finds an older schema later. For the event loop."""
+
+    def __init__(self, settings: ForwardSettings) -> None:
+        self._settings = settings
+        self._task: asyncio.Task[None] | None = None
+        self._ended = float("-inf")
+        #: Why the last try failed.
+        self.failure: SchemaMismatch | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether the database is being looked at, and migrated."""
+        return self._task is not None
+
+    def target(self) -> Target | None:
+        """The server itself, ``None`` where there may be only a pooler in front of it, or it is not ours to migrate.
+
+        A lock that is kept over several transactions takes a session. Raises :exc:`DsnError`.
+        """
+        settings = self._settings
+        if not settings.auto_migrate or settings.relation is not None:
+            return None
+        if settings.listen_dsn is None and settings.prepared_statements == "off":
+            return None
+        return target_of(settings, settings.listen_dsn)
+
+    def begin(self) -> asyncio.Task[None] | None:
+        """See to it that the database is migrated; ``None`` where that is not to be, or was tried just now."""
+        loop = asyncio.get_running_loop()
+        if self._task is None and loop.time() >= self._ended + _AGAIN:
+            try:
+                target = self.target()
+            except DsnError:  # the pool says so
+                return None
+            if target is not None:
+                self._task = loop.create_task(self._run(target), name="postgres-migration")
+        return self._task
+
+    async def close(self) -> None:
+        """Stop what is under way: the database is then as it was."""
+        task = self._task
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _run(self, target: Target) -> None:
+        try:
+            connection = await connect(
+                target, application_name="broker-core migrate", timeout=self._settings.connect_timeout
+            )
+            try:
+                done = await bring_forward(connection, reader=True, patience=_SERVER_PATIENCE)
+            finally:
+                await close(connection)
+        except SchemaMismatch as mismatch:
+            self.failure = mismatch
+            _log.error("the schema of PostgreSQL does not fit", error=str(mismatch))
+        except (CannotConnect, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            _log.info("PostgreSQL was not looked at for its schema", error=server_words(error))
+        else:
+            self.failure = None
+            if done is not None and done.applied:
+                _log.warning(
+                    f"migrated PostgreSQL to schema {done.version}: {way_back(done)}", applied=done.applied
+                )
+        finally:
+            self._task = None
+            self._ended = asyncio.get_running_loop().time()

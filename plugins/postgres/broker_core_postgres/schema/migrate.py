@@ -1,0 +1,287 @@
+"""Bringing a database to the schema of this package: migrations, roles and the index of trigrams.
+
+One run at a time, by an advisory lock. The migrations of a run are one transaction, together with the backup of what
+was there before (:mod:`.backup`): all of it is done, or nothing. Running it again changes nothing. Everything belongs
+to the role ``broker_core_migrator`` where there is one that the user is a member of, else to the user; who owns the
+schema once keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import asyncpg
+
+from broker_core_postgres.connect.open_connection import connect
+from broker_core_postgres.schema.backup import Backup, make_backup
+from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed, locked, when_free
+from broker_core_postgres.schema.schema_version import (
+    OLDEST_SERVER,
+    Migration,
+    check_applied,
+    migrations,
+    read_applied,
+)
+from broker_core_postgres.schema.trigram_index import (
+    EXTENSIONS,
+    Trigrams,
+    create_extensions,
+    make_index,
+    read_trigrams,
+)
+
+__all__ = [
+    "ROLES",
+    "Migrated",
+    "apply_migration",
+    "becoming",
+    "check_owner",
+    "check_server",
+    "make_migrations_table",
+    "may_migrate",
+    "migrate",
+    "migrate_dsn",
+    "schema_owner",
+]
+
+#: The roles and what they are for; none can log in: users are made members.
+ROLES: Final = ("broker_core_reader", "broker_core_feeder", "broker_core_migrator")
+
+_TABLE: Final = """CREATE TABLE broker_core.migrations (
+    number integer PRIMARY KEY,
+    name text NOT NULL,
+    checksum text NOT NULL,
+    applied timestamptz NOT NULL DEFAULT now()
+)"""
+_MAY_CREATE: Final = """SELECT has_database_privilege(current_database(), 'CREATE')
+    OR has_database_privilege($1::text::regrole, current_database(), 'CREATE')"""
+_OWNER: Final = "SELECT nspowner::regrole::text FROM pg_catalog.pg_namespace WHERE nspname = 'broker_core'"
+
+
+@dataclass(slots=True)
+class Migrated:
+    """What a run did (or, dry, would do). ``missing`` says what could not be made and why, none of which is fatal.
+
+    ``backup`` is the one of the rows before, where there were any to keep and something was applied.
+    """
+
+    applied: list[str] = field(default_factory=list)
+    backup: Backup | None = None
+    version: int = 0
+    owner: str = ""
+    trigrams: Trigrams | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+async def migrate_dsn(dsn: str) -> Migrated:
+    """:func:`migrate` with everything as by default, over a connection of its own."""
+    connection = await connect(dsn, application_name="broker-core migrate")
+    try:
+        return await migrate(connection)
+    finally:
+        await connection.close()
+
+
+async def migrate(
+    connection: Any,
+    *,
+    dry_run: bool = False,
+    trigrams: Literal["auto", "on", "off"] = "auto",
+    retention: float | None = None,
+    backup: bool = True,
+    waiting: Callable[[], None] | None = None,
+    patience: float = PATIENCE,
+) -> Migrated:
+    """Apply what is missing. ``retention`` is the age of changes that is kept from now on, in seconds (0: for ever).
+
+    ``waiting`` is called where another run is under way, which is waited for. Who uses the tables is waited for
+    too, for ``patience`` seconds. Raises :exc:`MigrationFailed`, and
+    :exc:`~broker_core_postgres.schema.schema_version.SchemaMismatch` for a database that is newer than this package.
+    """
+    await check_server(connection)
+    if dry_run:
+        return await _pending(connection)
+    done = Migrated()
+
+    async def run() -> None:
+        await _migrate(connection, done, trigrams, retention, backup=backup, patience=patience)
+
+    await locked(connection, run, waiting)
+    return done
+
+
+async def _migrate(
+    connection: Any, done: Migrated, trigrams: str, retention: float | None, *, backup: bool, patience: float
+) -> None:
+    await check_owner(connection)
+    check_applied(await read_applied(connection), partly=True)
+    await _make_roles(connection, done)
+    owner = done.owner = await _owner(connection)
+    if trigrams != "off":
+        done.missing |= await create_extensions(connection)
+        for name in EXTENSIONS:
+            if trigrams == "on" and name in done.missing:
+                raise MigrationFailed(
+                    f'trigrams = "on", but the extension {name} cannot be created: {done.missing[name]}'
+                )
+    applied = await read_applied(connection)
+    pending = migrations()[len(applied) :]
+
+    async def apply() -> None:
+        if applied and backup:
+            why = f"before schema {pending[-1].number}"
+            try:
+                done.backup = await make_backup(connection, applied[-1].number, why, owner)
+            except asyncpg.InsufficientResourcesError as error:
+                raise MigrationFailed(
+                    f"There is no room for the backup, and nothing was changed: {error}"
+                ) from None
+        for migration in pending:
+            await apply_migration(connection, migration, owner)
+
+    if pending:
+        await when_free(connection, apply, patience)
+        done.applied += map(str, pending)
+    done.version = migrations()[-1].number
+    async with connection.transaction():
+        await connection.execute(f"SET LOCAL ROLE {owner}")
+        await connection.execute("SELECT broker_core.grant_roles()")
+        if retention is not None:
+            await connection.execute("SELECT broker_core.set_retention(make_interval(secs => $1))", retention)
+        if trigrams != "off":
+            done.trigrams = await make_index(connection)
+        else:
+            done.trigrams = await read_trigrams(connection)
+
+
+async def apply_migration(connection: Any, migration: Migration, owner: str) -> None:
+    """Run the statements of one as ``owner`` in the caller's transaction, and note it.
+
+    Raises :exc:`MigrationFailed`.
+    """
+    try:
+        await connection.execute(f"SET LOCAL ROLE {owner}")
+        await connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        await connection.execute(migration.sql)
+        await connection.execute(
+            "INSERT INTO broker_core.migrations (number, name, checksum) VALUES ($1, $2, $3)",
+            migration.number,
+            migration.name,
+            migration.checksum,
+        )
+        if migration.readable_from is not None:
+            await connection.execute(
+                "UPDATE broker_core.migrations SET readable_from = $2 WHERE number = $1",
+                migration.number,
+                migration.readable_from,
+            )
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+        raise
+    except asyncpg.PostgresError as error:
+        raise MigrationFailed(
+            f"Migration {migration} failed, and nothing was changed: {type(error).__name__}: {error}"
+        ) from error
+
+
+async def check_server(connection: Any) -> None:
+    """Raise a :exc:`MigrationFailed` for a server that is too old, is a replica, or has another encoding."""
+    major = connection.get_server_version().major
+    if major < OLDEST_SERVER:
+        raise MigrationFailed(f"PostgreSQL {major} is too old: {OLDEST_SERVER} or later is needed")
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise MigrationFailed(f"The database is encoded in {encoding}; names of topics need UTF8")
+    if await connection.fetchval("SELECT pg_is_in_recovery()"):
+        raise MigrationFailed("The server is a replica: migrate the primary")
+
+
+async def _pending(connection: Any) -> Migrated:
+    applied = await read_applied(connection)
+    check_applied(applied, partly=True)
+    owner = await schema_owner(connection)
+    return Migrated(
+        [str(migration) for migration in migrations()[len(applied) :]],
+        version=len(applied),
+        owner=owner or "",
+        trigrams=await read_trigrams(connection),
+    )
+
+
+def becoming(connection: Any) -> str:
+    """What ``pg_has_role`` calls the right to SET ROLE: from 16 on, who made a role is a member that may not."""
+    return "SET" if connection.get_server_version().major >= 16 else "MEMBER"
+
+
+async def _make_roles(connection: Any, done: Migrated) -> None:
+    """Make the roles where this user may; without them everything works, for the owner alone."""
+    for role in ROLES:
+        if await connection.fetchval("SELECT to_regrole($1)::oid", role) is not None:
+            continue
+        try:
+            async with connection.transaction():
+                await connection.execute(f"CREATE ROLE {role} NOLOGIN")
+        except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
+            continue  # by a migration of another database of this server, just now
+        except asyncpg.InsufficientPrivilegeError as error:
+            done.missing[role] = str(error)
+    if await connection.fetchval("SELECT to_regrole('broker_core_migrator')::oid") is None:
+        return
+    if not await connection.fetchval("SELECT pg_has_role('broker_core_migrator', $1)", becoming(connection)):
+        try:
+            async with connection.transaction():
+                await connection.execute("GRANT broker_core_migrator TO CURRENT_USER")
+        except asyncpg.PostgresError:
+            return  # then the schema is the user's own
+
+
+async def schema_owner(connection: Any) -> str | None:
+    """Who owns the schema, quoted; ``None`` where there is none."""
+    owner: str | None = await connection.fetchval(_OWNER)
+    return owner
+
+
+async def check_owner(connection: Any) -> None:
+    """Raise a :exc:`MigrationFailed` unless the user is, or may become, who owns the schema."""
+    owner = await schema_owner(connection)
+    if owner is not None and not await connection.fetchval(
+        "SELECT pg_has_role($1::regrole, $2)", owner, becoming(connection)
+    ):
+        raise MigrationFailed(
+            f"The schema broker_core belongs to {owner}: migrate as a member of that role (GRANT {owner} TO ...)"
+        )
+
+
+async def _owner(connection: Any) -> str:
+    """Who owns the schema, quoted; schema and table of migrations are made where there are none."""
+    owner = await schema_owner(connection)
+    async with connection.transaction():
+        if owner is None:
+            owner = await connection.fetchval(
+                "SELECT CASE WHEN to_regrole('broker_core_migrator') IS NOT NULL"
+                " AND pg_has_role('broker_core_migrator', $1)"
+                " THEN 'broker_core_migrator' ELSE quote_ident(current_user) END",
+                becoming(connection),
+            )
+            await connection.execute(f"CREATE SCHEMA broker_core AUTHORIZATION {owner}")
+        assert owner is not None
+        await connection.execute(f"SET LOCAL ROLE {owner}")
+        if await connection.fetchval("SELECT to_regclass('broker_core.migrations') IS NULL"):
+            await make_migrations_table(connection)
+    return owner
+
+
+async def may_migrate(connection: Any) -> bool:
+    """Whether the user may migrate the schema that is there, with a backup."""
+    try:
+        await check_server(connection)
+        await check_owner(connection)
+    except MigrationFailed:
+        return False
+    return bool(await connection.fetchval(_MAY_CREATE, await schema_owner(connection)))
+
+
+async def make_migrations_table(connection: Any) -> None:
+    """As the owner, in the caller's transaction."""
+    await connection.execute(_TABLE)

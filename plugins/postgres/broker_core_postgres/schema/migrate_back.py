@@ -1,0 +1,174 @@
+"""Taking a database back to the schema that it had before it was migrated, with the rows of the backup.
+
+One transaction: the schema as it is becomes the backup, everything in it goes, the migrations up to the older schema
+make it anew, and the rows of the older backup come back, as they were, past the triggers. Extensions stay. The
+catalogue gets a new id: what was written in between had versions too, and nobody must compare those with the ones that
+come now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker_core_postgres.schema.backup import Backup, find_backup, make_backup, own_tables
+from broker_core_postgres.schema.migrate import (
+    apply_migration,
+    check_owner,
+    check_server,
+    make_migrations_table,
+    schema_owner,
+)
+from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed, locked, when_free
+from broker_core_postgres.schema.schema_version import Applied, check_applied, migrations, read_applied
+from broker_core_postgres.schema.trigram_index import make_index
+
+__all__ = ["WentBack", "go_back"]
+
+#: What is not of this package and would be taken away with what it is made of.
+_OTHERS: Final = """WITH ours AS (
+    SELECT 'pg_catalog.pg_class'::regclass AS class, c.oid FROM pg_catalog.pg_class c
+        WHERE c.relnamespace = 'broker_core'::regnamespace
+    UNION ALL SELECT 'pg_catalog.pg_proc'::regclass, p.oid FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = 'broker_core'::regnamespace
+)
+SELECT DISTINCT CASE WHEN v.oid IS NOT NULL THEN 'view ' || v.oid::regclass
+        ELSE pg_catalog.pg_describe_object(d.classid, d.objid, d.objsubid) END
+FROM pg_catalog.pg_depend d
+JOIN ours ON ours.class = d.refclassid AND ours.oid = d.refobjid
+LEFT JOIN pg_catalog.pg_rewrite r ON d.classid = 'pg_catalog.pg_rewrite'::regclass AND r.oid = d.objid
+LEFT JOIN pg_catalog.pg_class v ON v.oid = r.ev_class
+LEFT JOIN pg_catalog.pg_constraint k ON d.classid = 'pg_catalog.pg_constraint'::regclass AND k.oid = d.objid
+LEFT JOIN pg_catalog.pg_class t ON t.oid = k.conrelid
+LEFT JOIN pg_catalog.pg_proc f ON d.classid = 'pg_catalog.pg_proc'::regclass AND f.oid = d.objid
+LEFT JOIN pg_catalog.pg_attrdef a ON d.classid = 'pg_catalog.pg_attrdef'::regclass AND a.oid = d.objid
+LEFT JOIN pg_catalog.pg_class w ON w.oid = a.adrelid
+WHERE d.deptype = 'n'
+    AND coalesce(v.relnamespace, t.relnamespace, f.pronamespace, w.relnamespace) <> 'broker_core'::regnamespace
+ORDER BY 1"""
+_DROP: Final = """SELECT 'DROP ' || CASE WHEN c.relkind = 'v' THEN 'VIEW' ELSE 'TABLE' END
+        || ' IF EXISTS ' || c.oid::regclass || ' CASCADE'
+    FROM pg_catalog.pg_class c
+    WHERE c.relnamespace = 'broker_core'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_depend d
+        WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+UNION ALL
+    SELECT 'DROP FUNCTION IF EXISTS ' || p.oid::regprocedure || ' CASCADE' FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = 'broker_core'::regnamespace AND NOT EXISTS (
+        SELECT FROM pg_catalog.pg_depend d
+        WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')"""
+#: The columns of a table that are given, not computed, and the first of them that counts by itself.
+_COLUMNS: Final = """SELECT pg_catalog.quote_ident(a.attname), a.attidentity <> '' FROM pg_catalog.pg_attribute a
+    WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+    ORDER BY a.attnum"""
+#: The first schema whose own functions make the index of substrings; the `migrate` of an older version makes its own.
+_MAKES_TRIGRAMS: Final = 7
+#: The first schema that has roles.
+_HAS_ROLES: Final = 5
+
+
+@dataclass(slots=True)
+class WentBack:
+    """From schema ``left`` to schema ``version``, whose rows were in ``used``; ``kept`` has those of the one left.
+
+    ``kept`` is ``None`` where it was asked for what would be done.
+    """
+
+    left: int
+    version: int
+    used: Backup
+    kept: Backup | None = None
+
+
+async def go_back(
+    connection: Any,
+    *,
+    dry_run: bool = False,
+    waiting: Callable[[], None] | None = None,
+    patience: float = PATIENCE,
+) -> WentBack:
+    """Take the database back to its backup. The server's sessions must not be of a version that migrates by itself.
+
+    Raises :exc:`MigrationFailed` where there is no backup, for one of a newer schema than this package knows, and where
+    something that is not of this package depends on the tables.
+    """
+    await check_server(connection)
+    found = await find_backup(connection)
+    if found is None:
+        raise MigrationFailed(
+            "The database has no backup of an older schema: one is made when the schema is migrated, unless "
+            "--no-backup is given"
+        )
+    applied = await read_applied(connection)
+    done = WentBack(applied[-1].number if applied else 0, found.number, found)
+    known = await _backed_up(connection, found)
+    check_applied(known, partly=True)
+    if done.left <= found.number:
+        raise MigrationFailed(
+            f"The backup is of schema {found.number}, and the database has schema {done.left}: nothing to go back to"
+        )
+    await check_owner(connection)
+    others = [text for (text,) in await connection.fetch(_OTHERS)]
+    if others:
+        raise MigrationFailed(
+            f"What is not of this plugin depends on its tables, and would go with them: {', '.join(others)}. "
+            "Drop it, go back, and make it again"
+        )
+    if dry_run:
+        return done
+    owner = await schema_owner(connection)
+    assert owner is not None
+
+    async def work() -> None:
+        why = f"before it went back to schema {found.number}"
+        done.kept = await make_backup(connection, done.left, why, owner, keep=found)
+        await connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+        for (statement,) in await connection.fetch(_DROP):
+            await connection.execute(statement)
+        await make_migrations_table(connection)
+        for migration in migrations()[: found.number]:
+            await apply_migration(connection, migration, owner)
+        await _fill(connection, found.schema)
+        await connection.execute(f"DROP SCHEMA {found.schema} CASCADE")
+        await connection.execute("UPDATE broker_core.catalog SET id = gen_random_uuid()")
+        if found.number >= _HAS_ROLES:
+            await connection.execute("SELECT broker_core.grant_roles()")
+        if found.number >= _MAKES_TRIGRAMS:
+            await make_index(connection)
+        await connection.execute("ANALYZE broker_core.topics")
+
+    async def run() -> None:
+        await when_free(connection, work, patience)
+
+    await locked(connection, run, waiting)
+    return done
+
+
+async def _backed_up(connection: Any, backup: Backup) -> tuple[Applied, ...]:
+    rows = await connection.fetch(
+        f"SELECT number, name, checksum FROM {backup.schema}.migrations ORDER BY number"  # noqa: S608 - checked name
+    )
+    return tuple(Applied(*row) for row in rows)
+
+
+async def _fill(connection: Any, schema: str) -> None:
+    """The rows of a backup, as they are: no trigger sees them."""
+    for table in await own_tables(connection):
+        if table == '"migrations"':
+            continue
+        name = f"broker_core.{table}"
+        columns = await connection.fetch(_COLUMNS, name)
+        listed = ", ".join(column for column, _ in columns)
+        await connection.execute(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+        await connection.execute(f"TRUNCATE {name}")
+        await connection.execute(
+            f"INSERT INTO {name} ({listed}) OVERRIDING SYSTEM VALUE SELECT {listed} FROM {schema}.{table}"  # noqa: S608
+        )
+        await connection.execute(f"ALTER TABLE {name} ENABLE TRIGGER USER")
+        for column, counts in columns:
+            if counts:
+                highest = f"max({column})) FROM {name}"
+                await connection.execute(
+                    f"SELECT setval(pg_get_serial_sequence('{name}', '{column}'), {highest}"
+                )

@@ -1,0 +1,364 @@
+"""The pool at real servers: bounds, cancellation that reaches the server, dead connections, back-off and roles."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from broker_core.errors import ListingFailed
+from broker_core_postgres.connect.connection_pool import BoundedPool, Held, PoolOptions
+from broker_core_postgres.connect.open_connection import Target
+from broker_core_postgres.connect.session_settings import Session
+from tests.support.eventually import eventually
+from tests.support.ports import free_port
+from tests.support.postgres_server import PostgresServer
+
+_LONG = 60.0  # seconds that a loaded machine may take
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """A server that these tests stop and start."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def watcher(postgres_server: PostgresServer) -> AsyncIterator[Any]:
+    """A connection that looks at the others."""
+    connection = await asyncpg.connect(postgres_server.dsn())
+    yield connection
+    await connection.close()
+
+
+def pool_of(server: PostgresServer, **options: Any) -> BoundedPool:
+    session = Session(application_name="pool under test")
+    return BoundedPool(Target.parse(server.dsn()), PoolOptions(session=session, **options))
+
+
+async def statements(watcher: Any) -> int:
+    """How many statements of the pool under test run at the server."""
+    return int(
+        await watcher.fetchval(
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE application_name = 'pool under test' AND state = 'active' AND query LIKE '%pg_sleep%'"
+        )
+    )
+
+
+async def test_a_connection_is_used_again(postgres_server: PostgresServer) -> None:
+    pool = pool_of(postgres_server)
+    assert await pool.start() is None
+    first = await pool.take()
+    assert (pool.in_use, pool.idle) == (1, 0)
+    pool.give(first)
+    assert (pool.in_use, pool.idle) == (0, 1)
+    assert await pool.take() is first
+    pool.give(first)
+    await pool.close()
+    assert (pool.opened, pool.size) == (1, 0)
+    with pytest.raises(ListingFailed, match="shutting down"):
+        await pool.take()
+
+
+async def test_no_more_than_the_bound_are_open_and_who_waits_is_served_in_turn(
+    postgres_server: PostgresServer,
+) -> None:
+    pool = pool_of(postgres_server, maximum=2, minimum=0)
+    await pool.start()
+    order: list[int] = []
+
+    async def use(number: int) -> None:
+        held = await pool.take()
+        assert pool.size <= 2
+        await held.connection.fetchval("SELECT 1")
+        order.append(number)
+        pool.give(held)
+
+    await asyncio.gather(*(use(number) for number in range(20)))
+    assert sorted(order) == list(range(20))
+    assert pool.opened <= 2
+    await pool.close()
+
+
+async def test_too_many_who_wait_are_refused_and_others_in_time(postgres_server: PostgresServer) -> None:
+    pool = pool_of(postgres_server, maximum=1, waiting=2)
+    await pool.start()
+    held = await pool.take()
+    waiting = [asyncio.create_task(pool.take()) for _ in range(2)]
+    await eventually(lambda: pool.waiting == 2)
+    with pytest.raises(ListingFailed, match="too many listings wait") as refused:
+        await pool.take()
+    assert refused.value.reason == "pool_full"
+    waiting[1].cancel()
+    await eventually(lambda: pool.waiting == 1)
+    with pytest.raises(ListingFailed, match="became free in time") as late:
+        await pool.take(asyncio.get_running_loop().time() + 0.01)
+    assert late.value.reason == "pool_timeout"
+    pool.give(held)
+    assert await waiting[0] is held
+    assert (pool.waiting, pool.refused) == (0, 2)
+    pool.give(held)
+    await pool.close()
+
+
+async def test_a_connection_that_comes_as_its_taker_goes_is_not_lost(postgres_server: PostgresServer) -> None:
+    pool = pool_of(postgres_server, maximum=1)
+    await pool.start()
+    held = await pool.take()
+    taker = asyncio.create_task(pool.take())
+    await eventually(lambda: pool.waiting == 1)
+    pool.give(held)  # the taker has it now, and has not run yet
+    taker.cancel()
+    await asyncio.gather(taker, return_exceptions=True)
+    assert (pool.idle, pool.in_use) == (1, 0)
+    await pool.close()
+
+
+async def test_a_cancelled_statement_stops_at_the_server_before_its_connection_is_used_again(
+    postgres_server: PostgresServer, watcher: Any
+) -> None:
+    pool = pool_of(postgres_server, maximum=2)
+    await pool.start()
+
+    async def long(begin: str) -> None:
+        held = await pool.take()
+        error: BaseException | None = None
+        try:
+            await held.connection.execute(begin)
+            await held.connection.fetchval("SELECT pg_sleep(1000)")
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            pool.give(held, error)
+
+    tasks = [asyncio.create_task(long("BEGIN")), asyncio.create_task(long("SELECT 1"))]
+    await eventually(lambda: _is(statements(watcher), 2), _LONG)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    held = await pool.take()
+    other = await pool.take()
+    assert await statements(watcher) == 0
+    for each in (held, other):
+        assert not each.connection.is_in_transaction()
+        assert await each.connection.fetchval("SELECT 7") == 7
+        pool.give(each)
+    assert (pool.opened, pool.dropped) == (2, 0)
+    await pool.close()
+
+
+async def test_a_transaction_left_open_is_rolled_back(postgres_server: PostgresServer) -> None:
+    pool = pool_of(postgres_server, maximum=1)
+    await pool.start()
+    held = await pool.take()
+    await held.connection.execute("BEGIN")
+    with pytest.raises(asyncpg.PostgresError) as raised:
+        await held.connection.fetch("SELECT nothing_of_the_kind")
+    pool.give(held, raised.value)
+    assert await pool.take() is held
+    assert not held.connection.is_in_transaction()
+    pool.give(held)
+    await pool.close()
+
+
+async def test_a_dead_connection_is_not_handed_out(postgres_server: PostgresServer, watcher: Any) -> None:
+    pool = pool_of(postgres_server, maximum=3, minimum=0)
+    await pool.start()
+    held = [await pool.take() for _ in range(3)]
+    for each in held:
+        pool.give(each)
+    await watcher.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pool under test'"
+    )
+    await eventually(lambda: all(each.connection.is_closed() for each in held), _LONG)
+    fresh = await pool.take()
+    assert fresh not in held
+    assert await fresh.connection.fetchval("SELECT 7") == 7
+    pool.give(fresh)
+    await pool.close()
+
+
+async def test_after_a_loss_the_others_are_not_trusted(postgres_server: PostgresServer) -> None:
+    pool = pool_of(postgres_server, maximum=2, minimum=0)
+    await pool.start()
+    one, two = await pool.take(), await pool.take()
+    pool.give(two)
+    pool.give(one, ConnectionResetError(104, "reset"))
+    assert one.connection.is_closed()
+    assert two.connection.is_closed()
+    fresh = await pool.take()
+    assert fresh not in {one, two}
+    pool.give(fresh)
+    await pool.close()
+
+
+async def test_a_server_that_is_down_is_told_at_once_and_found_again(own_server: PostgresServer) -> None:
+    pool = pool_of(own_server, maximum=2)
+    own_server.stop()
+    failure = await pool.start()
+    assert failure is not None
+    assert failure.reason == "unreachable"
+    assert pool.down
+    for _ in range(3):
+        with pytest.raises(ListingFailed, match="cannot be reached"):
+            await pool.take()
+    await asyncio.to_thread(own_server.start)
+    await eventually(lambda: not pool.down, _LONG)  # by itself: nobody asks
+    held = await pool.take()
+    assert await held.connection.fetchval("SELECT 7") == 7
+    await asyncio.to_thread(own_server.restart)
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)) as raised:
+        await held.connection.fetchval("SELECT 7")
+    pool.give(held, raised.value)
+    again = await _taken(pool)
+    assert await again.connection.fetchval("SELECT 7") == 7
+    pool.give(again)
+    await pool.close()
+
+
+async def test_a_server_that_hangs_is_left_in_time(own_server: PostgresServer) -> None:
+    pool = pool_of(own_server, maximum=1, connect_timeout=0.2)
+    await pool.start()
+    held = await pool.take()
+    own_server.pause()
+    try:
+        pool.give(held, asyncpg.InterfaceError("connection is closed"))
+        with pytest.raises(ListingFailed) as refused:
+            await pool.take(asyncio.get_running_loop().time() + _LONG)
+        assert refused.value.reason == "timeout"
+    finally:
+        own_server.resume()
+    again = await _taken(pool)
+    pool.give(again)
+    await pool.close()
+
+
+async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_server: PostgresServer) -> None:
+    own_server.settings.update({"max_connections": "4", "superuser_reserved_connections": "0"})
+    await asyncio.to_thread(own_server.restart)
+    others = [await asyncpg.connect(own_server.dsn()) for _ in range(3)]
+    try:
+        pool = pool_of(own_server, maximum=4)
+        assert await pool.start() is None
+        held = await pool.take()
+        waiting = asyncio.create_task(pool.take())
+        await eventually(lambda: pool.failure is not None, _LONG)
+        assert pool.failure is not None
+        assert pool.failure.reason == "connections"
+        assert not pool.down
+        pool.give(held)
+        assert await waiting is held
+        pool.give(held)
+        await pool.close()
+        blocked = await asyncpg.connect(own_server.dsn())
+        empty = pool_of(own_server, maximum=4)
+        failure = await empty.start()
+        assert failure is not None
+        assert failure.reason == "connections"
+        await blocked.close()
+        await empty.close()
+    finally:
+        for other in others:
+            await other.close()
+        own_server.settings.update({"max_connections": "60", "superuser_reserved_connections": "3"})
+        await asyncio.to_thread(own_server.restart)
+
+
+async def test_what_is_idle_is_probed_replaced_and_let_go(postgres_server: PostgresServer) -> None:
+    pool = pool_of(postgres_server, maximum=3, minimum=1, idle=0.01, probe=0.01)
+    await pool.start()
+    held = [await pool.take() for _ in range(3)]
+    for each in held:
+        pool.give(each)
+    await eventually(lambda: pool.size == 1, _LONG)
+    await pool.close()
+    short = pool_of(postgres_server, maximum=1, lifetime=0.01)
+    await short.start()
+    first = await short.take()
+    short.give(first)
+    await eventually(lambda: short.opened >= 2, _LONG)
+    assert first.connection.is_closed()
+    await short.close()
+
+
+async def test_a_host_that_became_read_only_is_left_for_one_that_writes(
+    postgres_server: PostgresServer, own_server: PostgresServer
+) -> None:
+    hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{postgres_server.port}"
+    target = Target.parse(f"postgresql://postgres@{hosts}/postgres")
+    pool = BoundedPool(target, PoolOptions(probe=0.05))
+    assert await pool.start() is None
+    assert pool.host is not None
+    assert pool.host.port == own_server.port
+    await asyncio.to_thread(own_server.sql, "ALTER SYSTEM SET default_transaction_read_only = on")
+    await asyncio.to_thread(own_server.sql, "SELECT pg_reload_conf()")
+    try:
+        await eventually(lambda: pool.host is not None and pool.host.port == postgres_server.port, _LONG)
+        held = await pool.take()
+        assert held.host.port == postgres_server.port
+        pool.give(held)
+    finally:
+        await asyncio.to_thread(own_server.sql, "ALTER SYSTEM RESET default_transaction_read_only")
+        await asyncio.to_thread(own_server.sql, "SELECT pg_reload_conf()")
+        await pool.close()
+
+
+async def test_a_connection_that_fails_its_check_is_not_used(postgres_server: PostgresServer) -> None:
+    good = False
+
+    async def check(connection: Any) -> None:
+        assert await connection.fetchval("SHOW default_transaction_read_only") == "on"
+        if not good:
+            raise ListingFailed("the schema is too old", reason="schema")
+
+    target = Target.parse(postgres_server.dsn())
+    pool = BoundedPool(target, PoolOptions(), check=check)
+    failure = await pool.start()
+    assert failure is not None
+    assert failure.reason == "schema"
+    with pytest.raises(ListingFailed, match="the schema is too old"):
+        await pool.take()
+    good = True
+    pool.give(await _taken(pool))
+    await pool.close()
+
+
+async def test_closing_ends_everything(postgres_server: PostgresServer) -> None:
+    pool = pool_of(postgres_server, maximum=1)
+    await pool.start()
+    held = await pool.take()
+    waiting = asyncio.create_task(pool.take())
+    await eventually(lambda: pool.waiting == 1)
+    await pool.close()
+    with pytest.raises(ListingFailed, match="shutting down"):
+        await waiting
+    assert held.connection.is_closed()
+    pool.give(held)
+    nobody = BoundedPool(Target.parse(f"postgresql://me@127.0.0.1:{free_port()}/x"), PoolOptions())
+    await nobody.start()
+    await nobody.close()
+
+
+async def _taken(pool: BoundedPool) -> Held:
+    """A connection, as soon as there is one."""
+    found: list[Held] = []
+
+    async def taken() -> bool:
+        try:
+            found.append(await pool.take())
+        except ListingFailed:
+            return False
+        return True
+
+    await eventually(taken, _LONG)
+    return found[0]
+
+
+async def _is(counting: Any, number: int) -> bool:
+    return bool(await counting == number)

@@ -1,0 +1,57 @@
+"""A server names its history, and another one is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from broker_core_postgres.connect.server_identity import ServerIdentity
+from tests.support.postgres_server import PostgresServer
+
+
+@pytest.fixture
+async def connection(postgres_server: PostgresServer) -> AsyncIterator[Any]:
+    opened = await asyncpg.connect(postgres_server.dsn())
+    yield opened
+    await opened.close()
+
+
+async def test_the_same_server_stays_the_same(connection: Any, postgres_server: PostgresServer) -> None:
+    told: list[None] = []
+    identity = ServerIdentity(lambda: told.append(None))
+    await identity.look(connection)
+    first = identity.known
+    assert first is not None
+    assert first.endswith("/00000001")
+    other = await asyncpg.connect(postgres_server.dsn())
+    await identity.look(other)
+    await other.close()
+    assert (identity.known, identity.changes, told) == (first, 0, [])
+
+
+async def test_another_history_is_told(connection: Any) -> None:
+    told: list[None] = []
+    identity = ServerIdentity(lambda: told.append(None))
+    identity.known = "1/00000001"
+    await identity.look(connection)
+    assert (identity.changes, len(told)) == (1, 1)
+    await identity.look(connection)
+    assert identity.changes == 1
+
+
+async def test_a_server_that_does_not_tell_is_taken_for_the_same(connection: Any) -> None:
+    await connection.execute("CREATE ROLE unprivileged")
+    await connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+    await connection.execute("SET ROLE unprivileged")
+    try:
+        identity = ServerIdentity()
+        identity.known = "1/00000001"
+        await identity.look(connection)
+        assert (identity.known, identity.changes) == ("1/00000001", 0)
+    finally:
+        await connection.execute("RESET ROLE")
+        await connection.execute("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC")
+        await connection.execute("DROP ROLE unprivileged")

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, NamespaceName
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.sync.admin_client import AdminAddress, AdminClient, AdminRefused
+from broker_core_postgres.fill.sync.cluster_source import ClusterSource, each_of
+from broker_core_postgres.fill.sync.mirror_source import NamesOfDomain
+from broker_core_postgres.fill.sync.retry import Passing, Retry
+from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
+from tests.support.admin_server import AdminServer, Fault
+
+NAMESPACE = NamespaceName("public", "default")
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AdminServer]:
+    async with AdminServer() as server:
+        server.namespace("public/default")
+        yield server
+
+
+@pytest.fixture
+async def admin(server: AdminServer) -> AsyncIterator[AdminClient]:
+    async with AdminClient(AdminAddress(server.url), retry=Retry(tries=2, first=0.001), parallel=4) as admin:
+        yield admin
+
+
+def told(part: NamesOfDomain) -> dict[str, tuple[str, str | None]]:
+    return {
+        name: (topic, text)
+        for name, topic, text in zip(part.names, part.topics, part.properties, strict=True)
+    }
+
+
+async def test_partitions_have_the_properties_of_their_topic(server: AdminServer, admin: AdminClient) -> None:
+    names = ["plain", "x-partition-0", "x-partition-1", "odd-partition-7", "p-partition-01"]
+    server.namespace("public/default", names)
+    server.partitioned["public/default", PERSISTENT] = ["x", "never-used"]
+    prefix = "persistent://public/default/"
+    server.properties = {
+        f"{prefix}plain": {"of": "plain"},
+        f"{prefix}x": {"of": "x"},
+        f"{prefix}odd": {"of": "nobody"},
+    }
+    seen: list[tuple[int, int]] = []
+    source = ClusterSource(admin, progress=lambda _, done, total: seen.append((done, total)))
+    contents = await source.contents(NAMESPACE)
+    assert not contents.unread
+    persistent, other = contents.parts
+    assert told(persistent) == {
+        "plain": ("plain", '{"of":"plain"}'),
+        "x-partition-0": ("x", '{"of":"x"}'),
+        "x-partition-1": ("x", '{"of":"x"}'),
+        # A partition whose topic is gone: nobody can say.
+        "odd-partition-7": ("odd", None),
+        "p-partition-01": ("p-partition-01", "{}"),
+    }
+    assert not other.names
+    assert seen == [(number, 4) for number in (1, 2, 3, 4)]
+    # A topic with many partitions is asked once.
+    assert sum(path.endswith("/properties") for path in server.requests) == 4
+
+
+async def test_of_non_persistent_topics_only_partitioned_ones_have_properties(
+    server: AdminServer, admin: AdminClient
+) -> None:
+    server.namespace("public/default", ["a", "x-partition-0"], domain=NON_PERSISTENT)
+    server.partitioned["public/default", NON_PERSISTENT] = ["x"]
+    server.properties = {"non-persistent://public/default/x": {"of": "x"}}
+    contents = await ClusterSource(admin).contents(NAMESPACE)
+    assert told(contents.parts[1]) == {"a": ("a", "{}"), "x-partition-0": ("x", '{"of":"x"}')}
+    assert "non-persistent/public/default/a/properties" not in server.requests
+
+
+async def test_topics_without_properties_are_no_fault(server: AdminServer, admin: AdminClient) -> None:
+    """As pulsar-admin, producers and consumers make them: none of them gives properties."""
+    system = [
+        "__change_events-partition-0",
+        "__transaction_buffer_snapshot",
+        "x-partition-0-multiTopicsReader",
+    ]
+    names = ["plain", "auto-partition-0", "auto-partition-1", "a%2Fb?#-partition-0", *system]
+    for domain in DOMAINS:
+        server.namespace("public/default", names, domain=domain)
+        server.partitioned["public/default", domain] = ["auto", "a%2Fb?#", "unused", "__change_events"]
+    contents = await ClusterSource(admin).contents(NAMESPACE)
+    assert not contents.unread
+    for part in contents.parts:
+        assert {name: text for name, (_, text) in told(part).items()} == dict.fromkeys(names, "{}")
+
+
+async def test_properties_may_be_left_alone(server: AdminServer, admin: AdminClient) -> None:
+    server.namespace("public/default", ["a", "a"])
+    contents = await ClusterSource(admin, properties=False).contents(NAMESPACE)
+    assert told(contents.parts[0]) == {"a": ("a", None)}
+    assert len(contents) == 1
+    assert not any(path.endswith("/properties") for path in server.requests)
+
+
+async def test_properties_that_nobody_can_ask_for_are_left_and_told(
+    server: AdminServer, admin: AdminClient
+) -> None:
+    names = ["gone", "odd", "wrong", "nul", "good"]
+    server.namespace("public/default", names)
+    path = "persistent/public/default/{}/properties"
+    server.fail(path.format("gone"), Fault(404), always=True)
+    server.fail(path.format("odd"), Fault(412, '{"reason": "no such path"}'), always=True)
+    server.answers[path.format("wrong")] = ["no", "map"]
+    server.answers[path.format("nul")] = {"a": "\0"}
+    contents = await ClusterSource(admin).contents(NAMESPACE)
+    of = told(contents.parts[0])
+    assert [of[name][1] for name in names] == [None, None, None, None, "{}"]
+    assert {name.rpartition("/")[2]: why for name, why in contents.unread.items()}.keys() == {
+        "odd",
+        "wrong",
+        "nul",
+    }
+    assert "no such path" in contents.unread["persistent://public/default/odd"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+async def test_a_fault_that_is_not_one_topics_own_fails_the_namespace(
+    server: AdminServer, admin: AdminClient, status: int
+) -> None:
+    server.namespace("public/default", [f"topic-{number}" for number in range(20)])
+    server.fail("persistent/public/default/topic-7/properties", Fault(status), always=True)
+    with pytest.raises(Passing if status == 500 else AdminRefused, match=str(status)):
+        await ClusterSource(admin).contents(NAMESPACE)
+
+
+async def test_a_namespace_that_went_meanwhile_has_no_topics(server: AdminServer, admin: AdminClient) -> None:
+    gone = NamespaceName("public", "gone")
+    assert len(await ClusterSource(admin).contents(gone)) == 0
+    # One that is there, and is said not to be, is in doubt.
+    server.fail("persistent/public/default", Fault(404), always=True)
+    with pytest.raises(AdminRefused, match="404"):
+        await ClusterSource(admin).contents(NAMESPACE)
+
+
+async def test_the_inventory_is_that_of_the_scope(server: AdminServer, admin: AdminClient) -> None:
+    for name in ("a/b", "a/c", "team/b"):
+        server.namespace(name)
+    source = ClusterSource(admin)
+    assert list(map(str, (await source.inventory(EVERYTHING)).namespaces)) == [
+        "a/b",
+        "a/c",
+        "public/default",
+        "team/b",
+    ]
+    server.requests.clear()
+    found = await source.inventory(Scope.parse(["a"], ["*/b"]))
+    assert list(map(str, found.namespaces)) == ["a/b"]
+    assert server.requests == ["tenants", "namespaces/a"]
+
+
+async def test_a_tenant_that_cannot_be_read_is_told(server: AdminServer, admin: AdminClient) -> None:
+    server.namespace("secret/one")
+    server.fail("namespaces/secret", Fault(403, '{"reason": "no"}'), always=True)
+    inventory = await ClusterSource(admin).inventory(EVERYTHING)
+    assert list(map(str, inventory.namespaces)) == ["public/default"]
+    assert inventory.failed.keys() == {"secret"}
+    server.fail("namespaces/public", Fault(500), always=True)
+    with pytest.raises(FillingFailed, match="No tenant of the cluster can be read"):
+        await ClusterSource(admin).inventory(EVERYTHING)
+
+
+async def test_who_is_not_let_in_reads_nothing(server: AdminServer, admin: AdminClient) -> None:
+    server.namespace("other/one")
+    server.fail("namespaces/other", Fault(401), always=True)
+    with pytest.raises(AdminRefused, match="401"):
+        await ClusterSource(admin).inventory(EVERYTHING)
+
+
+async def test_a_cluster_without_tenants_is_none(server: AdminServer, admin: AdminClient) -> None:
+    server.answers["tenants"] = []
+    with pytest.raises(FillingFailed, match="no tenants at all"):
+        await ClusterSource(admin).inventory(EVERYTHING)
+
+
+async def test_each_of_many_is_called_few_at_once() -> None:
+    at_once = most = 0
+    seen: list[int] = []
+
+    async def call(item: int) -> None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        seen.append(item)
+        at_once -= 1
+
+    await each_of(range(30), call, 4)
+    assert sorted(seen) == list(range(30))
+    assert most == 4
+    await each_of([], call, 4)
+
+
+async def test_the_first_error_ends_all_and_is_raised_as_it_is() -> None:
+    async def call(item: int) -> None:
+        if item == 3:
+            raise FillingFailed("three")
+        await asyncio.sleep(0)
+
+    with pytest.raises(FillingFailed, match="three"):
+        await each_of(range(1_000), call, 2)

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from broker_core.catalog.errors import ImportRefused
+from broker_core.catalog.files import topic_lines as lines_module
+from broker_core.names import NamespaceName, partitioned_local_name
+from broker_core_postgres.fill import load_file as load_module
+from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.load_file import LoadReport, load_topics
+from broker_core_postgres.fill.storage_limits import longest_name
+from tests.support.postgres_server import Database
+from tests.support.vectors import pattern_vectors
+
+NAMESPACE = NamespaceName("a", "b")
+_ROWS = """SELECT CASE domain WHEN 'persistent' THEN local_name ELSE 'np:' || local_name END, properties::text
+    FROM broker_core.topics WHERE namespace = 'a/b'"""
+
+
+class EndedByUser(Exception):
+    """What a progress bar may raise."""
+
+
+@pytest.fixture
+async def connection(database: Database) -> AsyncIterator[Any]:
+    connection = await database.connect()
+    yield connection
+    await connection.close()
+
+
+async def load(connection: Any, data: bytes | str, **options: Any) -> LoadReport:
+    source = io.BytesIO(data.encode() if isinstance(data, str) else data)
+    return await load_topics(connection, NAMESPACE, source, **options)
+
+
+async def rows(connection: Any) -> dict[str, dict[str, str]]:
+    return {name: json.loads(text) for name, text in await connection.fetch(_ROWS)}
+
+
+async def test_a_namespace_holds_exactly_the_file(connection: Any) -> None:
+    report = await load(
+        connection, "orders\nbills\nnon-persistent://a/b/chat\npersistent://a/b/x-partition-3\norders\n"
+    )
+    assert report == LoadReport(lines=5, names=4, added=4, changed=0, removed=0, version=1)
+    assert (await rows(connection)).keys() == {"orders", "bills", "np:chat", "x-partition-3"}
+    report = await load(connection, "orders\nnew\n")
+    assert (report.added, report.removed, report.unchanged, report.version) == (1, 3, 1, 2)
+    assert (await rows(connection)).keys() == {"orders", "new"}
+
+
+async def test_json_lines_have_partitions_and_properties(connection: Any) -> None:
+    await load(
+        connection,
+        '{"name": "x", "partitions": 3, "properties": {"k": "v"}}\n{"name": "y"}\n{"name": "x-partition-7"}\n',
+    )
+    own = {"k": "v"}
+    every = {f"x-partition-{index}": own for index in (0, 1, 2, 7)} | {"y": {}}
+    assert await rows(connection) == every
+    # Properties that are not given stay, further partitions have them too.
+    report = await load(connection, '{"name": "x", "partitions": 9}\n{"name": "y", "properties": {"k": "y"}}')
+    assert (report.added, report.changed, report.removed) == (5, 1, 0)
+    assert await rows(connection) == {f"x-partition-{index}": own for index in range(9)} | {"y": {"k": "y"}}
+    report = await load(connection, '{"name": "x", "properties": {}}')
+    assert await rows(connection) == {"x": {}}
+
+
+async def test_adding_removes_nothing(connection: Any) -> None:
+    await load(connection, '{"name": "x", "partitions": 2, "properties": {"k": "v"}}')
+    report = await load(connection, "y\nx-partition-2", add=True)
+    assert (report.added, report.changed, report.removed) == (2, 0, 0)
+    assert (await rows(connection))["x-partition-2"] == {"k": "v"}
+    assert len(await rows(connection)) == 4
+    assert (await load(connection, "", add=True)).added == 0
+
+
+async def test_a_repeat_raises_no_version(connection: Any) -> None:
+    data = '{"name": "x", "partitions": 2, "properties": {"k": "v"}}\n{"name": "y"}'
+    first = await load(connection, data)
+    again = await load(connection, data)
+    assert (again.added, again.changed, again.removed) == (0, 0, 0)
+    assert again.version == first.version
+    assert again.unchanged == 3
+
+
+@pytest.mark.parametrize("form", ["names", "json"])
+async def test_a_bad_last_line_leaves_nothing_and_is_named(
+    connection: Any, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_module, "CHUNK_BYTES", 50_000)
+    await load(connection, "before\n")
+    count = 5_000
+    lines = [f"topic-{'x' * 60}-{number}" for number in range(count)]
+    if form == "json":
+        lines = [json.dumps({"name": name}) for name in lines]
+    data = "\n".join([*lines, "a//b" if form == "names" else '{"name": 1}']).encode()
+    assert len(data) > 200_000
+    with pytest.raises(ImportRefused, match=f"line {count + 1}: "):
+        await load(connection, data)
+    assert (await rows(connection)).keys() == {"before"}
+    # The connection is as good as new.
+    assert (await load(connection, "after\n")).removed == 1
+
+
+async def test_topics_may_come_again_in_later_parts_of_a_large_file(
+    connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_module, "CHUNK_BYTES", 50_000)
+    filler = [json.dumps({"name": f"{'x' * 80}-{number}"}) for number in range(2_000)]
+    first = [
+        '{"name": "x", "properties": {"k": "1"}}',
+        '{"name": "y", "properties": {"k": "1"}}',
+        '{"name": "z"}',
+    ]
+    last = ['{"name": "x", "partitions": 2}', '{"name": "y", "properties": {"k": "2"}}', '{"name": "z"}']
+    data = "\n".join([*first, *filler, *last])
+    assert len(data) > 100_000
+    report = await load(connection, data)
+    assert report.names == report.added == len(filler) + 4
+    found = await connection.fetch(_ROWS + " AND matched IN ('x', 'y', 'z')")
+    assert {name: json.loads(text) for name, text in found} == {
+        "x-partition-0": {"k": "1"},
+        "x-partition-1": {"k": "1"},
+        "y": {"k": "2"},
+        "z": {},
+    }
+
+
+async def test_an_empty_file_empties_only_if_it_is_meant(connection: Any) -> None:
+    await load(connection, "x\n")
+    with pytest.raises(FillingFailed, match="--allow-empty"):
+        await load(connection, "")
+    assert await rows(connection) == {"x": {}}
+    report = await load(connection, "", allow_empty=True)
+    assert report.removed == 1
+    assert await rows(connection) == {}
+    assert (
+        await connection.fetchval("SELECT count(*) FROM broker_core.namespaces WHERE namespace = 'a/b'") == 1
+    )
+
+
+async def test_a_dry_run_counts_and_changes_nothing(connection: Any) -> None:
+    assert await load(connection, "x\ny\n", dry_run=True) == LoadReport(2, 2, 2, 0, 0, None)
+    assert await connection.fetchval("SELECT count(*) FROM broker_core.namespaces") == 0
+    await load(connection, "x\ny\n")
+    data = '{"name": "x", "properties": {"k": "v"}}\n{"name": "new"}'
+    assert await load(connection, data, dry_run=True) == LoadReport(2, 2, 1, 1, 1, 1)
+    assert await load(connection, data, dry_run=True, add=True) == LoadReport(2, 2, 1, 1, 0, 1)
+    assert await rows(connection) == {"x": {}, "y": {}}
+
+
+async def test_hostile_names_are_names(connection: Any) -> None:
+    names = pattern_vectors()["stored_names"]
+    hostile = [
+        "'; DROP TABLE broker_core.topics; --",
+        "\\N",
+        "\\.",
+        "a\tb",
+        "a\\b",
+        "$1",
+        "%s",
+        "{x}",
+        "\x01",
+    ]
+    topics = {name: partitioned_local_name(name) for name in [*names, *hostile]}
+    lines = [json.dumps({"name": name, "properties": {topic: topic}}) for name, topic in topics.items()]
+    await load(connection, "\n".join(lines))
+    assert await rows(connection) == {name: {topic: topic} for name, topic in topics.items()}
+
+
+async def test_what_the_database_cannot_hold_is_refused_with_its_line(connection: Any) -> None:
+    longest = longest_name(NAMESPACE)
+    await load(connection, "x" * longest)
+    with pytest.raises(ImportRefused, match=rf"line 2: .*at most {longest}"):
+        await load(connection, "a\n" + "x" * (longest + 1))
+    with pytest.raises(ImportRefused, match=r"line 2: .*NUL"):
+        await load(connection, '{"name": "a"}\n{"name": "b", "properties": {"k": "\\u0000"}}')
+    assert len(await rows(connection)) == 1
+
+
+async def test_a_mistaken_number_of_partitions_fills_no_disk(
+    connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load_module, "MOST_NAMES", 100)
+    with pytest.raises(FillingFailed, match="more than 100 names"):
+        await load(connection, '{"name": "a", "partitions": 60}\n{"name": "b", "partitions": 60}')
+    assert await rows(connection) == {}
+
+
+async def test_progress_is_told_and_may_end_the_load(connection: Any) -> None:
+    told: list[tuple[str, int]] = []
+    await load(connection, "x\ny\n", progress=lambda phase, amount: told.append((phase, amount)))
+    assert told == [("read", 4), ("write", 2)]
+
+    def enough(phase: str, amount: int) -> None:
+        raise EndedByUser
+
+    with pytest.raises(EndedByUser):
+        await load(connection, "z\n", progress=enough)
+    assert (await rows(connection)).keys() == {"x", "y"}

@@ -1,0 +1,57 @@
+"""A lister of a database, and rows to fill it with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from broker_core.servers.pulsar import PulsarOptions
+from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.listing.lister import PostgresLister, QuestionOptions
+from broker_core_postgres.listing.query_metrics import QueryMetrics
+from broker_core_postgres.service import SESSION
+from broker_core_postgres.settings import PostgresSettings
+from tests.support.postgres_server import Database
+
+__all__ = ["QUIET", "Row", "fill", "opened_lister"]
+
+#: A client that only reads answers need not see PINGs, however slow the machine is.
+QUIET = PulsarOptions(keep_alive=3600)
+
+#: Domain, local name, properties.
+Row = tuple[str, str, Mapping[str, str]]
+
+
+async def fill(database: Database, namespace: str, rows: Iterable[Row]) -> None:
+    """Insert rows as the superuser."""
+    connection = await database.connect()
+    try:
+        await connection.executemany(
+            "INSERT INTO broker_core.topics (namespace, domain, local_name, properties) VALUES ($1, $2, $3, $4)",
+            [(namespace, domain, local, json.dumps(dict(properties))) for domain, local, properties in rows],
+        )
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def opened_lister(database: Database, **table: Any) -> AsyncIterator[PostgresLister]:
+    """A lister with the plugin's settings."""
+    settings = PostgresSettings(dsn=database.dsn, **table)
+    connections = Connections.from_settings(settings, session_settings=SESSION)
+    lister = PostgresLister(
+        connections,
+        QuestionOptions(settings.property_keys, only_with_properties=settings.only_with_properties),
+        QueryMetrics(),
+        History(),
+        hash_cache=settings.hash_cache,
+    )
+    try:
+        assert await connections.start() is None
+        yield lister
+    finally:
+        lister.close()
+        await connections.close()

@@ -1,0 +1,152 @@
+"""What the database says of topics: those that there are, as their rows have it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from broker_core import DescribeRequest
+from broker_core.errors import ListingFailed
+from broker_core.names import NamespaceName
+from broker_core_postgres.listing.describe_topics import PostgresDescriber
+from broker_core_postgres.service import PostgresService
+from tests.postgres.listing.lister_setup import fill
+from tests.postgres.test_service import VIEW, started
+from tests.support.postgres_server import Database
+
+NS = NamespaceName.parse("acme/orders")
+ALL = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
+
+
+@asynccontextmanager
+async def describer(database: Database, **table: Any) -> AsyncIterator[PostgresDescriber]:
+    async with started(dsn=database.dsn, **table) as service:
+        assert isinstance(service, PostgresService)
+        yield service.describer
+
+
+def asked(*local: str, wants: frozenset[str] = ALL, **fields: Any) -> DescribeRequest:
+    names = [name if "://" in name else f"persistent://acme/orders/{name}" for name in local]
+    return DescribeRequest(NS, names=names, wants=wants, **fields)
+
+
+async def test_names_of_every_kind(database: Database, connection: Any) -> None:
+    await fill(
+        database,
+        "acme/orders",
+        [
+            ("persistent", "plain", {"k": "v", "é": "😀"}),
+            *(("persistent", f"parted-partition-{n}", {"n": "all"}) for n in (0, 1, 10)),
+            ("persistent", "both", {"own": "1"}),
+            ("persistent", "both-partition-1", {"own": "2"}),
+            ("persistent", "a-partition-3-partition-0", {}),
+            ("non-persistent", "plain", {}),
+            ("persistent", "not-asked", {}),
+        ],
+    )
+    topics = ["plain", "parted", "both", "a-partition-3", "non-persistent://acme/orders/plain"]
+    missing = ["never", "parted-partition-0", "persistent://acme/other/plain", "x\0y", "no-scheme"]
+    async with describer(database) as describing:
+        details = await describing.describe(asked(*topics, *missing))
+        assert details is not None
+        rows = {row["topic"]: row for row in details.to_pylist()}
+        ids = dict(
+            await connection.fetch(
+                "SELECT DISTINCT domain || '://acme/orders/' || matched, topic_id FROM broker_core.topics"
+            )
+        )
+        assert {name: row["partitions"] for name, row in rows.items()} == {
+            "persistent://acme/orders/plain": 0,
+            "persistent://acme/orders/parted": 11,
+            "persistent://acme/orders/both": 2,
+            "persistent://acme/orders/a-partition-3": 1,
+            "non-persistent://acme/orders/plain": 0,
+        }
+        assert all(row["topic_id"] == ids[name].bytes for name, row in rows.items())
+        assert {
+            name.rpartition("/")[2]: row["properties"] for name, row in rows.items() if name[0] == "p"
+        } == {
+            "plain": {"k": "v", "é": "😀"},
+            "parted": {"n": "all"},
+            "both": {"own": "1"},
+            "a-partition-3": {},
+        }
+        assert set(details.columns) == {"partitions", "topic_id", "properties"}, "the others are not known"
+        few = await describing.describe(asked("plain", wants=frozenset({"partitions"})))
+        assert few is not None
+        assert few.columns == ("partitions",)
+        by_id = await describing.describe(
+            DescribeRequest(NS, ids=[row["topic_id"] for row in rows.values()], wants=ALL)
+        )
+        assert by_id is not None
+        assert sorted(map(str, by_id.to_pylist())) == sorted(map(str, rows.values()))
+
+
+async def test_what_was_never_loaded_is_left_to_others(database: Database, connection: Any) -> None:
+    async with describer(database) as describing:
+        assert await describing.describe(asked("plain")) is None
+        await connection.execute("SELECT broker_core.declare_namespace('acme/orders')")
+        empty = await describing.describe(asked("plain"))
+        assert empty is not None
+        assert len(empty) == 0
+        await connection.execute("SELECT broker_core.forget_namespace('acme/orders')")
+        assert await describing.describe(asked("plain")) is None
+
+
+@pytest.mark.parametrize("wants", [ALL, frozenset({"partitions"})], ids=["all", "partitions"])
+async def test_many_in_parts(database: Database, connection: Any, wants: frozenset[str]) -> None:
+    await connection.execute(
+        "INSERT INTO broker_core.topics (namespace, local_name, properties) SELECT 'acme/orders', "
+        "'t' || n || CASE WHEN n % 7 > 0 THEN '-partition-' || n % 7 - 1 ELSE '' END, "
+        "jsonb_build_object('n', n::text) FROM generate_series(0, 4999) n"
+    )
+    numbers = random.Random(7).sample(range(6000), 3000)
+    async with describer(database) as describing:
+        details = await describing.describe(asked(*(f"t{n}" for n in numbers), wants=wants))
+    assert details is not None
+    found = {int(row["topic"].rpartition("/t")[2]): row for row in details.to_pylist()}
+    assert set(found) == {n for n in numbers if n < 5000}
+    for number, row in found.items():
+        assert row["partitions"] == number % 7
+        assert row.get("properties", {"n": str(number)}) == {"n": str(number)}
+
+
+async def test_a_relation_of_the_operators_own(empty_database: Database) -> None:
+    empty_database.sql(VIEW)
+    async with describer(empty_database, relation="own.Topics of ours", property_keys=["k"]) as describing:
+        details = await describing.describe(asked("a", "b", "z"))
+        assert details is not None
+        rows = {row["topic"].rpartition("/")[2]: row for row in details.to_pylist()}
+        assert {name: row["partitions"] for name, row in rows.items()} == {"a": 0, "b": 2}
+        assert rows["b"]["properties"] == {"k": "v"}
+        assert "topic_id" not in details.columns
+        assert await describing.describe(DescribeRequest(NS, ids=[b"0" * 16], wants=ALL)) is None
+        other = NamespaceName.parse("acme/other")
+        assert await describing.describe(DescribeRequest(other, names=["x"], wants=ALL)) is None
+
+
+async def test_nobody_describes_by_properties(database: Database) -> None:
+    await fill(database, "acme/orders", [("persistent", "a", {"k": "v"})])
+    async with describer(database, only_with_properties=True, property_keys=["k"]) as describing:
+        assert await describing.describe(asked("a")) is None
+
+
+async def test_an_index_that_no_client_can_count(database: Database) -> None:
+    await fill(database, "acme/orders", [("persistent", "x-partition-2147483647", {})])
+    async with describer(database) as describing:
+        with pytest.raises(ListingFailed, match="index 2147483647") as failed:
+            await describing.describe(asked("x"))
+        assert failed.value.reason == "bad_topics"
+
+
+async def test_a_failure_is_an_error(database: Database) -> None:
+    await fill(database, "acme/orders", [("persistent", "a", {})])
+    async with describer(database) as describing:
+        database.sql("ALTER TABLE broker_core.topics RENAME COLUMN matched TO lost")
+        with pytest.raises(ListingFailed) as failed:
+            await describing.describe(asked("a"))
+        assert failed.value.reason == "schema"

@@ -1,0 +1,32 @@
+"""What is remembered of a question, in the core's bounded cache."""
+
+from __future__ import annotations
+
+from broker_core import BoundedCache
+from broker_core.names import Mode, NamespaceName
+from broker_core_postgres.listing.hash_cache import Known, Question, size_of
+
+
+def question(number: int, pattern: str | None = None, **properties: str) -> Question:
+    return NamespaceName.parse(f"t/n{number}"), Mode.ALL, pattern, tuple(sorted(properties.items()))
+
+
+def test_texts_count_as_much_as_they_may_take() -> None:
+    plain = size_of(question(1))
+    assert 0 < plain < 1000
+    assert size_of(question(1, "x" * 100)) == plain + 400
+    assert size_of(question(1, k="value")) == plain + 24
+
+
+def test_the_last_version_counts_and_memory_is_bounded() -> None:
+    cache: BoundedCache[Question, Known] = BoundedCache(10_000)
+    for number in range(100):
+        asked = question(number)
+        cache.put(asked, Known("a:1", "00000001", 10), size_of(asked))
+        cache.put(asked, Known("a:2", "00000002", 20), size_of(asked))
+        assert cache.get(asked) == Known("a:2", "00000002", 20)
+        assert cache.nbytes <= 10_000
+    assert 5 < len(cache) < 20
+    long = question(7, "x" * 5_000)  # larger than all of it
+    cache.put(long, Known("a:1", "00000001", 0), size_of(long))
+    assert cache.get(long) is None

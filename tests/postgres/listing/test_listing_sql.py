@@ -1,0 +1,92 @@
+"""The statements and what comes back; which index they are read by is in ``test_chosen_plans``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+from broker_core_postgres.listing.listing_sql import (
+    PAGE,
+    Source,
+    Statement,
+    first_page,
+    next_page,
+    pages_of_search,
+    version_statement,
+)
+from broker_core_postgres.listing.row_filter import Plan, make_plan
+from tests.support.postgres_server import Database
+
+NS = NamespaceName.parse("acme/orders")
+QUESTIONS: dict[str, tuple[str | None, dict[str, str]]] = {
+    "prefix": ("acme/orders/topic-0004.*", {}),
+    "properties": (None, {"team": "t7"}),
+}
+
+
+def plan_of(question: str, mode: Mode = Mode.PERSISTENT) -> Plan:
+    pattern, properties = QUESTIONS[question]
+    compiled = None if pattern is None else compile_pattern(pattern)
+    return make_plan(NS, mode, compiled, properties, trigrams=True)
+
+
+@pytest.fixture
+def filled(database: Database) -> Database:
+    """5,000 topics of the namespace, and as many like them of another."""
+    database.sql(
+        """
+        INSERT INTO broker_core.topics (namespace, local_name, properties)
+        SELECT n, 'topic-' || lpad(g::text, 5, '0'), jsonb_build_object('team', 't' || g % 100)
+        FROM unnest(ARRAY['acme/orders', 'b/c']) n, generate_series(1, 5000) g
+        """
+    )
+    return database
+
+
+async def test_a_page_says_how_much_it_has_and_is_withheld_where_that_is_too_much(filled: Database) -> None:
+    connection = await filled.connect()
+    try:
+        plan = plan_of("prefix")
+        row = await fetched(connection, first_page(plan, Source(), 1 << 20))
+        assert (row["names"], row["size"], row["version"]) == (10, 10 * 11 + 9, 1)
+        assert row["persistent"].startswith(b"/topic-00040/topic-00041/")
+        assert row["other"] is None
+        withheld = await fetched(connection, first_page(plan, Source(), 100))
+        assert (withheld["names"], withheld["size"], withheld["persistent"]) == (10, 119, None)
+        few = await fetched(connection, first_page(plan, Source(), 1 << 20, most_names=3))
+        assert few["names"] == 3
+        nothing = await fetched(connection, first_page(make_plan(NS, Mode.NON_PERSISTENT), Source(), 1 << 20))
+        assert (nothing["names"], nothing["size"], nothing["other"]) == (0, 0, None)
+        assert await fetched(connection, version_statement("a/b")) is None
+        async with connection.transaction():
+            statement = pages_of_search(plan_of("properties"), Source(), 200)
+            pages = await connection.fetch(statement.text, *statement.arguments)
+            assert len(pages) > 2
+            assert all(page["size"] <= 211 for page in pages)
+            assert sum(page["names"] for page in pages) == 50
+    finally:
+        await connection.close()
+
+
+async def fetched(connection: Any, statement: Statement) -> Any:
+    return await connection.fetchrow(statement.text, *statement.arguments)
+
+
+def test_a_page_is_far_from_the_largest_value_of_postgresql() -> None:
+    assert PAGE * (32_767 + 1) < 2**30 - 1
+
+
+def test_nothing_from_outside_is_in_a_text() -> None:
+    hostile = "x'; DROP TABLE t; --"
+    plan = Plan(hostile, ("persistent",), ((hostile, hostile + "z"),), (hostile,), {hostile: hostile})
+    for statement in (
+        first_page(plan, Source(), 1),
+        next_page(plan, Source(), plan.bounds[0], (hostile, hostile, hostile), 1),
+        pages_of_search(plan, Source(own_index=False), 1),
+        version_statement(plan.namespace),
+    ):
+        assert "DROP" not in statement.text
+        assert any("DROP" in str(argument) for argument in statement.arguments)

@@ -1,0 +1,126 @@
+"""Plans: never a row too few, whatever the pattern."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_core.errors import InvalidPattern
+from broker_core.names import Mode, NamespaceName, partitioned_local_name
+from broker_core.patterns import compile_pattern
+from broker_core_postgres.listing.row_filter import Plan, make_plan
+from tests.support.regexes import Regex, regexes
+
+NAMESPACE = NamespaceName.parse("t/n")
+
+
+def lets_through(plan: Plan, local: str) -> bool:
+    """What the conditions of a plan mean, in Python."""
+    matched = partitioned_local_name(local)
+    key = matched.encode()
+    if plan.impossible:
+        return False
+    if plan.bounds and not any(
+        low.encode() <= key and (high is None or key < high.encode()) for low, high in plan.bounds
+    ):
+        return False
+    return all(like_to_regex(like).fullmatch(matched) for like in plan.likes)
+
+
+def like_to_regex(like: str) -> re.Pattern[str]:
+    parts = re.findall(r"\\.|.", like, re.DOTALL)
+    meaning = {"%": ".*", "_": "."}
+    return re.compile("".join(meaning.get(part, re.escape(part[-1])) for part in parts), re.DOTALL)
+
+
+@given(regexes(starts=("", "t/n/", "t", "^t/n/", "(?i)t/n/", ".*/n/", "t/.*", "[a-t]/n/a", "t/n/(?:a|b)")))
+def test_every_match_is_let_through(regex: Regex) -> None:
+    try:
+        pattern = compile_pattern(regex.text)
+    except InvalidPattern:
+        return
+    if not pattern.supported:
+        return
+    plan = make_plan(NAMESPACE, Mode.ALL, pattern, trigrams=True)
+    for sample in regex.samples:
+        local = sample.removeprefix("t/n/")
+        if not local or "/" in local or "\0" in local:
+            continue
+        for name in (local, f"{local}-partition-3"):
+            matches = pattern.matches(f"persistent://t/n/{name}")
+            assert lets_through(plan, name) or not matches, (plan, name)
+            if not plan.finish and "\n" not in name:
+                assert lets_through(plan, name) == matches, (plan, name)
+
+
+@given(st.binary(max_size=6), st.binary(max_size=6), st.text(max_size=4))
+def test_bounds_of_any_bytes_hold_every_text_between_them(low: bytes, high: bytes, text: str) -> None:
+    if not text or "/" in text or "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        return
+    base = compile_pattern("t/n/a.c")
+    facts = {name: getattr(base, name) for name in dir(base) if not name.startswith("_")}
+    bounds = {"ranges": ((b"t/n/" + low, b"t/n/" + high),), "required": (), "literal": None}
+    pattern: Any = SimpleNamespace(**facts | bounds)  # no pattern that is compiled has bounds of any bytes
+    if low <= text.encode() < high:
+        assert lets_through(make_plan(NAMESPACE, Mode.ALL, pattern), text)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bounds"),
+    [
+        ("t/n/abc", (("abc", "abc\1"),)),
+        ("t/n/abc.*", (("abc", "abd"),)),
+        ("t/n/abc\U0010ffff.*", (("abc\U0010ffff", "abd"),)),
+        ("t/n/\ud7ff.*", (("\ud7ff", "\ue000"),)),
+        ("t/n/.*", ()),
+        ("t/.*", ()),
+        ("t/n/(a|c)x.*", (("ax", "ay"), ("cx", "cy"))),
+        ("t/n/.*abc", ()),
+    ],
+    ids=str,
+)
+def test_bounds(pattern: str, bounds: tuple[tuple[str, str | None], ...]) -> None:
+    plan = make_plan(NAMESPACE, Mode.PERSISTENT, compile_pattern(pattern))
+    assert plan.bounds == bounds
+    assert not plan.impossible
+
+
+@pytest.mark.parametrize("pattern", ["x/n/abc", "t/m/a.*", "t/nn.*", "t/n/", "t/n", "t/n/a\0b", "t/n/a/b.*c"])
+def test_what_cannot_be_in_the_namespace(pattern: str) -> None:
+    plan = make_plan(NAMESPACE, Mode.PERSISTENT, compile_pattern(pattern), trigrams=True)
+    local = "a"
+    assert plan.impossible or not lets_through(plan, local)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "likes"),
+    [
+        (".*-x0123.*", ("%x0123%",)),  # what is around a run is in most names
+        (".*-abc-.*", ("%-abc-%",)),  # unless the run alone says too little
+        (".*-abcd_efg-.*", ("%abcd%efg%",)),
+        ("t/n/.*100%_off.*", ("%100\\%\\_off%",)),
+        ("t/n/.*ab.*", ()),  # two letters make no trigram
+        (".*back\\\\slash.*", ("%back%slash%",)),
+        (".*n/begin.*end", ("%begin%", "%end%")),
+    ],
+    ids=str,
+)
+def test_substrings_are_looked_up(pattern: str, likes: tuple[str, ...]) -> None:
+    plan = make_plan(NAMESPACE, Mode.PERSISTENT, compile_pattern(pattern), trigrams=True)
+    assert set(plan.likes) == set(likes)
+    assert plan.finish
+    assert make_plan(NAMESPACE, Mode.PERSISTENT, compile_pattern(pattern)).likes == ()
+
+
+def test_properties_and_domains() -> None:
+    plan = make_plan(NAMESPACE, Mode.ALL, None, {"region": "eu"})
+    assert (plan.kind, plan.domains) == ("search", ("non-persistent", "persistent"))
+    assert make_plan(NAMESPACE, Mode.PERSISTENT).domains == ("persistent",)
+    assert make_plan(NAMESPACE, Mode.ALL, None, {"region": "e\0u"}).impossible
+    assert make_plan(NAMESPACE, Mode.ALL).kind == "namespace"
+    assert make_plan(NAMESPACE, Mode.ALL, compile_pattern("t/n/a.*")).kind == "range"

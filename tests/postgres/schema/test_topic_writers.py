@@ -1,0 +1,181 @@
+"""Many writers at once: no version is skipped, doubled, or seen before an older one, and the log gives the table."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+
+from broker_core.names import NamespaceName
+from broker_core.plugin_cli import Deletions
+from broker_core_postgres.fill.load_file import load_topics
+from tests.postgres.schema.log_replay import check_everything
+from tests.support.eventually import eventually
+from tests.support.postgres_server import Database
+
+_WRITERS = 8
+_TURNS = 40
+_NAMESPACES = ("t/a", "t/b", "t/c")
+_NAMES = [f"topic-{number}{ending}" for number in range(6) for ending in ("", "-partition-0", "-partition-1")]
+
+#: What every snapshot has to show: the newest version, how many there are in the log, and how many names it lists.
+_SNAPSHOT = """SELECT v.version, (SELECT count(DISTINCT c.version) FROM broker_core.changes c
+            WHERE c.namespace = v.namespace AND c.version <= v.version),
+        (SELECT coalesce(max(c.version), 0) FROM broker_core.changes c WHERE c.namespace = v.namespace),
+        v.topics, (SELECT count(*) FROM broker_core.topics t WHERE t.namespace = v.namespace)
+    FROM broker_core.namespaces v"""
+
+
+async def _one_statement(connection: Any, rng: random.Random) -> None:
+    """A statement as a feeder writes it; in several namespaces at once, in whatever order these are given."""
+    namespaces = rng.sample(_NAMESPACES, rng.randint(1, 3))
+    name = rng.choice(_NAMES)
+    properties = json.dumps({"k": str(rng.randint(0, 3))})
+    kind = rng.random()
+    if kind < 0.5:
+        # Rows are locked in the order in which they are inserted: one order for all.
+        await connection.execute(
+            "INSERT INTO broker_core.topics (namespace, local_name, properties)"
+            ' SELECT n, l, $3 FROM unnest($1::text[]) n, unnest($2::text[]) l ORDER BY n COLLATE "C", l COLLATE "C"'
+            " ON CONFLICT (namespace, domain, local_name) DO UPDATE SET properties = excluded.properties",
+            namespaces,
+            rng.sample(_NAMES, 3),
+            properties,
+        )
+    elif kind < 0.75:
+        await connection.execute(
+            "UPDATE broker_core.topics SET properties = $3 WHERE namespace = $1 AND local_name = $2",
+            namespaces[0],
+            name,
+            properties,
+        )
+    else:
+        await connection.execute(
+            "DELETE FROM broker_core.topics WHERE namespace = $1 AND local_name = $2", namespaces[0], name
+        )
+
+
+async def _locked_first(connection: Any, rng: random.Random) -> None:
+    """A transaction of several statements, as the commands make it."""
+    namespace = rng.choice(_NAMESPACES)
+    async with connection.transaction():
+        await connection.execute("SELECT broker_core.begin_change($1)", namespace)
+        for name in rng.sample(_NAMES, 3):
+            await connection.execute(
+                "DELETE FROM broker_core.topics WHERE namespace = $1 AND local_name = $2", namespace, name
+            )
+            await connection.execute(
+                "INSERT INTO broker_core.topics (namespace, local_name) VALUES ($1, $2)", namespace, name
+            )
+
+
+async def _hammer(
+    database: Database, works: list[Callable[[Any, random.Random], Any]], *, retry: bool
+) -> None:
+    heard: dict[str, list[int]] = defaultdict(list)
+    running = True
+
+    async def write(number: int) -> None:
+        rng = random.Random(f"writer {number}")
+        connection = await database.connect()
+        try:
+            for _ in range(_TURNS):
+                work = rng.choice(works)
+                while True:
+                    try:
+                        await work(connection, rng)
+                    except asyncpg.DeadlockDetectedError:
+                        if not retry:
+                            raise
+                    else:
+                        break
+        finally:
+            await connection.close()
+
+    async def look() -> None:
+        connection = await database.connect()
+        try:
+            while running:
+                for version, logged, newest, said, there in await connection.fetch(_SNAPSHOT):
+                    assert version == logged == newest
+                    assert said == there
+        finally:
+            await connection.close()
+
+    def hear(*said: Any) -> None:
+        hint = json.loads(said[3])
+        heard[hint["namespace"]].append(hint["version"])
+
+    listener = await database.connect()
+    try:
+        await listener.add_listener("broker_core_topics", hear)
+        looking = asyncio.create_task(look())
+        try:
+            await asyncio.gather(*(write(number) for number in range(_WRITERS)))
+        finally:
+            running = False
+            await looking
+        versions = await check_everything(listener)
+        assert sum(versions.values()) > _WRITERS * _TURNS / 2
+        # Hints come in the order of the commits: each version once, none after a newer one.
+        await eventually(lambda: {name: said[-1] for name, said in heard.items()} == versions, 120)
+        assert heard == {name: list(range(1, version + 1)) for name, version in versions.items()}
+    finally:
+        await listener.close()
+
+
+async def test_writers_of_one_statement_each_never_deadlock(database: Database) -> None:
+    await _hammer(database, [_one_statement], retry=False)
+
+
+async def test_writers_of_all_kinds(database: Database) -> None:
+    # Who has a row waits for the version that another has, who waits for the row: PostgreSQL ends one of them.
+    database.sql(f"ALTER DATABASE {database.name} SET deadlock_timeout = '20ms'")
+    await _hammer(database, [_one_statement, _locked_first], retry=True)
+
+
+async def test_readers_see_one_file_or_the_other(database: Database) -> None:
+    files = [
+        [f"{word}-{number}" for number in range(200 + 100 * size)] for size, word in enumerate(("one", "two"))
+    ]
+    namespace = NamespaceName("t", "a")
+    running = True
+
+    async def load(names: list[str]) -> None:
+        connection = await database.connect()
+        try:
+            for _ in range(4):
+                file = io.BytesIO("\n".join(names).encode())
+                await load_topics(connection, namespace, file, deletions=Deletions(mass=True))
+        finally:
+            await connection.close()
+
+    async def look() -> set[tuple[str, ...]]:
+        connection = await database.connect()
+        seen = set()
+        try:
+            while running:
+                rows = await connection.fetch("SELECT local_name FROM broker_core.topics ORDER BY 1")
+                seen.add(tuple(row[0] for row in rows))
+        finally:
+            await connection.close()
+        return seen
+
+    looking = asyncio.create_task(look())
+    try:
+        await asyncio.gather(*map(load, files))
+    finally:
+        running = False
+        seen = await looking
+    assert seen <= {(), *(tuple(sorted(names)) for names in files)}
+    check = await database.connect()
+    try:
+        assert (await check_everything(check))["t/a"] >= 2
+    finally:
+        await check.close()
