@@ -45,7 +45,7 @@ def topic_id_text(topic_id: uuid.UUID) -> str:
 def parse_topic_id(text: str) -> uuid.UUID:
     """The id written as base64 (22 characters, or 24 with padding) or as hyphenated or plain hexadecimal.
 
-    Clients print either form (reference 4), so both are read. Raises :exc:`CatalogError` for anything else.
+    Kafka's own tools print base64, and some clients print hexadecimal. Raises :exc:`CatalogError` for anything else.
     """
     try:
         if _BASE64.fullmatch(text):

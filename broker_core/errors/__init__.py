@@ -52,7 +52,8 @@ class InvalidPattern(BrokerCoreError, ValueError):
 
 
 class ListingFailed(BrokerCoreError):
-    """A listing has no answer. A failure is never an empty or shortened success (promise 1 of the design).
+    """A listing has no answer. A failure is never an empty or shortened success:
+    docs/explanation/promises.md#exact-or-an-error
 
     ``cause`` says why, and each transport tells its clients so in its own codes; ``reason`` is a short label for
     metrics (never text of a client), ``plugin`` the plugin that failed, where one did. ``code`` is what a Pulsar client

@@ -1,4 +1,6 @@
-"""The hash of a listing, as ``TopicList.calculateHash`` of Pulsar computes it (reference 2.5, PIP-145).
+"""The hash of a listing, as ``TopicList.calculateHash`` of Pulsar computes it.
+
+docs/reference/pulsar-behaviour.md#the-topics-hash
 
 Names sorted by Java's ``String`` order (UTF-16 code units), joined by commas, CRC32C over the UTF-8 bytes, shown as
 the four bytes in little-endian order in lower-case hex: ``00000000`` for no names. Duplicates count; commas in names

@@ -12,7 +12,7 @@ Identities that hold at every scrape (``tests/metrics/test_metrics.py`` checks t
 - those with outcome ``served`` or ``unchanged`` are the count of ``listing_names``;
 - ``listing_plugin_calls_total`` is the count of ``listing_plugin_seconds`` and the calls that an open breaker refused.
 
-Upstream's ``topic_list_heap_wait_time_ms`` is a summary in milliseconds, which cannot be aggregated; here it is the
+Pulsar's ``topic_list_heap_wait_time_ms`` is a summary in milliseconds, which cannot be aggregated; here it is the
 histogram ``topic_list_heap_wait_time_seconds``.
 """
 

@@ -202,7 +202,10 @@ class TopicName:
 
     @property
     def is_system(self) -> bool:
-        """Whether the broker keeps this topic for itself and hides it from listings (reference 2.6)."""
+        """Whether the broker keeps this topic for itself and hides it from listings.
+
+        docs/reference/pulsar-behaviour.md#what-a-broker-lists
+        """
         return is_system_topic(self.domain, self.namespace, self.local)
 
 

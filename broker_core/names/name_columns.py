@@ -242,7 +242,7 @@ def without_ends(
 
 
 def hash_order_key(column: pa.LargeStringArray) -> pa.LargeBinaryArray:
-    """A column of bytes that sorts as Java sorts the strings (UTF-16 code units; reference 2.5)."""
+    """A column of bytes that sorts as Java sorts the strings (by UTF-16 code units, as the topics hash wants it)."""
     data, offsets = column_data(column)
     used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
     if not used or np.frombuffer(used, np.uint8).max() < _FIRST_MOVED:

@@ -2,8 +2,10 @@
 
 A catalogue holds one row per topic, and this is that row's compact form of the names it stands for: ``*`` is the plain
 name, numbers and ranges are partitions. ``*,0-2,10`` of ``orders`` lists ``orders``, ``orders-partition-0`` to ``-2``
-and ``orders-partition-10``, as a broker may (reference 2.6: partitions are listed one by one, sparse where some were
-never created, and the name of a partitioned topic itself is not listed).
+and ``orders-partition-10``, as a broker may: partitions are listed one by one, with gaps where some were never
+created, and the name of a partitioned topic itself is not listed.
+
+docs/reference/pulsar-behaviour.md#what-a-broker-lists
 """
 
 from __future__ import annotations

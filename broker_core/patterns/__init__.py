@@ -1,10 +1,10 @@
 """Topics patterns: what a Pulsar broker matches, by RE2 only, and what can be known of a pattern before it runs.
 
 A pattern loses its scheme and must then match ``tenant/namespace/topic`` in full, where the topic has no partition
-suffix (reference 2.4, ``TopicsPatternFactory``). Two engines run the same text: google-re2, which compiles and bounds
-it and gives its range, and Arrow's RE2 kernel, which runs it over a column. A pattern that RE2 refuses is never given
-to a backtracking engine; it is *unsupported* where another dialect may know it, and an :exc:`InvalidPattern` where none
-does.
+suffix (docs/reference/pulsar-behaviour.md#topics-patterns). Two engines run the same text: google-re2, which compiles
+and bounds it and gives its range, and Arrow's RE2 kernel, which runs it over a column. A pattern that RE2 refuses is
+never given to a backtracking engine; it is *unsupported* where another dialect may know it, and an
+:exc:`InvalidPattern` where none does.
 """
 
 from __future__ import annotations
@@ -227,7 +227,8 @@ def _too_long(raw: str, max_length: int) -> TopicsPattern | None:
         raise InvalidPattern(f"Invalid topics pattern {_shown(raw)}: it is not valid Unicode") from None
     if length <= max_length:
         return None
-    # Not looked at, whatever its scheme: the length counts first, as at the broker (reference 2.1).
+    # Not looked at, whatever its scheme: the length counts first, as at a broker.
+    # docs/reference/pulsar-behaviour.md#the-order-of-a-brokers-steps
     return _pattern(raw, raw, reason=f"longer than the maximum of {max_length}")
 
 
@@ -354,7 +355,7 @@ def _merged(ranges: list[tuple[bytes, bytes] | None]) -> tuple[tuple[bytes, byte
 
 
 def strip_scheme(raw: str) -> str:
-    """A pattern without its scheme, by the broker's own rule (``TopicsPatternFactory``, reference 2.4).
+    """A pattern without its scheme, by the broker's own rule (docs/reference/pulsar-behaviour.md#topics-patterns).
 
     The text before the first ``://`` must end in a domain; what is in front of the domain (``^``, say) is kept, what is
     behind a second ``://`` is lost. Raises :exc:`InvalidPattern` for any other scheme.

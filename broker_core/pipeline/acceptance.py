@@ -1,4 +1,7 @@
-"""What a lister returned, made a checked selection within the request's permits: the gate of promise 3."""
+"""What a lister returned, made a checked selection within the request's permits.
+
+Nothing that a plugin says is used unchecked: docs/explanation/promises.md#plugins-cannot-hurt-the-broker
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The one path of a listing: permits, plugins, checks, filter, masks, hash (DESIGN, "The path of a listing").
+"""The one path of a listing: permits, plugins, checks, filter, masks, hash.
+
+docs/explanation/path-of-a-listing.md tells it in the order of the steps.
 
 Two ways lead along it. :meth:`Pipeline.answer_now` answers at once where that takes well under a millisecond and
 nobody has to be waited for: no plugin is concerned, the snapshot is in memory and current, the pattern is a range, a

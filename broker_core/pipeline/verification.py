@@ -1,4 +1,7 @@
-"""What a lister returned, checked and made a selection: nothing that it says is believed unseen (promise 3)."""
+"""What a lister returned, checked and made a selection: nothing that it says is used unchecked.
+
+docs/explanation/promises.md#plugins-cannot-hurt-the-broker
+"""
 
 from __future__ import annotations
 

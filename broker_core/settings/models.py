@@ -27,7 +27,8 @@ __all__ = [
     "UpstreamSettings",
 ]
 
-#: CONNECTED carries max_message_size as an int32, and a frame may be 10 KiB longer than a message (reference 1.1).
+#: CONNECTED carries max_message_size as an int32, and a frame may be 10 KiB longer than a message.
+#: docs/reference/pulsar-behaviour.md#frame-limits
 _LARGEST_MESSAGE: Final = 2**31 - 1 - 10 * 1024
 
 

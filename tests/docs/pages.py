@@ -13,6 +13,7 @@ __all__ = [
     "Block",
     "Table",
     "all_pages",
+    "anchors",
     "blocks",
     "blocks_of",
     "code_in",
@@ -91,6 +92,12 @@ def _prose(page: str) -> str:
 def headings(page: str) -> list[str]:
     """The texts of all headings, without their marks."""
     return re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+
+
+def anchors(page: str) -> set[str]:
+    """What a link to the page may have behind its ``#``: the targets that it names, and the slugs of its headings."""
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings(page)}
+    return slugs | set(re.findall(r"^\(([\w-]+)\)=$", _prose(page), re.MULTILINE))
 
 
 def tables(page: str) -> list[Table]:

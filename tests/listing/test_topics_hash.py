@@ -1,4 +1,7 @@
-"""The topics hash against the constants of reference 6.1 and the answers of a real broker."""
+"""The topics hash against constants of an independent CRC32C and the answers of a real broker.
+
+docs/reference/pulsar-behaviour.md#the-topics-hash
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ D = "persistent://public/default/"
         ([f"{D}a", "b"], "222c8d66"),
     ],
 )
-def test_the_constants_of_the_reference(names: list[str], expected: str) -> None:
+def test_the_constants_of_an_independent_crc(names: list[str], expected: str) -> None:
     assert topics_hash(names) == expected
     shuffled = random.Random(1).sample(names, len(names))
     assert topics_hash(shuffled) == expected

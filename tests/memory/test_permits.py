@@ -1,4 +1,7 @@
-"""Memory permits: the vectors of upstream's limiter (reference 6.5), and what upstream got wrong."""
+"""Memory permits: the scenes of the tests of Pulsar's limiter, and where ours differs.
+
+docs/reference/pulsar-behaviour.md#the-memory-limiter
+"""
 
 from __future__ import annotations
 
@@ -366,7 +369,7 @@ async def test_a_failed_update_leaves_the_old_permit(how: str) -> None:
 
 
 async def test_holders_that_all_wait_for_more_do_not_wait_for_each_other() -> None:
-    """Upstream, this is a dead lock until the time-out: each keeps the estimate that the other one lacks."""
+    """In Pulsar's limiter they wait until their time is over: each holds what the other one lacks."""
     permits = budget(100)
     first, second = await permits.acquire(10), await permits.acquire(10)
     one = await started(permits.update(first, 1000))

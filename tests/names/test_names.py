@@ -1,4 +1,7 @@
-"""Names one at a time: what parses, what the errors say, partitions and system topics (reference 2.6, 2.7, 6.7)."""
+"""Names one at a time: what parses, what the errors say, partitions and system topics.
+
+docs/reference/pulsar-behaviour.md#names-of-topics
+"""
 
 from __future__ import annotations
 

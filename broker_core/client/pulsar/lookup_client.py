@@ -48,7 +48,7 @@ _LARGE: Final = 64 * 1024  # bytes; an answer that is larger is read in a thread
 
 
 def default_client_version() -> str:
-    """``broker-core-<version>``: a server that knows it sends answers of any size (reference 1.6)."""
+    """``broker-core-<version>``: a server that knows it sends answers of any size."""
     try:
         return f"broker-core-{version('broker-core')}"
     except PackageNotFoundError:  # a source tree that nobody installed

@@ -1,4 +1,6 @@
-"""One hook of one plugin, asked in a way that cannot hurt the broker (promise 3 of the design).
+"""One hook of one plugin, asked in a way that cannot hurt the broker.
+
+docs/explanation/promises.md#plugins-cannot-hurt-the-broker
 
 Theory of operation. :class:`~broker_core.plugins.call.runner.PluginRunner` runs the hook, contained and within its
 deadline.

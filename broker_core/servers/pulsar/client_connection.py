@@ -47,7 +47,7 @@ _SMALL_COMMAND: Final = 4096
 
 _TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
 
-#: Clients that read frames of any size (measured: reference 1.6); whoever is not known has the limit.
+#: Clients that read frames of any size; an unknown one has the limit. docs/reference/pulsar-behaviour.md#frame-limits
 _WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
 
 

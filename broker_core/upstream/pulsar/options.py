@@ -13,10 +13,11 @@ __all__ = ["UpstreamOptions"]
 class UpstreamOptions:
     """Times in seconds, sizes in bytes.
 
-    A relayed lookup is answered within ``lookup_timeout``, below the 20 s after which holding it helps no client
-    (reference 10.10), by at most ``lookups`` at a time. A request waits ``connection_wait`` for a connection while
-    there is none. ``max_message_size`` is what this server tells its clients: the brokers must say the same (reference
-    1.6).
+    A relayed lookup is answered within ``lookup_timeout``, below the 20 s after which no client has a use
+    for it, by at most ``lookups`` at a time. A request waits ``connection_wait`` for a connection while there is none.
+    ``max_message_size`` is what this server tells its clients: the brokers must say the same.
+
+    docs/reference/pulsar-behaviour.md#how-long-a-client-waits, docs/reference/pulsar-behaviour.md#frame-limits
     """
 
     service_url: str

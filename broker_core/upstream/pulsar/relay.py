@@ -39,8 +39,8 @@ class LookupRelay:
     """Relays PARTITIONED_METADATA, LOOKUP and GET_SCHEMA under request ids of its own, bounded in time and number.
 
     The brokers' errors are passed on with their codes. Where the relay itself has none to pass on, it says
-    MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients (reference 5.3,
-    5.4, 10.10).
+    MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients.
+    docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
     """
 
     def __init__(self, pool: ConnectionPool, options: UpstreamOptions) -> None:

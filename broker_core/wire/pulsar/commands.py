@@ -287,7 +287,10 @@ def lookup(
 
 
 def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """LOOKUP refused. ServiceNotReady and TooManyRequests close the connection at clients (reference 5.3, 5.4)."""
+    """LOOKUP refused. ServiceNotReady and TooManyRequests close the connection at clients.
+
+    docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
+    """
     body = CommandLookupTopicResponse(
         request_id=request_id, response=CommandLookupTopicResponse.Failed, error=code, message=_text(message)
     )

@@ -2,7 +2,7 @@
 
 ``uint32 BE total size || uint32 BE command size || command``, where the total size leaves out its own four bytes. A
 frame whose total size is larger carries a payload behind its command (SEND, MESSAGE); of these the command alone is
-given. (Reference 1.1; Pulsar's ``Commands`` and ``FrameDecoderUtil``.)
+given. docs/reference/pulsar-behaviour.md#frames
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class FrameError(BrokerCoreError):
 def frame_limit(max_message_size: int) -> int:
     """The largest frame, in bytes with its four of size, that a Java peer with this ``max_message_size`` reads.
 
-    Go reads four bytes more; C++ and Python have no limit (measured: reference 1.6).
+    Go reads four bytes more; C++ and Python have no limit. docs/reference/pulsar-behaviour.md#frame-limits
     """
     return max_message_size + _ROOM_FOR_METADATA
 

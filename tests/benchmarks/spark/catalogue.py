@@ -1,8 +1,8 @@
 """The catalogue and the patterns of the benchmark: 20 namespaces, one with half of all names, and 1,020 patterns.
 
-Names are those of the study that the design was measured with: 40 domains, 12 regions, 12 words, four shapes, 34 bytes
-on average. Of the patterns 60 % are a prefix, 25 % need something in the middle, 10 % are alternatives, and 5 % are the
-worst kind, with nothing to look for. Everything follows from the arguments.
+Names are made of 40 domains, 12 regions, 12 words and four shapes, and have 34 bytes on average. Of the patterns 60 %
+are a prefix, 25 % need something in the middle, 10 % are alternatives, and 5 % are the worst kind, with nothing to look
+for. Everything follows from the arguments.
 """
 
 from __future__ import annotations

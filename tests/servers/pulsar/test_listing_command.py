@@ -127,7 +127,7 @@ async def test_a_pattern_that_is_too_long_is_not_compiled() -> None:
 
 
 async def test_a_pattern_that_is_too_long_is_not_looked_at_at_all() -> None:
-    """Its length is what counts first, as at the broker (reference 2.1, step 11)."""
+    """The length counts first: docs/reference/pulsar-behaviour.md#the-order-of-a-brokers-steps"""
     request = await read(PipelineOptions(max_length=10), topics_pattern="ftp://t/n/x-and-more")
     assert request.pattern is not None
     assert not request.pattern.supported

@@ -1,4 +1,6 @@
-"""Nothing crosses principals: caches, unions, masks and listers in random orders, served for real (promise 6).
+"""Nothing crosses principals: caches, unions, masks and listers in random orders, served for real.
+
+docs/explanation/promises.md#nothing-crosses-principals
 
 What a client gets is compared with what the same plugins say where nothing is kept.
 """

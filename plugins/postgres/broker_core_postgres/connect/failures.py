@@ -1,8 +1,8 @@
 """What a failure of the database means: a reason, a text that says what to change, and whether to ask once more.
 
 Texts are ours: what a server says may quote values, and where it is, is not the client's business. Operators find the
-server's own words in the log. A failure is never an empty or shortened listing (promise 1 of the design); what the
-broker does about one is the plugin's ``on_failure``.
+server's own words in the log. A failure is never an empty or shortened listing; what the broker does about one is the
+plugin's ``on_failure``. docs/explanation/promises.md#exact-or-an-error
 """
 
 from __future__ import annotations

@@ -1,0 +1,97 @@
+"""What comments and pages cite is in this repository: pages of docs/ with an anchor, and files.
+
+A number of a section or of a promise without its page is nobody's to look up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, anchors, read
+from tests.test_tree import FILES
+
+_TEXT = {
+    ".py",
+    ".pyi",
+    ".md",
+    ".toml",
+    ".sql",
+    ".sh",
+    ".yaml",
+    ".yml",
+    ".proto",
+    ".template",
+    ".java",
+    ".conf",
+}
+_PAGE = re.compile(r"(?<![\w-])docs/(?P<page>[\w/.-]+\.md)(?:#(?P<anchor>[\w-]+))?")
+_NOBODY_HAS = {
+    "a section of a reference": r"\b[Rr]eferences? \d",
+    "a number of a promise": r"\b[Pp]romises? \d",
+    "a design document": r"\bDESIGN\b|\bthe design (?:says|document|page)|\bof the design\b",
+    "a section": r"§|\b[Ss]ection \d",
+    "a task": r"\bthe brief\b|\bacceptance criteri|\bShown by \d|\b[Hh]abit \d",
+}
+#: Pages with the paths of packages and tests in them.
+_MAPS = ("explanation/promises.md", "reference/pulsar-behaviour.md")
+
+
+def sources() -> list[Path]:
+    """Everything that people wrote here, but for what was recorded and this file."""
+    return [
+        path
+        for path in FILES
+        if (path.suffix in _TEXT or path.name == "Makefile")
+        and path != Path(__file__)
+        and not path.is_relative_to(ROOT / "tests" / "vectors")
+        and not path.stem.endswith("_pb2")
+    ]
+
+
+def lines() -> Iterator[tuple[str, str]]:
+    """Where, and the line."""
+    for path in sources():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+def test_a_cited_page_and_its_anchor_are_there() -> None:
+    cited = [
+        (where, found["page"], found["anchor"]) for where, line in lines() for found in _PAGE.finditer(line)
+    ]
+    wrong = [
+        f"{where}: docs/{page}#{anchor or ''}"
+        for where, page, anchor in cited
+        if not (ROOT / "docs" / page).is_file() or (anchor is not None and anchor not in anchors(page))
+    ]
+    assert not wrong, "\n".join(wrong)
+    assert len([anchor for _, _, anchor in cited if anchor]) > 20
+
+
+def test_nothing_is_cited_that_nobody_has() -> None:
+    found = [
+        f"{where}: {what}: {line.strip()[:100]}"
+        for where, line in lines()
+        for what, pattern in _NOBODY_HAS.items()
+        if re.search(pattern, line)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", _MAPS)
+def test_the_paths_of_a_page_are_there(page: str) -> None:
+    cited = re.findall(r"`((?:broker_core|plugins|tests)/[\w/.-]*|tests/[\w/.-]+)`", read(page))
+    assert cited
+    assert not [path for path in cited if not (ROOT / path).exists()]
+
+
+def test_a_module_beside_a_package_is_in_it() -> None:
+    """``broker_core/listing/ (`topics_hash.py`)``: the names in brackets are below the path in front of them."""
+    for folder, inside in re.findall(r"`([\w/]+/)` \(([^)]*)\)", read("explanation/promises.md")):
+        for name in re.findall(r"`([\w./]+)`", inside):
+            if name.endswith((".py", "/")):
+                assert list((ROOT / folder).rglob(name.rstrip("/"))), f"{folder} has no {name}"
