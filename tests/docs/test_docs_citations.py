@@ -33,7 +33,7 @@ _NOBODY_HAS = {
     "a section of a reference": r"\b[Rr]eferences? \d",
     "a number of a promise": r"\b[Pp]romises? \d",
     "a design document": r"\bDESIGN\b|\bthe design (?:says|document|page)|\bof the design\b",
-    "a section": r"§|\b[Ss]ection \d",
+    "a section": r"§|\b[Ss]ection \d|[a-z] \(\d{1,2}\.\d{1,2}(?:, \d{1,2}\.\d{1,2})*\)[.:]?(?:\"\"\")?$",
     "a task": r"\bthe brief\b|\bacceptance criteri|\bShown by \d|\b[Hh]abit \d",
 }
 #: Pages with the paths of packages and tests in them.

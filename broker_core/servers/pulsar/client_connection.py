@@ -193,7 +193,7 @@ class Connection(asyncio.Protocol):
         return self._asker.client_version if self._asker is not None else ""
 
     def _tick(self) -> None:
-        """Keep-alive: ask a peer that was silent for one interval, close one that was silent for two (1.5)."""
+        """Keep-alive: ask a peer that was silent for one interval, close one that was silent for two."""
         if self._transport.is_closing():
             return
         if self._asker is None:
@@ -299,7 +299,8 @@ class Connection(asyncio.Protocol):
         if self._take_slot():
             self._start(self._answer_lookup(command, asker))
         else:
-            # MetadataError: for TooManyRequests and ServiceNotReady here, clients close the connection (10.10).
+            # MetadataError: for TooManyRequests and ServiceNotReady here, clients close the connection.
+            # docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
             self._send(commands.refuse(command, ServerError.MetadataError, _TOO_MANY_LOOKUPS))
 
     async def _answer_lookup(self, command: BaseCommand, asker: Asker) -> None:

@@ -257,7 +257,10 @@ def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
 
 
 def partitioned_metadata_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """PARTITIONED_METADATA refused. ServiceNotReady and TooManyRequests close the connection at clients (5.3, 5.4)."""
+    """PARTITIONED_METADATA refused. ServiceNotReady and TooManyRequests close the connection at clients.
+
+    docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
+    """
     body = CommandPartitionedTopicMetadataResponse(
         request_id=request_id,
         response=CommandPartitionedTopicMetadataResponse.Failed,
