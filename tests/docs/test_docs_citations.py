@@ -30,7 +30,7 @@ _TEXT = {
 }
 _PAGE = re.compile(r"(?<![\w-])docs/(?P<page>[\w/.-]+\.md)(?:#(?P<anchor>[\w-]+))?")
 _NOBODY_HAS = {
-    "a section of a reference": r"\b[Rr]eferences? \d",
+    "a section of a reference": r"(?i)\breferences? \d",
     "a number of a promise": r"\b[Pp]romises? \d",
     "a design document": r"\bDESIGN\b|\bthe design (?:says|document|page)|\bof the design\b",
     "a section": r"§|\b[Ss]ection \d|[a-z] \(\d{1,2}\.\d{1,2}(?:, \d{1,2}\.\d{1,2})*\)[.:]?(?:\"\"\")?$",
