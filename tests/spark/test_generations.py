@@ -11,7 +11,6 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question
 from broker_core_spark.generations import (
@@ -30,6 +29,7 @@ from broker_core_spark.generations import (
     use,
 )
 from broker_core_spark.store import Store, open_store
+from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
 
 

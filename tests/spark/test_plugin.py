@@ -11,11 +11,11 @@ import typer
 
 from broker_core.plugins import PluginRegistry
 from broker_core_spark.commands import COMMANDS
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.generations import begin_build
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
+from tests.support.generation_builder import build_generation
 
 
 def test_it_is_found_by_its_entry_point() -> None:

@@ -14,9 +14,9 @@ from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.kept import read_kept
 from broker_core_spark.batch.pattern_source import from_rows, load_questions
 from broker_core_spark.batch.totals import total_of_questions
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import open_store
+from tests.support.generation_builder import build_generation
 
 __all__ = [
     "expected_generation",

@@ -33,7 +33,6 @@ from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.testing import serve
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.question import Question
 from broker_core_spark.generations import begin_build, use
 from broker_core_spark.plugin import SparkPlugin
@@ -44,6 +43,7 @@ from broker_core_spark.serving.shelf import open_generation
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from tests.benchmarks.spark.goals import Row, lines
+from tests.support.generation_builder import build_generation
 from tests.support.spark_model import CatalogueModel, publish
 
 __all__ = ["main", "measure"]

@@ -10,10 +10,10 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark.batch.kept import read_kept
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question
 from broker_core_spark.store import Store, open_store
+from tests.support.generation_builder import build_generation
 
 NAMES = {"a/b": {"persistent": [f"t{number}" for number in range(500)]}, "a/c": {"persistent": ["t7"]}}
 QUESTIONS = [Question.of("a/b", Mode.ALL, ".*7"), Question.of("a/c", Mode.PERSISTENT, None)]

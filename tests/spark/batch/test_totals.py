@@ -9,9 +9,9 @@ from broker_core.names import Mode
 from broker_core_spark.batch.kept import read_kept
 from broker_core_spark.batch.segment_task import SegmentResult
 from broker_core_spark.batch.totals import total_of_questions
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.question import Question
 from broker_core_spark.store import open_store
+from tests.support.generation_builder import build_generation
 
 NAMES = {
     "a/b": {

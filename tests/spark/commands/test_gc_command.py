@@ -12,10 +12,10 @@ from broker_core.names import Mode
 from broker_core_spark import garbage
 from broker_core_spark.commands.gc_command import gc
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.question import Question
 from broker_core_spark.generations import begin_build, make_mark
 from broker_core_spark.store import open_store
+from tests.support.generation_builder import build_generation
 
 app = typer.Typer()
 app.command()(gc)

@@ -14,10 +14,10 @@ from broker_core.names import Mode, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.errors import NoSuchGeneration
 from broker_core_spark.format import generation as module
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.opening import Checks
 from broker_core_spark.format.question import Question
+from tests.support.generation_builder import build_generation
 from tests.support.generations import (
     CATALOGUE,
     PATTERNS,

@@ -24,13 +24,13 @@ from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import layout
-from broker_core_spark.format.build import build_generation, matches_of
 from broker_core_spark.format.cuts import begins_segment
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
 from broker_core_spark.format.opening import Checks
 from broker_core_spark.format.question import DOMAIN_ORDER, Question, required_selectors
 from broker_core_spark.format.segment_writer import SegmentWriter
+from tests.support.generation_builder import build_generation, matches_of
 from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory
 from tests.support.topics import assert_selection
 

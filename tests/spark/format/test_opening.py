@@ -14,7 +14,6 @@ import pytest
 from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.generation import Generation, read_manifest
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.opening import Checks, open_files, read_questions
@@ -22,6 +21,7 @@ from broker_core_spark.format.question import Question, Selector
 from broker_core_spark.format.sealing import seal
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store, open_store
+from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 ASKED = Selector("t/n/a.*")

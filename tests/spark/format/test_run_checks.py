@@ -12,7 +12,6 @@ import pytest
 from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.cuts import begins_segment
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
@@ -23,6 +22,7 @@ from broker_core_spark.format.sealing import seal
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.store import Store
+from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 #: Names begin a segment about one time in ten.

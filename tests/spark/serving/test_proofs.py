@@ -13,7 +13,6 @@ import pytest
 
 from broker_core import EncodedNames, Listing, Mode
 from broker_core.patterns import compile_pattern
-from broker_core_spark.format import build as module
 from broker_core_spark.format import generation
 from broker_core_spark.format.generation import Answer
 from broker_core_spark.format.opening import Checks
@@ -22,6 +21,7 @@ from broker_core_spark.format.segment_writer import Matches
 from broker_core_spark.serving.passed_on import PassedOn
 from broker_core_spark.serving.proofs import Proofs
 from tests.spark.test_exact_answers import check, serving
+from tests.support import generation_builder as module
 from tests.support.spark_model import Asked, publish
 
 ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question
@@ -25,6 +24,7 @@ from broker_core_spark.serving.tally import Tally
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from tests.support.eventually import eventually
+from tests.support.generation_builder import build_generation
 
 QUESTION = Question.of("t/n", Mode.PERSISTENT, None)
 

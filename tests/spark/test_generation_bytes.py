@@ -6,9 +6,9 @@ import pytest
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
-from broker_core_spark.format.build import build_generation
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.question import Question
+from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 LARGE = {"t/n": {"persistent": [f"orders-{i:05}" for i in range(5000)]}, "t/m": {"persistent": ["a", "b"]}}
