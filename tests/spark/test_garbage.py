@@ -16,9 +16,10 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark import garbage
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
-from broker_core_spark.format.generation import Generation, read_manifest
+from broker_core_spark.format.generation import Generation
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.format.question import Question
+from broker_core_spark.format.read_manifest import read_manifest
 from broker_core_spark.garbage import collect
 from broker_core_spark.generations import GC_GRACE, begin_build, current, history, make_mark, marks, use
 from broker_core_spark.store import Store, open_store

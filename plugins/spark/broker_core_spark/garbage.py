@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import manifest_name
+from broker_core_spark.format.read_manifest import read_manifest
 from broker_core_spark.generations import (
     GC_GRACE,
     GENERATION,

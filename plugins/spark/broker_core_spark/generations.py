@@ -23,9 +23,9 @@ from typing import Final, Self
 
 from broker_core_spark.contents import faults_of, named
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.generation import read_manifest
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.format.question import canonical_json
+from broker_core_spark.format.read_manifest import read_manifest
 from broker_core_spark.store import Store
 from broker_core_spark.stored import Stored
 

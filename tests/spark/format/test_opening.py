@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,9 @@ import pytest
 from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.generation import Generation, read_manifest
-from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
-from broker_core_spark.format.opening import Checks, open_files, read_questions
+from broker_core_spark.format.generation import Generation
+from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.opening import Checks, open_files
 from broker_core_spark.format.question import Question, Selector
 from broker_core_spark.format.sealing import seal
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
@@ -194,14 +193,6 @@ def test_a_damaged_file_is_refused_by_its_name(folder: Path, made: Manifest, kin
     )
 
 
-def test_a_generation_of_a_newer_version_is_refused(folder: Path, made: Manifest) -> None:
-    newer = made.data.replace(b'"version":1', b'"version":2')
-    name = hashlib.sha256(newer).hexdigest()
-    (folder / manifest_name(name)).write_bytes(newer)
-    with pytest.raises(InvalidGeneration, match="format version 2"):
-        read_manifest(open_store(str(folder)), name)
-
-
 def test_a_file_that_changes_after_opening_changes_nothing(folder: Path, made: Manifest) -> None:
     generation = Generation.open(open_store(str(folder)), made.id)
     bodies = [
@@ -214,25 +205,6 @@ def test_a_file_that_changes_after_opening_changes_nothing(folder: Path, made: M
     ]
     assert again == bodies
     assert len(bodies) == len(QUESTIONS)
-
-
-@pytest.mark.parametrize(
-    ("lines", "wrong"),
-    [
-        (b"", "0 questions where 1"),
-        (b"x\n", "at byte 0"),
-        (Question.of("t/n", Mode.ALL, "a").line, "not sorted"),
-        (b"".join(Question.of("t/n", Mode.ALL, one).line + b"\n" for one in "ba"), "not sorted"),
-        (Question.of("t/x", Mode.ALL, "a").line + b"\n", "no version"),
-        (Question.of("t/n", Mode.ALL, "a", {"k": "v"}).line + b"\n", "properties"),
-    ],
-)
-def test_a_questions_file_that_is_none_is_refused(lines: bytes, wrong: str) -> None:
-    entry = FileEntry(f"questions/{'0' * 64}.jsonl", len(lines))
-    manifest = Manifest("c", False, (), 8, {"t/n": 1}, 1, entry, ())
-    with pytest.raises(InvalidGeneration, match=wrong) as caught:
-        read_questions(lines, manifest)
-    assert caught.value.file == entry.name
 
 
 def test_without_room_for_the_private_copy_the_folder_is_named(

@@ -9,7 +9,8 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark.format.manifest import SegmentEntry, manifest_name
 from broker_core_spark.format.question import Question
-from broker_core_spark.format.sealing import question_lines, seal
+from broker_core_spark.format.questions_file import question_lines
+from broker_core_spark.format.sealing import seal
 from tests.support.generations import memory
 
 SEGMENTS = [

@@ -21,10 +21,11 @@ from broker_core_spark.batch.source import Snapshot
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import layout
 from broker_core_spark.format.cuts import SEGMENT_BYTES, order_key
-from broker_core_spark.format.generation import read_manifest
+from broker_core_spark.format.fetched_file import fetched
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.opening import fetched, read_questions
 from broker_core_spark.format.question import Question, required_selectors
+from broker_core_spark.format.questions_file import read_questions
+from broker_core_spark.format.read_manifest import read_manifest
 from broker_core_spark.format.run_checks import check_first_names
 from broker_core_spark.store import Store
 

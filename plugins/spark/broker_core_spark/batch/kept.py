@@ -12,8 +12,8 @@ from typing import Final
 
 from broker_core_spark.batch.segment_task import SegmentResult
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
+from broker_core_spark.format.fetched_file import fetched
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.opening import fetched
 from broker_core_spark.format.question import Question
 from broker_core_spark.format.run_checks import RunChecks, last_place
 from broker_core_spark.format.segment_reader import Segment

@@ -53,7 +53,7 @@ def status(
 def _published(store: str | None) -> dict[str, Any]:
     """What the store knows of the generation that brokers are to serve."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
-    from broker_core_spark.format.generation import read_manifest
+    from broker_core_spark.format.read_manifest import read_manifest
     from broker_core_spark.generations import Published, pointers
 
     chosen = chosen_store(store)

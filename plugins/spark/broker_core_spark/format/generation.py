@@ -13,14 +13,14 @@ import pyarrow as pa
 from broker_core import BoundedCache, EncodedNames, Listing, Selection
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import TopicsPattern
-from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format.answer_index import IS_RANGE, RECORD
-from broker_core_spark.format.manifest import MANIFEST_LIMIT, Manifest, manifest_name
+from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.opening import Checks, Opened, open_files
 from broker_core_spark.format.question import Question
+from broker_core_spark.format.read_manifest import read_manifest
 from broker_core_spark.store import Store
 
-__all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Answer", "Generation", "read_manifest"]
+__all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Answer", "Generation"]
 
 #: Bytes of the listings that are kept, a kilobyte or two each: a catalogue may have a hundred thousand namespaces.
 LISTINGS_BYTES: Final = 8 * 1024 * 1024
@@ -69,17 +69,6 @@ class Answer:
 
     def __repr__(self) -> str:
         return f"<Answer of {self.count} topics, {self.topics_hash}>"
-
-
-def read_manifest(store: Store, generation: str) -> Manifest:
-    """The manifest of a generation by its whole id. Raises :exc:`NoSuchGeneration` and :exc:`InvalidGeneration`."""
-    name = manifest_name(generation)
-    data = store.get(name, MANIFEST_LIMIT)
-    if data is None:
-        raise NoSuchGeneration(f"{store.uri}: there is no generation {generation[:12]}")
-    if hashlib.sha256(data).hexdigest() != generation:
-        raise InvalidGeneration(name, "its checksum is not the one that its name has: it was changed or cut")
-    return Manifest.parse(data, name)
 
 
 class Generation:

@@ -6,12 +6,11 @@ namespaces. A file is looked at in bounded memory, one segment at a time, and wh
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +18,17 @@ import pyarrow as pa
 from broker_core_spark.columns import data_of
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.answer_index import NamespacePostings
-from broker_core_spark.format.manifest import FileEntry, Manifest
+from broker_core_spark.format.fetched_file import fetched
+from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.private_copy import PrivateFile
 from broker_core_spark.format.question import Question, Selector
+from broker_core_spark.format.questions_file import read_questions
 from broker_core_spark.format.rematch import rematch
 from broker_core_spark.format.run_checks import RunChecks, last_place
 from broker_core_spark.format.segment_reader import Run, Segment
 from broker_core_spark.store import Store
 
-__all__ = ["Checks", "Opened", "fetched", "open_files", "read_questions"]
+__all__ = ["Checks", "Opened", "open_files"]
 
 _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
@@ -71,64 +72,6 @@ class Opened:
     def mapped_bytes(self) -> int:
         buffers = (self.fields, self.field_offsets, self.lines, self.keys, self.records, self.rows)
         return sum(buffer.size for buffer in buffers)
-
-
-class _Digesting:
-    """What a store fetches into: a private file, and the checksum of what went through."""
-
-    def __init__(self, file: PrivateFile) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def write(self, data: Any) -> int:
-        self.digest.update(data)
-        return self._file.write(data)
-
-
-def fetched(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
-    """A file of the generation in a private file, mapped; its size and its checksum are right.
-
-    Raises :exc:`InvalidGeneration` and :exc:`~broker_core_spark.errors.DamagedFile` where they are not, and
-    :exc:`StoreFailed` where the store or the directory fails.
-    """
-    with PrivateFile(directory) as file:
-        digesting = _Digesting(file)
-        if not store.fetch(entry.name, cast(BinaryIO, digesting), entry.size):
-            raise InvalidGeneration(entry.name, "it is not in the store")
-        if digesting.digest.hexdigest() != entry.sha256:
-            raise InvalidGeneration(
-                entry.name, "its checksum is not the one that its name has: it was changed"
-            )
-        return file.mapped()
-
-
-def read_questions(data: Any, manifest: Manifest) -> list[tuple[Question, int, int]]:
-    """The questions of a generation's questions file, each with where its line is and its bytes, in order."""
-    file = manifest.questions.name
-    found: list[tuple[Question, int, int]] = []
-    keys = set(manifest.property_keys)
-    at, last = 0, b""
-    for line in bytes(data).splitlines(keepends=True):
-        text = line[:-1]
-        if line[-1:] != b"\n" or text <= last:
-            raise InvalidGeneration(file, "its lines are not sorted, each once")
-        try:
-            question = Question.parse(text)
-        except (ValueError, RecursionError) as error:
-            raise InvalidGeneration(file, f"at byte {at}: {error!s:.200}") from None
-        if question.namespace not in manifest.namespaces:
-            raise InvalidGeneration(
-                file, f"a question about {question.namespace!r:.100}, which has no version"
-            )
-        if not keys.issuperset(key for key, _ in question.selector.properties):
-            raise InvalidGeneration(
-                file, "a question selects by properties that the generation does not know"
-            )
-        found.append((question, at, len(text)))
-        at, last = at + len(line), text
-    if len(found) != manifest.question_count:
-        raise InvalidGeneration(file, f"{len(found)} questions where {manifest.question_count} are expected")
-    return found
 
 
 def open_files(store: Store, manifest: Manifest, directory: str | None, checks: Checks) -> Opened:

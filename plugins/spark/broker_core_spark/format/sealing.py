@@ -10,15 +10,10 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.cuts import SEGMENT_BYTES
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.question import Question
+from broker_core_spark.format.questions_file import question_lines
 from broker_core_spark.store import Store
 
-__all__ = ["question_lines", "seal"]
-
-
-def question_lines(questions: Iterable[Question]) -> tuple[bytes, int]:
-    """(the questions file, how many there are): one canonical line each, sorted, none twice."""
-    lines = sorted({question.line for question in questions})
-    return b"".join(line + b"\n" for line in lines), len(lines)
+__all__ = ["seal"]
 
 
 def seal(

@@ -1,0 +1,47 @@
+"""The questions file of a generation: one canonical line for each question, sorted, none twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format.question import Question
+
+__all__ = ["question_lines", "read_questions"]
+
+
+def question_lines(questions: Iterable[Question]) -> tuple[bytes, int]:
+    """(the questions file, how many there are): one canonical line each, sorted, none twice."""
+    lines = sorted({question.line for question in questions})
+    return b"".join(line + b"\n" for line in lines), len(lines)
+
+
+def read_questions(data: Any, manifest: Manifest) -> list[tuple[Question, int, int]]:
+    """The questions of a generation's questions file, each with where its line is and its bytes, in order."""
+    file = manifest.questions.name
+    found: list[tuple[Question, int, int]] = []
+    keys = set(manifest.property_keys)
+    at, last = 0, b""
+    for line in bytes(data).splitlines(keepends=True):
+        text = line[:-1]
+        if line[-1:] != b"\n" or text <= last:
+            raise InvalidGeneration(file, "its lines are not sorted, each once")
+        try:
+            question = Question.parse(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidGeneration(file, f"at byte {at}: {error!s:.200}") from None
+        if question.namespace not in manifest.namespaces:
+            raise InvalidGeneration(
+                file, f"a question about {question.namespace!r:.100}, which has no version"
+            )
+        if not keys.issuperset(key for key, _ in question.selector.properties):
+            raise InvalidGeneration(
+                file, "a question selects by properties that the generation does not know"
+            )
+        found.append((question, at, len(text)))
+        at, last = at + len(line), text
+    if len(found) != manifest.question_count:
+        raise InvalidGeneration(file, f"{len(found)} questions where {manifest.question_count} are expected")
+    return found
