@@ -15,15 +15,15 @@ from prometheus_client.registry import CollectorRegistry
 
 from broker_core.cli.plugin_groups import commands_of
 from broker_core.names import Mode
-from broker_core_spark.batch.export import _SCHEMA
 from broker_core_spark.batch.job import BuildResult, build
-from broker_core_spark.batch.pattern_row import COUNTED, KEYS
-from broker_core_spark.batch.pattern_source import MAX_QUESTIONS, load_questions
-from broker_core_spark.jre import VERSIONS
+from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions
+from broker_core_spark.batch.questions.question_row import COUNTED, KEYS
+from broker_core_spark.batch.reports.parquet_export import _SCHEMA
+from broker_core_spark.batch.spark.java_home import VERSIONS
+from broker_core_spark.batch.spark.session import LOCAL_SETTINGS
 from broker_core_spark.plugin import SparkPlugin
-from broker_core_spark.serving.measures import PREFIX
-from broker_core_spark.serving.passed_on import REASONS
-from broker_core_spark.session import LOCAL_SETTINGS
+from broker_core_spark.serving.metrics import PREFIX
+from broker_core_spark.serving.pass_to_next_lister import REASONS
 from broker_core_spark.settings import SparkSettings
 from tests.docs.pages import ROOT, all_pages, blocks, code_in, headings, read, tables
 from tests.spark.test_exact_answers import serving

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from broker_core import Check
 from broker_core_spark.checks import check_store
-from broker_core_spark.generations import begin_build
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
 

@@ -12,9 +12,9 @@ from uuid import uuid4
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from broker_core.testing import Server, serve
-from broker_core_spark.generations import use
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import use
 from tests.support.spark_model import Asked, CatalogueModel, publish, random_name, random_question
 
 

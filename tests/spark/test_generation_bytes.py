@@ -6,8 +6,8 @@ import pytest
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.format.question import Question
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 

@@ -15,10 +15,10 @@ from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import Mode, NamespaceName
 from broker_core.testing import Server, serve
 from broker_core_postgres.plugin import PostgresPlugin
-from broker_core_spark.format.question import Question
-from broker_core_spark.generations import begin_build
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 from tests.support.postgres_server import Database, PostgresServer
 

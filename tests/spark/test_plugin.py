@@ -11,10 +11,10 @@ import typer
 
 from broker_core.plugins import PluginRegistry
 from broker_core_spark.commands import COMMANDS
-from broker_core_spark.generations import begin_build
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
 
@@ -47,7 +47,7 @@ class Watch:
 async def main():
     sys.meta_path.insert(0, Watch())
     async with serve(plugins={{"spark": plugin}}, settings={{"plugins": {{"spark": {{"store": {str(tmp_path)!r}}}}}}}):
-        print(imported, "broker_core_spark.serving.shelf" in sys.modules)
+        print(imported, "broker_core_spark.serving.generation_refresher" in sys.modules)
 
 asyncio.run(main())
 """

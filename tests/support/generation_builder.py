@@ -11,13 +11,19 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.patterns import compile_pattern
-from broker_core_spark.contents import put_content
-from broker_core_spark.format.cuts import SEGMENT_BYTES, begins_segment
+from broker_core_spark.batch.write_manifest import seal
+from broker_core_spark.format.canonical_question import (
+    ANY_LENGTH,
+    DOMAIN_ORDER,
+    Question,
+    Selector,
+    required_selectors,
+)
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.question import ANY_LENGTH, DOMAIN_ORDER, Question, Selector, required_selectors
-from broker_core_spark.format.sealing import seal
+from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES, begins_segment
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
+from broker_core_spark.store.verify_file import put_content
 
 __all__ = ["build_generation", "matches_of"]
 
@@ -39,7 +45,7 @@ def build_generation(
     segment_bytes: int = SEGMENT_BYTES,
     stamps: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write all files of a generation; publish it by :mod:`broker_core_spark.generations`.
+    """Write all files of a generation; publish it by :mod:`broker_core_spark.store.publishing`.
 
     Without ``versions`` the catalogue is static. Patterns must be such that RE2 runs them
     (:exc:`~broker_core.errors.InvalidPattern` otherwise).

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import compile_pattern
-from broker_core_spark.format.question import Question
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.store import Store, open_store
 from tests.support.topics import local_names, visible
 

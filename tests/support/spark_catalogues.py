@@ -10,10 +10,10 @@ from typing import Any
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
+from broker_core_spark.batch.incremental.reread_segments import read_kept
 from broker_core_spark.batch.job import BuildResult
-from broker_core_spark.batch.kept import read_kept
-from broker_core_spark.batch.pattern_source import from_rows, load_questions
-from broker_core_spark.batch.totals import total_of_questions
+from broker_core_spark.batch.questions.load_questions import from_rows, load_questions
+from broker_core_spark.batch.segments.question_totals import total_of_questions
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import open_store
 from tests.support.generation_builder import build_generation

@@ -14,9 +14,9 @@ from broker_core.listing.topics_hash import utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern, strip_scheme
 from broker_core.testing import Server
-from broker_core_spark.format.question import Question
-from broker_core_spark.generations import Published, begin_build
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import Published, begin_build
 from tests.support.generation_builder import build_generation
 
 __all__ = ["Asked", "CatalogueModel", "publish", "random_name", "random_question"]

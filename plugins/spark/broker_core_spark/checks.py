@@ -14,9 +14,9 @@ __all__ = ["check_store"]
 
 def check_store(settings: SparkSettings) -> Iterator[Check]:
     """Reads the pointers and the manifest, and nothing of the generation itself: that may be large."""
-    from broker_core_spark.format.read_manifest import read_manifest
-    from broker_core_spark.generations import current
     from broker_core_spark.store import open_store
+    from broker_core_spark.store.publishing import current
+    from broker_core_spark.store.read_manifest import read_manifest
 
     try:
         store = open_store(settings.store, settings.store_options)

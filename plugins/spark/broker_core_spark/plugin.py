@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core import Check, TopicListingResult, hookimpl
-from broker_core_spark.serving.passed_on import PassedOn
-from broker_core_spark.serving.tally import Tally
+from broker_core_spark.serving.counters import Tally
+from broker_core_spark.serving.pass_to_next_lister import PassedOn
 from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from broker_core import ListingRequest
-    from broker_core_spark.format.generation import Generation
-    from broker_core_spark.serving.served import Served
-    from broker_core_spark.serving.shelf import Shelf
+    from broker_core_spark.serving.generation_refresher import Shelf
+    from broker_core_spark.serving.opened.generation import Generation
+    from broker_core_spark.serving.served_generation import Served
 
 __all__ = ["SparkPlugin"]
 
@@ -28,11 +28,11 @@ _PATIENCE: Final = 30.0
 
 def _import_serving() -> None:
     """Not needed by the command line, which loads plugins for their settings and commands."""
-    import broker_core_spark.serving.kept_answers
-    import broker_core_spark.serving.logs
-    import broker_core_spark.serving.measures
-    import broker_core_spark.serving.served
-    import broker_core_spark.serving.shelf  # noqa: F401
+    import broker_core_spark.serving.answer_cache
+    import broker_core_spark.serving.changes.change_log_finder
+    import broker_core_spark.serving.generation_refresher
+    import broker_core_spark.serving.metrics
+    import broker_core_spark.serving.served_generation  # noqa: F401
 
 
 class SparkPlugin:
@@ -60,9 +60,9 @@ class SparkPlugin:
     @hookimpl
     def broker_core_problems(self, settings: SparkSettings) -> Collection[str]:
         from broker_core.errors import BrokerCoreError
-        from broker_core_spark.generations import current
-        from broker_core_spark.serving.shelf import open_generation
+        from broker_core_spark.serving.generation_refresher import open_generation
         from broker_core_spark.store import open_store
+        from broker_core_spark.store.publishing import current
 
         try:
             store = open_store(settings.store, settings.store_options)
@@ -83,11 +83,11 @@ class SparkPlugin:
     async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
         # In a thread, for it takes a tenth of a second and the event loop has other things to do.
         await asyncio.to_thread(_import_serving)
-        from broker_core_spark.serving.kept_answers import KeptAnswers
-        from broker_core_spark.serving.logs import FoundLog
-        from broker_core_spark.serving.measures import Measures
-        from broker_core_spark.serving.served import FollowOptions, Served
-        from broker_core_spark.serving.shelf import Shelf
+        from broker_core_spark.serving.answer_cache import KeptAnswers
+        from broker_core_spark.serving.changes.change_log_finder import FoundLog
+        from broker_core_spark.serving.generation_refresher import Shelf
+        from broker_core_spark.serving.metrics import Measures
+        from broker_core_spark.serving.served_generation import FollowOptions, Served
 
         answers = KeptAnswers(settings.answers)
         options = FollowOptions(

@@ -33,15 +33,15 @@ from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.testing import serve
-from broker_core_spark.format.question import Question
-from broker_core_spark.generations import begin_build, use
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.plugin import SparkPlugin
-from broker_core_spark.serving.kept_answers import KeptAnswers
-from broker_core_spark.serving.logs import FoundLog
-from broker_core_spark.serving.served import FollowOptions, Served
-from broker_core_spark.serving.shelf import open_generation
+from broker_core_spark.serving.answer_cache import KeptAnswers
+from broker_core_spark.serving.changes.change_log_finder import FoundLog
+from broker_core_spark.serving.generation_refresher import open_generation
+from broker_core_spark.serving.served_generation import FollowOptions, Served
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build, use
 from tests.benchmarks.spark.goals import Row, lines
 from tests.support.generation_builder import build_generation
 from tests.support.spark_model import CatalogueModel, publish
@@ -102,7 +102,7 @@ async def _latencies(folder: Path, matches: int) -> list[Row]:
     generation = await asyncio.to_thread(
         _publish, folder / "large", _names(2 * matches), [*ranges, scattered], catalogue
     )
-    from broker_core_spark.format.generation import Generation
+    from broker_core_spark.serving.opened.generation import Generation
 
     begun = time.perf_counter()
     opened = await asyncio.to_thread(Generation.open, open_store(str(folder / "large")), generation)

@@ -14,10 +14,10 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
 from broker_core_spark.batch.job import BuildResult, build
-from broker_core_spark.format.generation import Generation
-from broker_core_spark.format.question import Question
-from broker_core_spark.generations import current, history
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import current, history
 from tests.support.spark_catalogues import (
     expected_generation,
     fill,

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_core_spark.batch.job import build
-from broker_core_spark.format.generation import Generation
-from broker_core_spark.garbage import collect
-from broker_core_spark.generations import history
+from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
+from broker_core_spark.store.garbage_collection import collect
+from broker_core_spark.store.publishing import history
 from tests.support.eventually import eventually_sync
 from tests.support.spark_catalogues import fill, questions_about, write_patterns
 
@@ -42,7 +42,7 @@ def test_a_job_that_is_killed_publishes_nothing_wrong(spark: SparkSession, tmp_p
     script = """
 import sys
 from broker_core_spark.batch.job import build
-from broker_core_spark.session import spark_session
+from broker_core_spark.batch.spark.session import spark_session
 quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 with spark_session(master="local[2]", conf=quick) as spark:
     build(spark, catalogue=sys.argv[1], patterns=sys.argv[2], store=sys.argv[3], segment_bytes=4096, partitions=3)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from broker_core.cli.app import run
-from broker_core_spark.generations import current
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import current
 from tests.support.spark_catalogues import fill, write_patterns
 
 if TYPE_CHECKING:

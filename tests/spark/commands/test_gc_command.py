@@ -9,12 +9,12 @@ import typer
 from typer.testing import CliRunner
 
 from broker_core.names import Mode
-from broker_core_spark import garbage
 from broker_core_spark.commands.gc_command import gc
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.format.question import Question
-from broker_core_spark.generations import begin_build, make_mark
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.store import garbage_collection as garbage
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build, make_mark
 from tests.support.generation_builder import build_generation
 
 app = typer.Typer()

@@ -12,10 +12,10 @@ import pytest
 from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode
 from broker_core.testing import serve
-from broker_core_spark.batch.pattern_source import from_rows
+from broker_core_spark.batch.questions.load_questions import from_rows
 from broker_core_spark.commands import patterns_command
 from broker_core_spark.commands.patterns_command import learned
-from broker_core_spark.format.question import Question
+from broker_core_spark.format.canonical_question import Question
 from tests.cli.conftest import Cli
 
 

@@ -15,9 +15,9 @@ from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.commands import status_command
 from broker_core_spark.commands.status_command import of_metrics, of_plugins
-from broker_core_spark.generations import begin_build
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build
 from tests.cli.conftest import Cli
 from tests.support.generation_builder import build_generation
 from tests.support.spark_model import CatalogueModel, publish
@@ -117,8 +117,8 @@ def test_an_empty_store_is_no_error(tmp_path: Path, cli: Cli) -> None:
 
 
 def test_a_manifest_that_was_changed_is_told(tmp_path: Path, cli: Cli) -> None:
-    from broker_core_spark.generations import begin_build
     from broker_core_spark.store import open_store
+    from broker_core_spark.store.publishing import begin_build
     from tests.support.generation_builder import build_generation
 
     store = open_store(str(tmp_path))

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from broker_core.names import Mode
 from broker_core_spark.commands.use_command import use
 from broker_core_spark.errors import NoSuchGeneration
-from broker_core_spark.format.question import Question
-from broker_core_spark.generations import Published, begin_build, current
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import Published, begin_build, current
 from tests.support.generation_builder import build_generation
 
 app = typer.Typer()

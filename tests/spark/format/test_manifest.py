@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
-from broker_core_spark.format.question import canonical_json
 
 DIGEST = "ab" * 32
 

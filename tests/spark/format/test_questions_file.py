@@ -6,8 +6,8 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.format.manifest import FileEntry, Manifest
-from broker_core_spark.format.question import Question
 from broker_core_spark.format.questions_file import question_lines, read_questions
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format import layout
-from broker_core_spark.format.question import Selector, canonical_json
+from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format.canonical_question import Selector, canonical_json
 from broker_core_spark.format.segment_reader import Run, Segment
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from broker_core import EncodedNames
 from broker_core.listing.topics_hash import crc_text, topics_hash
-from broker_core_spark.format.question import Selector
+from broker_core_spark.format.canonical_question import Selector
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from tests.support.topics import decoded_topics, local_names

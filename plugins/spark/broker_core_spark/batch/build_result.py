@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker_core_spark.batch.pattern_source import AskedQuestions, RefusedPattern
-from broker_core_spark.batch.totals import QuestionTotal
+from broker_core_spark.batch.questions.load_questions import AskedQuestions, RefusedPattern
+from broker_core_spark.batch.segments.question_totals import QuestionTotal
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.format.question import Question
 
 __all__ = ["BuildResult"]
 

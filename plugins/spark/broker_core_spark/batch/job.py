@@ -22,23 +22,23 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.errors import BatchError
-from broker_core_spark.batch.incremental import Reuse, read_previous, reusable
-from broker_core_spark.batch.kept import read_kept
-from broker_core_spark.batch.open_source import open_source
-from broker_core_spark.batch.pattern_source import AskedQuestions, load_questions
-from broker_core_spark.batch.plan import EVERYTHING, plan_tasks
-from broker_core_spark.batch.runs import Run
-from broker_core_spark.batch.segment_task import SegmentResult, SegmentTask
-from broker_core_spark.batch.shown_source import shown_source
-from broker_core_spark.batch.source import Snapshot, Staging
-from broker_core_spark.batch.tasks import numbered, run_tasks
-from broker_core_spark.batch.totals import total_of_questions
+from broker_core_spark.batch.incremental.reread_segments import read_kept
+from broker_core_spark.batch.incremental.segment_reuse import Reuse, read_previous, reusable
+from broker_core_spark.batch.questions.load_questions import AskedQuestions, load_questions
+from broker_core_spark.batch.segments.question_totals import total_of_questions
+from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
+from broker_core_spark.batch.segments.task_assignment import EVERYTHING, plan_tasks
+from broker_core_spark.batch.source_redaction import shown_source
+from broker_core_spark.batch.sources.catalogue_source import Snapshot, Staging
+from broker_core_spark.batch.sources.open_catalogue import open_source
+from broker_core_spark.batch.spark.run_on_partitions import numbered, run_tasks
+from broker_core_spark.batch.staging.sorted_runs import Run
+from broker_core_spark.batch.write_manifest import seal
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.cuts import SEGMENT_BYTES
-from broker_core_spark.format.question import Question, required_selectors
-from broker_core_spark.format.sealing import seal
-from broker_core_spark.generations import begin_build, history
+from broker_core_spark.format.canonical_question import Question, required_selectors
+from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.store import Store, open_store
+from broker_core_spark.store.publishing import begin_build, history
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -146,11 +146,11 @@ def build(
         seconds=clock.seconds,
     )
     if report is not None:
-        from broker_core_spark.batch.report import write_report
+        from broker_core_spark.batch.reports.html_report import write_report
 
         write_report(Path(report), result)
     if export_parquet is not None:
-        from broker_core_spark.batch.export import export_totals
+        from broker_core_spark.batch.reports.parquet_export import export_totals
 
         export_totals(spark, export_parquet, result)
     return result

@@ -137,7 +137,7 @@ def run(
     and left out; anything else that is wrong ends the job, and the generation that is published stays as it is.
     """
     from broker_core_spark.batch.job import build
-    from broker_core_spark.session import spark_session
+    from broker_core_spark.batch.spark.session import spark_session
 
     keys = _selecting() if property_keys is None else _listed(property_keys)
     spark_settings = _pairs("--conf", conf)

@@ -38,7 +38,7 @@ def gc(
 
     Nothing is removed while a build is under way.
     """
-    from broker_core_spark.garbage import collect
+    from broker_core_spark.store.garbage_collection import collect
 
     try:
         longest = timedelta(seconds=parse_duration(grace))

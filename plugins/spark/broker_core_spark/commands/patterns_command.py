@@ -93,7 +93,7 @@ def learned(
     Each is checked as a batch will check it. Raises :exc:`BrokerCoreError` where a line is something else.
     """
     from broker_core_spark.batch.errors import InvalidPatterns
-    from broker_core_spark.batch.pattern_row import KEYS, json_row, refusal, understood
+    from broker_core_spark.batch.questions.question_row import KEYS, json_row, refusal, understood
 
     found: list[tuple[float, dict[str, Any]]] = []
     refused = 0

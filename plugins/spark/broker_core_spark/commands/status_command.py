@@ -53,8 +53,8 @@ def status(
 def _published(store: str | None) -> dict[str, Any]:
     """What the store knows of the generation that brokers are to serve."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
-    from broker_core_spark.format.read_manifest import read_manifest
-    from broker_core_spark.generations import Published, pointers
+    from broker_core_spark.store.publishing import Published, pointers
+    from broker_core_spark.store.read_manifest import read_manifest
 
     chosen = chosen_store(store)
     found: dict[str, Any] = {"store": chosen.uri, "generation": None}

@@ -19,8 +19,8 @@ from broker_core.change_log import CatalogVersion
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.layout import FORMAT_VERSION
-from broker_core_spark.format.question import DOMAIN_ORDER, canonical_json
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, canonical_json
+from broker_core_spark.format.segment_layout import FORMAT_VERSION
 
 __all__ = ["MANIFEST_LIMIT", "FileEntry", "Manifest", "SegmentEntry", "manifest_name"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.format.question import Question
 
 __all__ = ["question_lines", "read_questions"]
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from broker_core import EncodedNames
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
-from broker_core_spark.columns import is_ascending
+from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format import layout
-from broker_core_spark.format.question import DOMAIN_ORDER, Selector, canonical_json
+from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, Selector, canonical_json
 from broker_core_spark.format.segment_writer import Matches
 
 __all__ = ["Run", "Segment"]

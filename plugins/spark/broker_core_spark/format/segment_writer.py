@@ -15,10 +15,15 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import numpy as np
 
 from broker_core import EncodedNames
-from broker_core_spark.columns import data_of
-from broker_core_spark.format import layout
+from broker_core_spark.arrow_columns import data_of
+from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format.canonical_question import (
+    DOMAIN_ORDER,
+    Selector,
+    canonical_json,
+    selectors_digest,
+)
 from broker_core_spark.format.manifest import SegmentEntry
-from broker_core_spark.format.question import DOMAIN_ORDER, Selector, canonical_json, selectors_digest
 
 __all__ = ["Matches", "SegmentFile", "SegmentWriter"]
 

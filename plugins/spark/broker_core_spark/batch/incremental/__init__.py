@@ -1,0 +1,1 @@
+"""Keeping segments of the last generation that would come out the same."""

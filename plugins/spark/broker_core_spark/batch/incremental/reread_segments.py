@@ -1,0 +1,54 @@
+"""Reading back the segments that a new generation keeps of the last one: whole, and as a full build would make them.
+
+A segment that was damaged in its store is made anew. One that is what its name says, and still not what the manifest
+and the format say, is the work of a faulty writer: then nothing of that generation is built upon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from broker_core_spark.batch.segments.segment_task import SegmentResult
+from broker_core_spark.errors import DamagedFile, InvalidGeneration
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.segment_checks import RunChecks, last_place
+from broker_core_spark.format.segment_reader import Segment
+from broker_core_spark.store import Store
+from broker_core_spark.store.fetch_file import fetched
+
+__all__ = ["read_kept"]
+
+#: Segments that are read at once; each takes some times its size in memory.
+_READERS: Final = 2
+
+
+def read_kept(
+    store: Store, manifest: Manifest, questions: Iterable[Question], kept: Iterable[SegmentEntry]
+) -> tuple[list[SegmentResult], set[str]]:
+    """(what each of these segments of a generation says of its selectors, the names of those that are damaged).
+
+    ``questions`` are those of the generation. Raises :exc:`InvalidGeneration` for a segment whose checksum is right,
+    and whose names, order, cuts or selectors are not what they must be.
+    """
+    checks = RunChecks(manifest, questions)
+    wanted = set(kept)
+    chosen = [(number, entry) for number, entry in enumerate(manifest.segments) if entry in wanted]
+
+    def read(numbered: tuple[int, SegmentEntry]) -> SegmentResult | None:
+        number, entry = numbered
+        try:
+            data = fetched(store, entry, None)
+        except (InvalidGeneration, DamagedFile):
+            return None
+        runs = list(checks.runs(number, Segment.open(data, entry.name), every_cut=True))
+        checks.check_end(number, last_place(runs[-1]))
+        # Copies, so that the file goes.
+        return SegmentResult(entry, tuple(run.entries.copy() for run in runs), new=False, duplicates=0)
+
+    with ThreadPoolExecutor(_READERS) as threads:
+        results = list(threads.map(read, chosen))
+    damaged = {entry.name for (_, entry), found in zip(chosen, results, strict=True) if found is None}
+    return [found for found in results if found is not None], damaged

@@ -1,0 +1,182 @@
+"""Which segments a new generation can keep of the last one, and which keys are to be made anew.
+
+A segment is kept where no name of it came, went or changed its properties, and no name in front of the next segment's
+first one did: what is in it would come out byte for byte the same. That is known of catalogues with versions and a
+change log; where the log has a gap, all of the namespace is made anew, and so is it where its questions are others than
+before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from broker_core import EncodedNames
+from broker_core.change_log import CatalogVersion
+from broker_core_spark.batch.sources.catalogue_source import Snapshot
+from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
+from broker_core_spark.errors import InvalidGeneration, StoreFailed
+from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format.canonical_question import Question, required_selectors
+from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.questions_file import read_questions
+from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES, order_key
+from broker_core_spark.format.segment_checks import check_first_names
+from broker_core_spark.store import Store
+from broker_core_spark.store.fetch_file import fetched
+from broker_core_spark.store.read_manifest import read_manifest
+
+__all__ = ["Previous", "Reuse", "read_previous", "reusable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The generation that is published, and its questions."""
+
+    manifest: Manifest
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """Segments to keep; and the ranges of keys that are made anew, in order, with the namespaces that are in them."""
+
+    kept: tuple[SegmentEntry, ...]
+    window: tuple[tuple[bytes, bytes], ...]
+    namespaces: tuple[str, ...]
+
+
+def read_previous(store: Store, generation: str) -> Previous:
+    """A generation of the store by its id; raises :exc:`InvalidGeneration` and :exc:`DamagedFile` where it
+    is damaged, and :exc:`NoSuchGeneration` where there is none.
+
+    Segments are not read but for the first name of each, by which names are brought to them, and which must be one that
+    begins a segment. One that cannot be read is left to whoever keeps it.
+    """
+    manifest = read_manifest(store, generation)
+    lines = fetched(store, manifest.questions, None)
+    questions = tuple(question for question, _, _ in read_questions(lines, manifest))
+    check_first_names(manifest)
+    for entry in manifest.segments:
+        try:
+            begins = _begins_with(store, entry)
+        except StoreFailed:
+            continue
+        if not begins:
+            raise InvalidGeneration(entry.name, "its first name is not the one that the manifest has")
+    return Previous(manifest, questions)
+
+
+def _begins_with(store: Store, entry: SegmentEntry) -> bool:
+    """Whether the first name in a segment's file is the one that the manifest says."""
+    namespace, domain, names = entry.runs[0]
+    expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
+    place = layout.RunPlace(layout.HEADER.size, names, len(expected), 0, 0)
+    if place.end > entry.size:
+        return False
+    offsets = store.get_range(entry.name, place.start, place.start + 8)
+    found = store.get_range(entry.name, place.fields_at, place.fields_at + len(expected))
+    return offsets == bytes(4) + len(expected).to_bytes(4, "little") and found == expected
+
+
+def reusable(
+    previous: Previous,
+    snapshot: Snapshot,
+    questions: Sequence[Question],
+    *,
+    property_keys: Sequence[str],
+    target: int = SEGMENT_BYTES,
+    damaged: Collection[str] = (),
+) -> Reuse | None:
+    """What can be kept of ``previous`` for these questions of this snapshot; ``None``: nothing.
+
+    ``damaged`` are the names of segments whose files are not what they must be: they are made anew.
+    """
+    manifest, versions = previous.manifest, snapshot.versions
+    if (
+        versions is None
+        or manifest.static
+        or manifest.catalogue_id != snapshot.catalogue_id
+        or manifest.property_keys != tuple(sorted(property_keys))
+        or manifest.segment_bytes != target
+        or not manifest.segments
+    ):
+        return None
+    keys, whole = _changed(previous, snapshot, questions)
+    firsts = [b"", *(_first_key(segment) for segment in manifest.segments[1:])]
+    touched = {at for at, segment in enumerate(manifest.segments) if segment.name in damaged}
+    for key in keys:
+        at = bisect_right(firsts, key) - 1
+        touched.add(at)
+        if at and firsts[at] == key:  # it may have gone, and what follows belongs to the segment before then
+            touched.add(at - 1)
+    for low, high in whole:
+        touched.update(range(bisect_right(firsts, low) - 1, max(bisect_left(firsts, high), 1)))
+    window: list[tuple[bytes, bytes]] = []
+    for at in sorted(touched):
+        stop = firsts[at + 1] if at + 1 < len(firsts) else b""
+        if window and window[-1][1] == firsts[at]:
+            window[-1] = (window[-1][0], stop)
+        else:
+            window.append((firsts[at], stop))
+    inside = tuple(name for name in sorted(versions) if _overlaps(name, window))
+    kept = tuple(segment for at, segment in enumerate(manifest.segments) if at not in touched)
+    return Reuse(kept, tuple(window), inside)
+
+
+def _changed(
+    previous: Previous, snapshot: Snapshot, questions: Sequence[Question]
+) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
+    """The keys of names that may have changed, and the ranges of namespaces of which nothing is known."""
+    before, now = previous.manifest.namespaces, snapshot.versions or {}
+    asked_before, asked = _selectors_of(previous.questions), _selectors_of(questions)
+    keys: list[bytes] = []
+    whole: list[tuple[bytes, bytes]] = []
+    for namespace in sorted({*before, *now}):
+        old, new = before.get(namespace), now.get(namespace)
+        if asked_before.get(namespace) == asked.get(namespace):
+            if old is not None and new is not None:
+                since = previous.manifest.version(namespace)
+                # A restored copy may have come to the same number with other topics.
+                if since.same_state(
+                    CatalogVersion(since.catalog_id, new, snapshot.stamps.get(namespace, ""))
+                ):
+                    continue
+                names = snapshot.changed(namespace, since)
+                if names is not None:
+                    keys += _keys(namespace, names)
+                    continue
+        whole.append((first_of_namespace(namespace), end_of_namespace(namespace)))
+    return keys, whole
+
+
+def _selectors_of(questions: Iterable[Question]) -> dict[str, frozenset[tuple[str, bytes]]]:
+    """What each namespace is asked: (domain, key of the selector)."""
+    found: dict[str, set[tuple[str, bytes]]] = {}
+    for (namespace, domain), selectors in required_selectors(questions).items():
+        found.setdefault(namespace, set()).update((domain, selector.key) for selector in selectors)
+    return {namespace: frozenset(pairs) for namespace, pairs in found.items()}
+
+
+def _keys(namespace: str, names: Iterable[tuple[str, str]]) -> list[bytes]:
+    by_domain: dict[str, list[str]] = {}
+    for domain, local in names:
+        by_domain.setdefault(domain, []).append(local)
+    keys: list[bytes] = []
+    for domain, locals_ in by_domain.items():
+        keys += order_key(namespace, domain, pa.array(locals_, pa.large_string())).to_pylist()
+    return keys
+
+
+def _first_key(segment: SegmentEntry) -> bytes:
+    namespace, domain, _ = segment.runs[0]
+    key: bytes = order_key(namespace, domain, pa.array([segment.first_local], pa.large_string()))[0].as_py()
+    return key
+
+
+def _overlaps(namespace: str, window: Sequence[tuple[bytes, bytes]]) -> bool:
+    low, high = first_of_namespace(namespace), end_of_namespace(namespace)
+    return any((not stop or low < stop) and start < high for start, stop in window)

@@ -1,0 +1,1 @@
+"""The questions to precompute: read, checked, each once."""

@@ -1,0 +1,220 @@
+"""The questions to precompute, read from a file, a table or what a broker learned; checked, reduced and each once.
+
+A source is rows of ``namespace``, ``mode`` (``PERSISTENT`` where it is left out), ``pattern`` (left out or null: all
+topics) and ``properties`` (an object of strings). What a broker counted of them (``count``, ``error``, ``seconds``) may
+stand there too and does not matter here. A pattern that no broker of ours runs (RE2 refuses it, it is too long, it is
+no regular expression) is *refused*: it is reported with the reason, and consumers that ask it get their answer as ever.
+A row that cannot be understood stops the batch, since what it meant would be missing.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
+from broker_core_spark.batch.questions.question_row import KEYS, MAX_LINE, json_row, refusal, understood
+from broker_core_spark.batch.source_redaction import said_of, shown_source
+from broker_core_spark.batch.sources.sqlite_catalogue import path_of
+from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_said
+from broker_core_spark.format.canonical_question import Question
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ["AskedQuestions", "RefusedPattern", "from_rows", "load_questions"]
+
+#: More rows than this are no list of known patterns; the driver holds them all.
+MAX_QUESTIONS: Final = 1_000_000
+#: Bytes of a whole file of TOML.
+_MAX_TOML: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPattern:
+    """A question that is not precomputed, and why."""
+
+    namespace: str
+    mode: str
+    pattern: str
+    properties: tuple[tuple[str, str], ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestions:
+    """What a source asked for: the questions (sorted, each once), those refused, and how many rows there were.
+
+    ``asked`` is how often they were asked in all, where the source says it (``count``; else once a row), and
+    ``asked_refused`` how often those that are refused.
+    """
+
+    questions: tuple[Question, ...]
+    refused: tuple[RefusedPattern, ...]
+    rows: int
+    asked: int = 0
+    asked_refused: int = 0
+    refused_rows: int = 0
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that asked what another row asks already."""
+        return self.rows - self.refused_rows - len(self.questions)
+
+
+def load_questions(
+    source: str,
+    *,
+    spark: SparkSession | None = None,
+    property_keys: Sequence[str] = (),
+    max_length: int | None = None,
+) -> AskedQuestions:
+    """The questions of ``source``: a file of JSON lines or ``.toml`` (its path or ``file://``), Parquet, ``table:``.
+
+    The two last are read through ``spark``. Raises :exc:`InvalidPatterns` where a row cannot be understood.
+    """
+    if source.startswith("table:") or source.partition("?")[0].rstrip("/").endswith(".parquet"):
+        if spark is None:
+            raise InvalidPatterns(
+                f"{shown_source(source)}: a table of patterns is read by Spark, and there is no session"
+            )
+        rows = _table_rows(spark, source)
+    else:
+        path = _path_of(source)
+        rows = _toml_rows(path) if path.suffix == ".toml" else _json_rows(path)
+    return from_rows(rows, property_keys=property_keys, max_length=max_length)
+
+
+def _path_of(source: str) -> Path:
+    try:
+        return path_of(source)
+    except InvalidCatalogue:
+        raise InvalidPatterns(
+            f"No patterns of the kind {source.partition('://')[0]!r}: use a path, table:NAME, or a .parquet file"
+        ) from None
+
+
+def from_rows(
+    rows: Iterable[tuple[str, object]], *, property_keys: Sequence[str] = (), max_length: int | None = None
+) -> AskedQuestions:
+    """The questions of rows, each with the place that a message names (``patterns.jsonl, line 3``)."""
+    questions: set[Question] = set()
+    refused: dict[RefusedPattern, None] = {}
+    number = asked = asked_refused = refused_rows = 0
+    for place, row in rows:
+        number += 1
+        if number > MAX_QUESTIONS:
+            raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
+        namespace, mode, pattern, properties = understood(place, row)
+        pairs = {key: properties[key] for key in property_keys if key in properties}
+        reason = refusal(pattern, max_length)
+        times = _times(row)
+        asked += times
+        if reason is None:
+            questions.add(Question.of(namespace, mode, pattern, pairs))
+        else:
+            refused_rows += 1
+            asked_refused += times
+            sorted_pairs = tuple(sorted(pairs.items()))
+            refused[RefusedPattern(namespace, mode.name, pattern or "", sorted_pairs, reason)] = None
+    every = tuple(sorted(questions, key=_by_line))
+    return AskedQuestions(every, tuple(refused), number, asked, asked_refused, refused_rows)
+
+
+def _times(row: object) -> int:
+    """How often a question was asked, by the count of a learned one."""
+    count = row.get("count") if isinstance(row, Mapping) else None
+    return count if type(count) is int and count > 0 else 1
+
+
+def _by_line(question: Question) -> bytes:
+    return question.line
+
+
+def _json_rows(path: Path) -> Iterator[tuple[str, object]]:
+    try:
+        with path.open("rb") as lines:
+            number = 0
+            while line := lines.readline(MAX_LINE + 1):
+                number += 1
+                place = f"{path}, line {number}"
+                if line.strip():
+                    yield place, json_row(place, line)
+    except OSError as error:
+        raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
+
+
+def _toml_rows(path: Path) -> Iterator[tuple[str, object]]:
+    """``[[patterns]]`` tables of the same keys."""
+    try:
+        if path.stat().st_size > _MAX_TOML:
+            raise InvalidPatterns(f"{path}: larger than {_MAX_TOML} bytes: use JSON lines")
+        loaded = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # the message of tomllib names the line
+        raise InvalidPatterns(f"{path}: not TOML: {error}") from None
+    rows = loaded.pop("patterns", [])
+    if loaded or not isinstance(rows, list):
+        wrong = next(iter(loaded), "patterns")
+        raise InvalidPatterns(f"{path}: {wrong!r} is not expected: the file is [[patterns]] tables")
+    for number, row in enumerate(rows, 1):
+        yield f"{path}, [[patterns]] number {number}", row
+
+
+def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]]:
+    shown = shown_source(source)
+    try:
+        if source.startswith("table:"):
+            frame = spark.table(source.removeprefix("table:"))
+        else:
+            frame = spark.read.parquet(source)
+        wanted = [column for column in frame.columns if column in KEYS]
+        if "namespace" not in wanted:
+            raise InvalidPatterns(f"{shown}: the table has no column 'namespace'")
+        table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
+    except Exception as error:
+        if not is_spark_error(error):
+            raise
+        said = said_of(source, spark_said(error))
+        hidden = None if shown != source else error
+        raise InvalidPatterns(f"Cannot read the patterns {shown}: {said}") from hidden
+    number = 0
+    for batch in table.to_batches():
+        for row in _python_rows(batch, shown, number):
+            number += 1
+            place = f"{shown}, row {number}"
+            yield place, _from_table(place, row)
+
+
+def _python_rows(batch: pa.RecordBatch, shown: str, before: int) -> list[dict[str, Any]]:
+    """The rows of a batch. What is no UTF-8 in a column of texts passes through Spark, and is refused here."""
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+        return rows
+    except UnicodeDecodeError:
+        for column, values in zip(batch.schema.names, batch.columns, strict=True):
+            for number, value in enumerate(values, before + 1):
+                try:
+                    value.as_py()
+                except UnicodeDecodeError:
+                    raise InvalidPatterns(f"{shown}, row {number}: {column} is no text in UTF-8") from None
+        raise
+
+
+def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Properties of a table are a map, a struct or a text of JSON."""
+    properties = row.get("properties")
+    if isinstance(properties, list) and all(
+        isinstance(pair, tuple) for pair in properties
+    ):  # a map of Arrow's
+        row["properties"] = dict(properties)
+    elif isinstance(properties, str):
+        row["properties"] = json_row(f"{place}, properties", properties.encode())
+    elif isinstance(properties, dict):
+        row["properties"] = {key: value for key, value in properties.items() if value is not None}
+    return row  # a list of something else is refused with the row's place

@@ -1,0 +1,1 @@
+"""What a build tells people: a page of HTML, a table."""

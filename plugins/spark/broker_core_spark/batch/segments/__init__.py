@@ -1,0 +1,1 @@
+"""Making segments: which task makes which, matching, and what each question comes to."""

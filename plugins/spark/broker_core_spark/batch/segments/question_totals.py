@@ -1,0 +1,76 @@
+"""The count and the topics hash of each question, from those of segments: no name is looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from broker_core import EncodedNames
+from broker_core_spark.batch.segments.segment_task import SegmentResult
+from broker_core_spark.format.canonical_question import Question
+
+__all__ = ["QuestionTotal", "total_of_questions"]
+
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTotal:
+    """How many topics a question has, and their hash."""
+
+    question: Question
+    count: int
+    topics_hash: str
+
+
+def total_of_questions(
+    questions: Iterable[Question], segments: Sequence[SegmentResult]
+) -> list[QuestionTotal]:
+    """The totals of the questions, in their order; ``segments`` are all of the generation, in order."""
+    asked = list(questions)
+    parts: dict[tuple[str, str], list[_Array]] = {}
+    for segment in segments:
+        for (namespace, domain, _), tallies in zip(segment.entry.runs, segment.tallies, strict=True):
+            parts.setdefault((namespace, domain), []).append(tallies)
+    found = {place: _by_key(np.concatenate(tallies)) for place, tallies in parts.items()}
+    groups: list[tuple[int, list[_Array]]] = []
+    for number, question in enumerate(asked):
+        key = question.selector.key
+        picked = [
+            found[question.namespace, domain][key]
+            for domain in question.domains
+            if key in found.get((question.namespace, domain), {})
+        ]
+        if picked:
+            groups.append((number, picked))
+    counts = [0] * len(asked)
+    hashes = [EncodedNames.hash_of_crc(0)] * len(asked)
+    if groups:
+        sizes = [sum(len(part) for part in picked) for _, picked in groups]
+        every = np.concatenate([part for _, picked in groups for part in picked])
+        starts = np.cumsum([0, *sizes[:-1]])
+        crcs, _ = EncodedNames.joined_crcs(every["crc"], every["joined"], starts)
+        sums = np.add.reduceat(every["count"].astype(np.int64), starts)
+        for (number, _), crc, count in zip(groups, crcs.tolist(), sums.tolist(), strict=True):
+            counts[number], hashes[number] = count, EncodedNames.hash_of_crc(crc)
+    return [
+        QuestionTotal(question, count, text)
+        for question, count, text in zip(asked, counts, hashes, strict=True)
+    ]
+
+
+def _by_key(tallies: _Array) -> dict[bytes, _Array]:
+    """The tallies of each key, in the order of segments."""
+    data = np.ascontiguousarray(tallies["key"]).tobytes()
+    keys = np.frombuffer(data, "V16")
+    different, which = np.unique(np.frombuffer(data, ">u8").reshape(-1, 2), axis=0, return_inverse=True)
+    which = which.reshape(-1)
+    order = np.argsort(which, kind="stable")
+    bounds = np.searchsorted(which[order], np.arange(len(different) + 1))
+    return {
+        keys[order[low]].tobytes(): tallies[order[low:high]]
+        for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    }

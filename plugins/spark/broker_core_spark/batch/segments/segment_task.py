@@ -1,0 +1,288 @@
+"""Making segments: one task reads its blocks of all runs, puts the names in order, matches them, and writes the files.
+
+What a task leaves in the store is complete segments under names of their content, so it may be killed, repeated or run
+twice at once. What it tells the driver is a few numbers for each selector.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core import EncodedNames
+from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.segments.task_assignment import Stretch, TaskPlan, within
+from broker_core_spark.batch.sources.catalogue_source import Staging
+from broker_core_spark.batch.staging.order_keys import groups, key_at, local_names, name_of
+from broker_core_spark.batch.staging.sorted_runs import Rows, joined_rows, read_rows
+from broker_core_spark.format.canonical_question import ANY_LENGTH, Question, Selector, required_selectors
+from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format.segment_layout import ENTRY
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter
+from broker_core_spark.store import Store
+from broker_core_spark.store.verify_file import put_content
+
+__all__ = ["SegmentResult", "SegmentTask", "match_selectors"]
+
+#: Names that are matched together, of as many neighbouring segments as have them.
+_GROUP_ROWS: Final = 262_144
+#: A plan, or the file of questions, in bytes.
+_MOST_BYTES: Final = 2 * 1024**3
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentResult:
+    """A segment that is in the store: its entry of the manifest, what each selector picks in each of its runs.
+
+    ``new`` is false where the very file was there already; ``duplicates`` counts names that were given more than once.
+    """
+
+    entry: SegmentEntry
+    tallies: tuple[_Array, ...]
+    new: bool
+    duplicates: int
+
+    def to_bytes(self) -> bytes:
+        """For the way from the task to the driver."""
+        record = {
+            "name": self.entry.name,
+            "size": self.entry.size,
+            "first_local": self.entry.first_local,
+            "runs": self.entry.runs,
+            "tallies": [base64.b64encode(part.tobytes()).decode() for part in self.tallies],
+            "new": self.new,
+            "duplicates": self.duplicates,
+        }
+        return json.dumps(record).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> SegmentResult:
+        """The reverse of :meth:`to_bytes`."""
+        record = json.loads(data)
+        runs = tuple((namespace, domain, names) for namespace, domain, names in record["runs"])
+        entry = SegmentEntry(record["name"], record["size"], record["first_local"], runs)
+        tallies = tuple(np.frombuffer(base64.b64decode(part), ENTRY) for part in record["tallies"])
+        return cls(entry, tallies, record["new"], record["duplicates"])
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentTask:
+    """The work of tasks by their number; pickled by reference into the executors.
+
+    ``plans`` is what the paths of the plans begin with, ``questions`` the path of the questions, both in the store.
+    """
+
+    staging: Staging
+    plans: str
+    questions: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        store = self.staging.open()
+        asked = _asked(store, self.questions)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                data = store.get(f"{self.plans}{number}.json", _MOST_BYTES)
+                if data is None:
+                    raise InvalidCatalogue(
+                        f"The plan of task {number} is gone: was the job's staging folder emptied?"
+                    )
+                for result in _make(store, TaskPlan.parse(data), asked, self.staging.property_keys):
+                    yield result.to_bytes()
+
+
+_Asked = Mapping[tuple[str, str], Sequence[Selector]]
+
+
+def _asked(store: Store, path: str) -> _Asked:
+    data = store.get(path, _MOST_BYTES)
+    if data is None:
+        raise InvalidCatalogue("The questions of the job are gone: was its staging folder emptied?")
+    return required_selectors(Question.parse(line) for line in data.splitlines())
+
+
+def _make(
+    store: Store, plan: TaskPlan, asked: _Asked, property_keys: Sequence[str]
+) -> Iterator[SegmentResult]:
+    patterns = _Patterns()
+    group: list[Stretch] = []
+    for position, stretch in enumerate(plan.stretches):
+        group.append(stretch)
+        last = position == len(plan.stretches) - 1
+        if last or sum(part.rows for part in group) + plan.stretches[position + 1].rows > _GROUP_ROWS:
+            yield from _make_group(store, plan, group, asked, property_keys, patterns)
+            group = []
+
+
+def _make_group(
+    store: Store,
+    plan: TaskPlan,
+    stretches: Sequence[Stretch],
+    asked: _Asked,
+    property_keys: Sequence[str],
+    patterns: _Patterns,
+) -> Iterator[SegmentResult]:
+    rows, twice = _ordered(_read(store, plan, stretches, len(property_keys)), property_keys)
+    bounds = [
+        bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows.keys, row)) for part in stretches
+    ]
+    bounds.append(len(rows))
+    writers: list[SegmentWriter | None] = [None] * len(stretches)
+    for namespace, domain, low, high in groups(rows.keys):
+        names = EncodedNames.of(namespace, domain, local_names(rows.keys[low:high], namespace), ordered=True)
+        selectors = asked.get((namespace, domain), ())
+        values = {key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)}
+        matches = list(match_selectors(names, values, selectors, patterns))
+        for position, (start, stop) in enumerate(pairwise(bounds)):
+            first, last = max(start, low) - low, min(stop, high) - low
+            if first >= last:
+                continue
+            writer = writers[position] or SegmentWriter()
+            writers[position] = writer
+            writer.add_run(
+                names.slice(first, last),
+                selectors,
+                [(selector, _part(found, first, last)) for selector, found in matches],
+            )
+            if stop <= high:
+                count = int(np.count_nonzero((twice >= start) & (twice < stop)))
+                yield _stored(store, writer, count)
+
+
+def _stored(store: Store, writer: SegmentWriter, duplicates: int) -> SegmentResult:
+    made = writer.finish()
+    with made.file:
+        new = put_content(store, (made.name, made.size, made.entry.sha256), made.file)
+    return SegmentResult(made.entry, made.tallies, new, duplicates)
+
+
+def _read(store: Store, plan: TaskPlan, stretches: Sequence[Stretch], properties: int) -> Rows:
+    low, high = stretches[0].low, stretches[-1].high
+    parts: list[Rows] = []
+    for path, blocks in plan.blocks.items():
+        wanted = within(blocks, low, high)
+        if not wanted:
+            continue
+        rows = read_rows(store, path, wanted, properties)
+        # The blocks are in order, and so are their names: what is asked for is one slice.
+        keys = rows.keys
+        first = bisect_left(range(len(rows)), low, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
+        last = len(rows)
+        if high:
+            last = bisect_left(range(len(rows)), high, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
+        if first < last:
+            parts.append(rows.slice(first, last))
+    return joined_rows(parts, properties)
+
+
+def _ordered(rows: Rows, property_keys: Sequence[str]) -> tuple[Rows, _Array]:
+    """The rows in the order of all names, each name once; and where, in these, one stands that came more than once.
+
+    Raises :exc:`InvalidCatalogue` where a name comes with different values of a property.
+    """
+    if not len(rows):
+        return rows, np.empty(0, np.int64)
+    rows = rows.take(EncodedNames.sorted_rows(rows.keys))
+    again = np.zeros(len(rows), bool)
+    again[1:] = pc.equal(rows.keys[1:], rows.keys[:-1]).to_numpy(zero_copy_only=False)
+    if not again.any():
+        return rows, np.empty(0, np.int64)
+    at = np.flatnonzero(again)
+    for key, column in zip(property_keys, rows.properties, strict=True):
+        one, other = column.take(pa.array(at)), column.take(pa.array(at - 1))
+        same = pc.or_(
+            pc.fill_null(pc.equal(one, other), False), pc.and_(one.is_null(), other.is_null())
+        ).to_numpy(zero_copy_only=False)
+        if not same.all():
+            row = int(at[int(np.argmin(same))])
+            namespace, domain, local = name_of(key_at(rows.keys, row))
+            raise InvalidCatalogue(
+                f"Topic '{domain}://{namespace}/{local[:200]}' stands twice in the catalogue, with different values of "
+                f"the property {key!r}"
+            )
+    kept = np.flatnonzero(~again)
+    return rows.take(kept), np.searchsorted(kept, at, side="right") - 1
+
+
+def _part(found: Matches, first: int, last: int) -> Matches:
+    """Matches within the rows ``first`` to ``last``, counted from there."""
+    if isinstance(found, tuple):
+        low, high = max(found[0], first), min(found[1], last)
+        return (low - first, high - first) if low < high else (0, 0)
+    low, high = np.searchsorted(found, (first, last))
+    part: _Array = found[low:high] - np.asarray(first, found.dtype)
+    return part
+
+
+class _Patterns:
+    """The compiled patterns of a task; there may be more than the core remembers."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, TopicsPattern] = OrderedDict()
+
+    def compiled(self, text: str) -> TopicsPattern:
+        """The pattern of a text without scheme."""
+        pattern = self._known.get(text)
+        if pattern is None:
+            pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
+        return pattern
+
+
+def match_selectors(
+    names: EncodedNames,
+    values: Mapping[str, pa.LargeStringArray],
+    selectors: Sequence[Selector],
+    patterns: _Patterns | None = None,
+) -> Iterator[tuple[Selector, Matches]]:
+    """What each selector picks of some names.
+
+    ``values`` are columns of properties, one value a name (null: has none). Names are looked at once for each pattern,
+    whatever the number of properties that it is asked with.
+    """
+    if not selectors:
+        return
+    patterns = patterns or _Patterns()
+    by_text: dict[str, list[Selector]] = {}
+    masks: dict[tuple[str, str], _Array] = {}
+    for selector in selectors:
+        if selector.pattern is None:
+            yield selector, _selected((0, len(names)), selector, values, masks)
+        else:
+            by_text.setdefault(selector.pattern, []).append(selector)
+    if not by_text:
+        return
+    texts = list(by_text)
+    for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
+        small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
+        for selector in by_text[texts[index]]:
+            yield selector, _selected(small, selector, values, masks)
+
+
+def _selected(
+    found: Matches,
+    selector: Selector,
+    values: Mapping[str, pa.LargeStringArray],
+    masks: dict[tuple[str, str], _Array],
+) -> Matches:
+    """Those matches that have all properties of the selector."""
+    for pair in selector.properties:
+        mask = masks.get(pair)
+        if mask is None:
+            equal = pc.fill_null(pc.equal(values[pair[0]], pa.scalar(pair[1], pa.large_string())), False)
+            mask = masks[pair] = equal.to_numpy(zero_copy_only=False)
+        if isinstance(found, tuple):
+            found = (np.flatnonzero(mask[found[0] : found[1]]) + found[0]).astype(np.uint32)
+        else:
+            found = found[mask[found]]
+    return found

@@ -1,0 +1,136 @@
+"""Which task makes which segments of which blocks: decided by the driver from what runs say of themselves.
+
+Segments are the stretches between the keys that begin one, so they are the same however many tasks there are. Tasks get
+neighbouring segments of about the same work; a namespace with most of all names is many segments, and many tasks.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core_spark.batch.staging.order_keys import name_of
+from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, Block, Run, Window
+
+__all__ = ["EVERYTHING", "Stretch", "TaskPlan", "plan_tasks", "within"]
+
+#: All keys.
+EVERYTHING: Final[Window] = ((b"", b""),)
+#: What reading, sorting and writing a name costs, as so many selectors that are asked of it.
+_NAME_WORK: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The keys of one segment, from ``low`` to ``high`` (empty: no end), and about how many they are."""
+
+    low: bytes
+    high: bytes
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """What one task makes: neighbouring segments, and the blocks of each run (by its path) that hold their names."""
+
+    stretches: tuple[Stretch, ...]
+    blocks: Mapping[str, tuple[Block, ...]]
+
+    def to_bytes(self) -> bytes:
+        """For the way to the task, through the store."""
+        record = {
+            "stretches": [[part.low.hex(), part.high.hex(), part.rows] for part in self.stretches],
+            "blocks": {
+                path: [[block.first.hex(), block.start, block.stop, block.rows] for block in blocks]
+                for path, blocks in self.blocks.items()
+            },
+        }
+        return json.dumps(record).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> TaskPlan:
+        """The reverse of :meth:`to_bytes`."""
+        record = json.loads(data)
+        return cls(
+            tuple(
+                Stretch(bytes.fromhex(low), bytes.fromhex(high), rows)
+                for low, high, rows in record["stretches"]
+            ),
+            {
+                path: tuple(Block(bytes.fromhex(first), *rest) for first, *rest in blocks)
+                for path, blocks in record["blocks"].items()
+            },
+        )
+
+
+def plan_tasks(
+    runs: Sequence[Run],
+    tasks: int,
+    *,
+    selectors: Mapping[str, int],
+    window: Window = EVERYTHING,
+) -> list[TaskPlan]:
+    """At most ``tasks`` plans for the names of ``runs`` within ``window``.
+
+    Each range of the window begins where a segment does. ``selectors`` is how many each namespace is asked.
+    """
+    stretches = _stretches(runs, window)
+    if not stretches:
+        return []
+    work = [part.rows * (_NAME_WORK + selectors.get(_namespace(part), 0)) for part in stretches]
+    total = sum(work)
+    plans: list[TaskPlan] = []
+    taken: list[Stretch] = []
+    done = 0
+    for part, effort in zip(stretches, work, strict=True):
+        # A segment belongs to the task in whose equal share of the work its middle is.
+        share = (done + effort // 2) * tasks // max(total, 1)
+        if taken and share > len(plans):
+            plans.append(_task(runs, taken))
+            taken = []
+        taken.append(part)
+        done += effort
+    plans.append(_task(runs, taken))
+    return plans
+
+
+def _namespace(part: Stretch) -> str:
+    return name_of(part.low)[0] if part.low else ""
+
+
+def _stretches(runs: Sequence[Run], window: Window) -> list[Stretch]:
+    """The segments within the window that may have names."""
+    cuts = sorted({key for run in runs for key in run.cuts})
+    firsts = sorted((block.first, block.rows) for run in runs for block in run.blocks)
+    starts = [first for first, _ in firsts]
+    sums = [0]
+    for _, rows in firsts:
+        sums.append(sums[-1] + rows)
+    stretches: list[Stretch] = []
+    for low, high in window:
+        last = len(cuts) if not high else bisect_left(cuts, high)
+        bounds = [low, *cuts[bisect_right(cuts, low) : last]]
+        for start, stop in zip(bounds, [*bounds[1:], high], strict=True):
+            ends = bisect_left(starts, stop) if stop else len(starts)
+            rows = sums[ends] - sums[bisect_left(starts, start)]
+            # Names in front of the first block that begins here are in a block that begins before.
+            stretches.append(Stretch(start, stop, max(rows, min(BLOCK_ROWS, sums[-1]))))
+    return stretches if sums[-1] else []
+
+
+def _task(runs: Iterable[Run], stretches: Sequence[Stretch]) -> TaskPlan:
+    low, high = stretches[0].low, stretches[-1].high
+    blocks = {run.path: tuple(within(run.blocks, low, high)) for run in runs if run.blocks}
+    return TaskPlan(tuple(stretches), {path: found for path, found in blocks.items() if found})
+
+
+def within(blocks: Sequence[Block], low: bytes, high: bytes) -> Sequence[Block]:
+    """Those of a run's blocks that can hold keys from ``low`` to ``high`` (empty: no end)."""
+    firsts = [block.first for block in blocks]
+    # The block before the first that begins at `low` or behind may end with it.
+    begin = max(bisect_left(firsts, low) - 1, 0)
+    end = bisect_left(firsts, high) if high else len(firsts)
+    return blocks[begin:end]

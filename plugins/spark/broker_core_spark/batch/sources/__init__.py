@@ -1,0 +1,1 @@
+"""Catalogues that a batch reads its topics from."""

@@ -1,0 +1,46 @@
+"""Which kind of catalogue a source is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.source_redaction import shown_source
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["open_source"]
+
+
+def open_source(source: str, *, spark: SparkSession, namespace: str | None = None) -> CatalogueSource:
+    """The catalogue of ``--catalogue``.
+
+    ``postgresql://...`` is a database of the Postgres plugin, ``table:NAME`` a table of the session, what ends in
+    ``.parquet`` is read by Spark, what ends in ``.sqlite`` or ``.db`` (or is an SQLite file) is the embedded catalogue,
+    and any other file is one of names, which ``namespace`` is for. Raises :exc:`InvalidCatalogue`.
+    """
+    from broker_core_spark.batch.sources.parquet_and_tables import TableSource, is_table
+
+    if source.startswith(("postgresql://", "postgres://")):
+        from broker_core_spark.batch.sources.postgres_database import PostgresSource
+
+        return PostgresSource(source, spark)
+    if is_table(source):
+        return TableSource(source, spark, namespace)
+    from broker_core_spark.batch.sources.sqlite_catalogue import (
+        EmbeddedSource,
+        NamesSource,
+        is_embedded,
+        path_of,
+    )
+
+    path = path_of(source)
+    if not path.exists():
+        raise InvalidCatalogue(f"There is no catalogue {shown_source(source)}")
+    if is_embedded(path):
+        return EmbeddedSource(path)
+    if namespace is None:
+        raise InvalidCatalogue(f"{source} is a file of names: say of which namespace by --namespace")
+    return NamesSource(path, namespace)

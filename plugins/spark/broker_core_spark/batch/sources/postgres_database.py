@@ -1,0 +1,293 @@
+"""The database of the Postgres plugin as a catalogue, read in parallel from one exported snapshot.
+
+Nothing is read but the views that the Postgres plugin has for it, whose names have a version: its tables may change
+with any migration of its own.
+
+The driver holds a transaction that exports its snapshot; each task takes the same snapshot and reads pages of the table
+of its own (a range of ``place``), so that no namespace is too large for a task and nothing is read twice. What was
+committed after the snapshot is not seen by any of them. Names come by COPY and go into Arrow without an object each.
+
+The driver locks the table, in the mode that a mere reader takes, before it takes the snapshot and until the end: a
+``TRUNCATE`` takes its rows from snapshots of before too, and no batch may take an empty table for a catalogue. Whoever
+wants to truncate or to migrate waits for the batch. Tasks would wait behind that one, and the driver for the tasks,
+for ever; so they do not wait, and the batch fails instead.
+
+Passwords come from where PostgreSQL's own tools take them (``PGPASSWORD``, ``~/.pgpass``), on the driver and on the
+executors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.csv
+
+from broker_core.change_log import CatalogVersion
+from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.sources.catalogue_source import Snapshot, Staging
+from broker_core_spark.batch.sources.parquet_and_tables import stage_names
+from broker_core_spark.batch.spark.run_on_partitions import numbered, run_tasks
+from broker_core_spark.batch.staging.sorted_runs import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["PostgresSource"]
+
+#: Pages of the table (8 KiB each) that are read at once: some 300,000 names, 20 MB of text.
+_PAGES: Final = 4096
+_BLOCK_BYTES: Final = 4 * 1024 * 1024  # of CSV parsed together
+_CONNECT_TIMEOUT: Final = 30.0
+_SNAPSHOT: Final = re.compile(r"[0-9A-Fa-f]+(?:-[0-9A-Fa-f]+)*")
+_NAME: Final = pa.large_string()
+#: A second @ of an address, or one behind its hosts (but in an option it is nothing special).
+_AT: Final = re.compile(r"[a-z]+://(?:[^/?#@]*@[^/?#]*@|[^/?#]*/[^?]*@|[^/?#]*[?#][^=]*@)")
+_T = TypeVar("_T")
+
+_BEGIN: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+# Neither may end a snapshot that a batch is reading from.
+_LOCK: Final = "LOCK TABLE broker_core.batch_v1_topics IN ACCESS SHARE MODE"  # takes no snapshot
+#: The version of the views that is read here, and what there is of others, by the names of their topics.
+_VERSION: Final = 1
+_VERSIONS: Final = r"""
+SELECT to_regclass('broker_core.topics') IS NOT NULL AS here, array(
+    SELECT substring(c.relname FROM '^batch_v([0-9]{1,6})_topics$')::integer
+    FROM pg_class c WHERE c.relnamespace = to_regnamespace('broker_core')
+    AND c.relname ~ '^batch_v[0-9]{1,6}_topics$' ORDER BY 1) AS versions
+"""
+_PATIENT: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+
+
+class PostgresSource:
+    """A database by its address, ``postgresql://[USER@]HOST[:PORT]/DATABASE``."""
+
+    static = False
+
+    def __init__(self, dsn: str, spark: SparkSession) -> None:
+        self._dsn = dsn
+        self._spark = spark
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """A snapshot of the database, exported until the end."""
+        with _Loop() as loop:
+            connection = loop.run(_connected(self._dsn))
+            try:
+                yield loop.run(_taken(connection, loop, self._dsn, self._spark))
+            finally:
+                loop.run(connection.close(timeout=5))
+
+
+class _Loop:
+    """An event loop in a thread: the caller may have one of its own, as notebooks do."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="postgres-snapshot", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """What a coroutine returns or raises; the database's complaints as :exc:`InvalidCatalogue`."""
+        import asyncpg
+
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise InvalidCatalogue(f"Cannot read the catalogue in PostgreSQL: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return text or type(error).__name__
+
+
+async def _connected(dsn: str) -> Any:
+    import asyncpg
+
+    if _AT.search(
+        dsn
+    ):  # taken apart elsewhere than it was meant, so that errors would name a part of a password
+        raise InvalidCatalogue(
+            "the address of the catalogue can be read in several ways: an @, :, /, ?, # or % in a user name or a "
+            "password is written as %40, %3A, %2F, %3F, %23, %25"
+        )
+    try:
+        return await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT, statement_cache_size=0)
+    except ValueError:  # an address that is none; the error's text may have a password, with --debug too
+        raise InvalidCatalogue("the address of the catalogue is no postgresql:// address") from None
+
+
+async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _Database:
+    here = await connection.fetchrow(_VERSIONS)
+    if _VERSION not in here["versions"]:
+        raise InvalidCatalogue(_not_for_us(here["versions"], here=here["here"]))
+    await connection.execute(f"{_BEGIN}; {_PATIENT}; {_LOCK}")
+    snapshot = await connection.fetchval("SELECT pg_export_snapshot()")
+    catalogue = await connection.fetchrow("SELECT catalog_id, pages FROM broker_core.batch_v1_catalog")
+    if catalogue is None:
+        raise InvalidCatalogue(
+            "the database has no catalogue id: is the schema of the Postgres plugin complete?"
+        )
+    catalogue_id, pages = catalogue
+    rows = await connection.fetch("SELECT namespace, version, stamp FROM broker_core.batch_v1_namespaces")
+    versions = {row["namespace"]: int(row["version"]) for row in rows}
+    stamps = {row["namespace"]: row["stamp"] for row in rows if row["stamp"]}
+    return _Database(connection, loop, dsn, spark, snapshot, catalogue_id, versions, stamps, int(pages))
+
+
+def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
+    """Why a database is not read that has views of these versions only."""
+    if versions:
+        offered = ", ".join(map(str, versions))
+        wanted = "broker-core-spark" if min(versions) > _VERSION else "broker-core-postgres"
+        return (
+            f"the views for batches in the database have version {offered}, but version {_VERSION} is read here: "
+            f"upgrade {wanted}"
+        )
+    if here:
+        return (
+            "the schema of the Postgres plugin in the database is older than its views for batches: "
+            "run broker-core postgres migrate"
+        )
+    return "the database has no schema of the Postgres plugin: run broker-core postgres migrate"
+
+
+@dataclass
+class _Database:
+    connection: Any
+    loop: _Loop
+    dsn: str = field(repr=False)
+    spark: SparkSession
+    exported: str
+    catalogue_id: str
+    versions: Mapping[str, int] | None
+    stamps: Mapping[str, str]
+    pages: int
+    repeats: int = 0  # its key has each name once
+
+    def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
+        wanted = tuple(sorted(self.versions or () if namespaces is None else namespaces))
+        if not self.pages or not wanted:
+            return []
+        tasks = -(-self.pages // _PAGES)
+        work = _ReadPages(self.dsn, self.exported, staging, wanted, _PAGES)
+        return [Run.parse(result) for result in run_tasks(numbered(self.spark, tasks), work)]
+
+    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+        return self.loop.run(self._changed(namespace, since))
+
+    async def _changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+        floor, stamp = await self.connection.fetchrow(
+            "SELECT (SELECT log_floor FROM broker_core.batch_v1_namespaces WHERE namespace = $1), "
+            "(SELECT stamp FROM broker_core.batch_v1_stamps WHERE namespace = $1 AND version = $2)",
+            namespace,
+            since.number,
+        )
+        if floor is None or since.number < floor or (since.stamp and stamp != since.stamp):
+            return None
+        rows = await self.connection.fetch(
+            "SELECT DISTINCT domain, local_name FROM broker_core.batch_v1_changes "
+            "WHERE namespace = $1 AND version > $2",
+            namespace,
+            since.number,
+        )
+        return [(row["domain"], row["local_name"]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPages:
+    """Stages the names on some pages of the table; pickled by reference into the executors."""
+
+    dsn: str = field(repr=False)
+    exported: str
+    staging: Staging
+    namespaces: tuple[str, ...]
+    pages: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        writer = self.staging.writer()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                text = asyncio.run(self._copied(number * self.pages, (number + 1) * self.pages))
+                for table in _parsed(text, len(self.staging.property_keys)):
+                    name, namespace, domain, *values = (column.cast(_NAME) for column in table.columns)
+                    for run in stage_names(writer, name, namespace, domain, values):
+                        yield run.to_bytes()
+        for run in writer.finish():
+            yield run.to_bytes()
+
+    async def _copied(self, first: int, stop: int) -> bytes:
+        """The rows of pages ``first`` to ``stop`` as CSV in which every text is quoted and a null is not."""
+        import asyncpg
+
+        keys = self.staging.property_keys
+        values = [f"properties ->> ${number}" for number in range(4, 4 + len(keys))]
+        columns = ", ".join(["local_name", "namespace", "domain", *values])
+        query = (
+            f"SELECT {columns} FROM broker_core.batch_v1_topics "  # noqa: S608 - numbers of parameters alone
+            "WHERE place >= $1::text::tid AND place < $2::text::tid AND namespace = ANY($3::text[])"
+        )
+        if not _SNAPSHOT.fullmatch(self.exported):
+            raise TaskFailed("the exported snapshot has a name that is none")
+        sink = io.BytesIO()
+        try:
+            connection = await asyncpg.connect(self.dsn, timeout=_CONNECT_TIMEOUT, statement_cache_size=0)
+            try:
+                await connection.execute(_BEGIN)
+                await connection.execute(f"SET TRANSACTION SNAPSHOT '{self.exported}'")
+                await connection.execute(_PATIENT)
+                await connection.execute(f"{_LOCK} NOWAIT")
+                await connection.copy_from_query(
+                    query,
+                    f"({first},0)",
+                    f"({stop},0)",
+                    list(self.namespaces),
+                    *keys,
+                    output=sink,
+                    format="csv",
+                    force_quote=True,
+                    encoding="utf-8",
+                )
+            finally:
+                await connection.close(timeout=5)
+        except asyncpg.LockNotAvailableError as error:
+            raise TaskFailed(
+                "Somebody waits to truncate or to migrate the topics in PostgreSQL: run the batch again after that"
+            ) from error
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            raise TaskFailed(f"Cannot read the catalogue in PostgreSQL: {_said(error)}") from error
+        return sink.getvalue()
+
+
+def _parsed(text: bytes, properties: int) -> Iterator[pa.RecordBatch]:
+    if not text:
+        return
+    names = ["name", "namespace", "domain", *(f"p{number}" for number in range(properties))]
+    reader = pyarrow.csv.open_csv(
+        pa.BufferReader(text),
+        read_options=pyarrow.csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=names),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, _NAME),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    yield from reader

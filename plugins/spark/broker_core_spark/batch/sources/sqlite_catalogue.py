@@ -1,0 +1,171 @@
+"""Catalogues in a file beside the driver: the embedded one, and a file of names. The driver reads and stages them.
+
+Executors of a cluster do not see the file, and one transaction must give all of it; so one thread reads, namespace by
+namespace, while others sort and write what was read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
+from broker_core.change_log import CatalogVersion, Gap
+from broker_core.names import NamespaceName
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Snapshot, Staging
+from broker_core_spark.batch.staging.sorted_runs import Run
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+
+__all__ = ["EmbeddedSource", "NamesSource", "is_embedded", "path_of"]
+
+_MAGIC: Final = b"SQLite format 3\x00"
+#: Writers beside the reading thread; each holds a run of names.
+_WRITERS: Final = 2
+
+
+def path_of(source: str) -> Path:
+    """The path of a file that is named by itself or by ``file://``."""
+    if source.startswith("file:"):
+        return Path(unquote(urlsplit(source).path))
+    if "://" in source:
+        raise InvalidCatalogue(
+            f"No catalogue of the kind {source.partition('://')[0]!r}: use a path, postgresql://, table:NAME, "
+            "or a .parquet file"
+        )
+    return Path(source)
+
+
+def is_embedded(path: Path) -> bool:
+    """Whether a file is an SQLite database, or its name says that it should be one."""
+    if path.is_dir():
+        raise InvalidCatalogue(f"The catalogue {path} is a folder")
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC or path.suffix in (".sqlite", ".db")
+    except OSError as error:
+        raise InvalidCatalogue(f"Cannot read the catalogue {path}: {error.strerror}") from error
+
+
+class EmbeddedSource:
+    """The broker's own catalogue, one SQLite file: read in one transaction, each namespace at one version."""
+
+    static = False
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Everything that was committed when this began."""
+        try:
+            with SqliteCatalog(self._path, create=False) as catalog, catalog.state() as state:
+                versions = {str(name): version.number for name, version in state.versions.items()}
+                stamps = {
+                    str(name): version.stamp for name, version in state.versions.items() if version.stamp
+                }
+                yield _Embedded(state, state.catalog_id, versions, stamps)
+        except CatalogError as error:
+            raise InvalidCatalogue(str(error)) from error
+
+
+class _Embedded:
+    """``state`` is what :meth:`~broker_core.catalog.SqliteCatalog.state` gives."""
+
+    def __init__(
+        self,
+        state: Any,
+        catalogue_id: str,
+        versions: Mapping[str, int] | None,
+        stamps: Mapping[str, str],
+        repeats: int = 0,
+    ) -> None:
+        self._state = state
+        self.catalogue_id = catalogue_id
+        self.versions = versions
+        self.stamps = stamps
+        self.repeats = repeats
+
+    def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
+        wanted = None if namespaces is None else set(namespaces)
+        writers = [staging.writer() for _ in range(_WRITERS)]
+        runs: list[Run] = []
+
+        def write(
+            number: int,
+            namespace: str,
+            domain: str,
+            names: pa.LargeStringArray,
+            values: list[pa.LargeStringArray],
+        ) -> list[Run]:
+            return list(writers[number].add(namespace, domain, names, values, check=False))
+
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            pending: list[object] = [None] * _WRITERS
+            turn = 0
+            for namespace in self._state.versions:
+                if wanted is not None and str(namespace) not in wanted:
+                    continue
+                for domain in DOMAIN_ORDER:
+                    loaded = self._state.names(namespace, domain, staging.property_keys)
+                    values = [loaded.properties[key] for key in staging.property_keys]
+                    # One piece of work for each writer at a time, so that no more is read than can be written.
+                    _collect(pending[turn], runs)
+                    pending[turn] = pool.submit(write, turn, str(namespace), domain, loaded.names, values)
+                    turn = (turn + 1) % _WRITERS
+            for future in pending:
+                _collect(future, runs)
+            for rest in pool.map(lambda writer: list(writer.finish()), writers):
+                runs += rest
+        return runs
+
+    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+        found = self._state.changes(NamespaceName.parse(namespace), since)
+        if isinstance(found, Gap):
+            return None
+        return {
+            (change.name.domain, name)
+            for change in found
+            for listed in (change.listed_before, change.listed_after)
+            for name in listed.names(change.name.local)
+        }
+
+
+def _collect(future: object, runs: list[Run]) -> None:
+    if future is not None:
+        runs += future.result()  # type: ignore[attr-defined]
+
+
+class NamesSource:
+    """A file of names, one a line, or of JSON lines with properties: by the very rules of `broker-core topics import`.
+
+    It is imported into a catalogue of its own, which is thrown away. It has no versions: a static source.
+    """
+
+    static = True
+
+    def __init__(self, path: Path, namespace: str) -> None:
+        self._path = path
+        self._namespace = NamespaceName.parse(namespace)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """The names as they are in the file now."""
+        with tempfile.TemporaryDirectory(prefix="broker-core-spark-") as folder:
+            try:
+                with SqliteCatalog(Path(folder) / "names.sqlite", create=True) as catalog:
+                    with self._path.open("rb") as lines:
+                        report = import_topics(catalog, self._namespace, lines)
+                    with catalog.state() as state:
+                        yield _Embedded(state, STATIC_ID, None, {}, report.repeats)
+            except CatalogError as error:
+                raise InvalidCatalogue(f"{self._path}: {error}") from error
+            except OSError as error:
+                raise InvalidCatalogue(f"Cannot read {self._path}: {error.strerror}") from error

@@ -1,0 +1,67 @@
+"""The order of all names of a catalogue as bytes, and the way back from these bytes to names."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from broker_core import EncodedNames
+from broker_core_spark.arrow_columns import without_head
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+
+__all__ = ["end_of_namespace", "first_of_namespace", "groups", "key_at", "local_names", "name_of"]
+
+_SEPARATOR: Final = b"\x01"
+#: Behind every key of the same head: no key has two of these bytes one after the other.
+_BEHIND_ALL: Final = b"\xff\xff"
+
+
+def first_of_namespace(namespace: str) -> bytes:
+    """A key that is in front of all of a namespace's."""
+    return namespace.encode() + _SEPARATOR
+
+
+def end_of_namespace(namespace: str) -> bytes:
+    """A key that is behind all of a namespace's, and in front of the next one's."""
+    return namespace.encode() + b"\x02"
+
+
+def name_of(key: bytes) -> tuple[str, str, str]:
+    """(namespace, domain, local name) of one key."""
+    end = key.index(_SEPARATOR) + 2
+    namespace, domain = _parsed(key[:end])
+    return (
+        namespace,
+        domain,
+        EncodedNames.names_of_key(pa.array([key[end:]], pa.large_binary()))[0].as_py(),
+    )
+
+
+def key_at(keys: pa.LargeBinaryArray, row: int) -> bytes:
+    """One key of a column."""
+    key: bytes = keys[row].as_py()
+    return key
+
+
+def groups(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int, int]]:
+    """(namespace, domain, low, high) of each run of a sorted column of keys."""
+    low = 0
+    while low < len(keys):
+        first = key_at(keys, low)
+        head = first[: first.index(_SEPARATOR) + 2]
+        high = bisect_left(range(len(keys)), head + _BEHIND_ALL, low, key=lambda row: key_at(keys, row))
+        namespace, domain = _parsed(head)
+        yield namespace, domain, low, high
+        low = high
+
+
+def _parsed(head: bytes) -> tuple[str, str]:
+    return head[:-2].decode(), DOMAIN_ORDER[head[-1] - ord("0")]
+
+
+def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArray:
+    """The local names of keys that are all of one namespace and domain."""
+    return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))

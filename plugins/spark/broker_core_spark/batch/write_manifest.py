@@ -1,0 +1,65 @@
+"""The last step of a build: the questions file, then the manifest that makes a generation of the segments."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.questions_file import question_lines
+from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
+from broker_core_spark.store import Store
+from broker_core_spark.store.verify_file import put_content
+
+__all__ = ["seal"]
+
+
+def seal(
+    store: Store,
+    *,
+    catalogue_id: str,
+    versions: Mapping[str, int | None],
+    segments: Iterable[SegmentEntry],
+    questions: Iterable[Question],
+    property_keys: Iterable[str] = (),
+    static: bool = False,
+    segment_bytes: int = SEGMENT_BYTES,
+    stamps: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Write the questions file and then the manifest of segments that are in the store already.
+
+    ``versions`` has every namespace of the catalogue, with ``None`` for each where it is ``static``; ``segments`` come
+    in any order. A damaged file of one of the two names is replaced. Nothing is published by it: see
+    :mod:`broker_core_spark.store.publishing`. Raises :exc:`ValueError` for parts that do not fit together (a question
+    of a namespace that the catalogue does not have, say).
+    """
+    questions = list(questions)
+    for question in questions:
+        if question.namespace not in versions:
+            raise ValueError(f"a question about {question.namespace}, which the catalogue does not have")
+        unknown = {key for key, _ in question.selector.properties}.difference(property_keys)
+        if unknown:
+            raise ValueError(f"a question selects by {sorted(unknown)}, which are none of the property keys")
+    data, count = question_lines(questions)
+    entry = FileEntry(f"questions/{hashlib.sha256(data).hexdigest()}.jsonl", len(data))
+    manifest = Manifest(
+        catalogue_id,
+        static,
+        tuple(sorted(set(property_keys))),
+        segment_bytes,
+        dict(versions),
+        count,
+        entry,
+        tuple(sorted(segments, key=lambda segment: segment.order)),
+        dict(stamps or {}),
+    )
+    name = manifest_name(manifest.id)
+    try:
+        Manifest.parse(manifest.data, name)
+    except InvalidGeneration as error:
+        raise ValueError(f"this is no generation: {error.reason}") from None
+    put_content(store, (entry.name, entry.size, entry.sha256), data)
+    put_content(store, (name, len(manifest.data), manifest.id), manifest.data)
+    return manifest

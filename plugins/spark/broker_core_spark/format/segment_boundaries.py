@@ -1,0 +1,113 @@
+"""Where segments begin: decided by each name for itself, so that a build in any number of parts cuts alike.
+
+All names of a catalogue have one order: by namespace, then non-persistent before persistent, then by the UTF-16 code
+units of the local name. A name begins a segment where a hash of its full name is small, the likelier the longer the
+name is, so that segments have :data:`SEGMENT_BYTES` of names on average; the first name of all begins one anyway. A
+name that comes or goes changes the one segment that it is in (or, one time in a hundred thousand, cuts it in two).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core import EncodedNames
+from broker_core.names import MAX_NAME_BYTES
+from broker_core_spark.arrow_columns import data_of
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+
+__all__ = ["SEGMENT_BYTES", "begins_segment", "name_hashes", "order_key", "segment_ids"]
+
+#: Bytes of full names in a segment, on average: about 130,000 names.
+SEGMENT_BYTES: Final = 8 * 1024 * 1024
+
+_FACTOR: Final = 0x9E3779B97F4A7C15  # odd, so that its powers have inverses modulo 2**64
+_BLOCK: Final = 256 * 1024  # bytes hashed together
+_Array = np.ndarray[Any, Any]
+
+
+@lru_cache(maxsize=1)
+def _powers() -> tuple[_Array, _Array]:
+    """The powers of the factor, and their inverses, modulo 2**64, for every place in a block."""
+    places = _BLOCK + MAX_NAME_BYTES + 1
+    tables = []
+    for base in (_FACTOR, pow(_FACTOR, -1, 1 << 64)):
+        table = np.full(places, base, np.uint64)
+        table[0] = 1
+        tables.append(np.multiply.accumulate(table))
+    return tables[0], tables[1]
+
+
+def name_hashes(prefix: bytes, names: pa.LargeStringArray) -> _Array:
+    """A hash of ``prefix`` and each name together (uint64): a polynomial in its bytes, then mixed.
+
+    ``h = sum((byte[i] + 1) * 0x9E3779B97F4A7C15**i)``, then the finalizer of SplitMix64; modulo 2**64.
+    """
+    data, offsets = data_of(names)
+    sizes = np.diff(offsets)
+    if len(sizes) and int(sizes.max()) > MAX_NAME_BYTES:
+        raise ValueError(f"a name of {int(sizes.max())} bytes: at most {MAX_NAME_BYTES}")
+    powers, inverses = _powers()
+    every = np.frombuffer(data, np.uint8) if data.size else np.empty(0, np.uint8)
+    hashes = np.empty(len(names), np.uint64)
+    row = 0
+    while row < len(names):
+        stop = int(np.searchsorted(offsets, offsets[row] + _BLOCK, side="right")) - 1
+        stop = min(max(stop, row + 1), len(names))
+        first = int(offsets[row])
+        block = every[first : int(offsets[stop])].astype(np.uint64) + np.uint64(1)
+        sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(block * powers[: len(block)])))
+        starts, ends = offsets[row:stop] - first, offsets[row + 1 : stop + 1] - first
+        hashes[row:stop] = (sums[ends] - sums[starts]) * inverses[starts]
+        row = stop
+    head = sum((byte + 1) * pow(_FACTOR, place, 1 << 64) for place, byte in enumerate(prefix)) % (1 << 64)
+    hashes = hashes * np.uint64(pow(_FACTOR, len(prefix), 1 << 64)) + np.uint64(head)
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: _Array = hashes ^ (hashes >> np.uint64(31))
+    return mixed
+
+
+def begins_segment(
+    namespace: str, domain: str, names: pa.LargeStringArray, *, target: int = SEGMENT_BYTES
+) -> _Array:
+    """For each local name, in any order, whether it is the first of a segment (bool).
+
+    That is so where its hash is less than ``size * (2**64 // target - 1)``, ``size`` being the bytes of its full name.
+    """
+    prefix = f"{domain}://{namespace}/".encode()
+    sizes = np.diff(data_of(names)[1]) + len(prefix)
+    limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)
+    result: _Array = name_hashes(prefix, names) < limits
+    return result
+
+
+def order_key(namespace: str, domain: str, names: pa.LargeStringArray) -> pa.LargeBinaryArray:
+    """Bytes for each local name that sort as all names of a catalogue do."""
+    # \x01 sorts before every character of a namespace.
+    head = f"{namespace}\x01{DOMAIN_ORDER.index(domain)}".encode()
+    return pc.binary_replace_slice(EncodedNames.sort_key(names), 0, 0, head)
+
+
+def segment_ids(cuts: list[bytes], keys: pa.LargeBinaryArray) -> _Array:
+    """The number of the segment of each key (int64): how many of the sorted ``cuts`` are not behind it.
+
+    Names before the first cut are in segment 0.
+    """
+    # By halves, for all keys together.
+    low = np.zeros(len(keys), np.int64)
+    if not cuts or not len(keys):
+        return low
+    column = pa.array(cuts, pa.large_binary())
+    high = np.full(len(keys), len(cuts), np.int64)
+    while (low < high).any():
+        middle = np.minimum((low + high) // 2, len(cuts) - 1)
+        not_behind = pc.less_equal(column.take(pa.array(middle)), keys).to_numpy(zero_copy_only=False)
+        searching = low < high
+        low = np.where(searching & not_behind, middle + 1, low)
+        high = np.where(searching & ~not_behind, middle, high)
+    return low

@@ -1,0 +1,138 @@
+"""Whether the runs of segments are those of their manifest, follow each other, and are cut where the format says.
+
+All names of a generation strictly ascend, by namespace, domain and local name, from one segment to the next too: of a
+namespace that came back behind another one, only a part would be listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import (
+    DOMAIN_ORDER,
+    Question,
+    Selector,
+    required_selectors,
+    selectors_digest,
+)
+from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.segment_boundaries import begins_segment
+from broker_core_spark.format.segment_reader import Run, Segment
+
+__all__ = ["RunChecks", "check_first_names", "last_place"]
+
+#: Where a name is among all names of a generation, as :attr:`~.manifest.SegmentEntry.order` has it.
+Place: TypeAlias = tuple[str, int, bytes]
+
+
+class RunChecks:
+    """What the runs of a generation's segments must be; the questions are all that the generation answers."""
+
+    def __init__(self, manifest: Manifest, questions: Iterable[Question]) -> None:
+        self._manifest = manifest
+        #: The selectors that each (namespace, domain) is asked.
+        self.selectors: Mapping[tuple[str, str], tuple[Selector, ...]] = required_selectors(questions)
+        self._digests = {
+            place: selectors_digest(selector.key for selector in selectors)
+            for place, selectors in self.selectors.items()
+        }
+        self._nothing_asked = selectors_digest(())
+
+    def runs(
+        self, number: int, segment: Segment, *, behind: Place | None = None, every_cut: bool = False
+    ) -> Iterator[Run]:
+        """The runs of the manifest's segment of this number, each when it was checked.
+
+        ``behind`` is the place of the last name of the segment before, where that was read. With ``every_cut`` all
+        names are hashed, to see whether one within a run should have begun a segment; answers are right without it.
+        Raises :exc:`InvalidGeneration` with the segment's file.
+        """
+        entry = self._manifest.segments[number]
+        expected = list(entry.runs)
+        first = True
+        for run in segment.runs():
+            if not expected or expected.pop(0) != (run.namespace, run.domain, len(run.names)):
+                raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
+            self._check_cut(run, number, first=first, every=every_cut)
+            if first and behind is not None and _place(run, 0) <= behind:
+                raise InvalidGeneration(
+                    run.file, f"its names of {run.namespace} are not behind those before it"
+                )
+            self._check_asked(run)
+            first = False
+            yield run
+        if expected:
+            raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
+
+    def _check_cut(self, run: Run, number: int, *, first: bool, every: bool) -> None:
+        """Whether a run begins where it may; names are looked for, and made anew, by where segments begin."""
+        names, target = run.names.names, self._manifest.segment_bytes
+        name = names[0].as_py()
+        wanted = self._manifest.segments[number].first_local
+        if first and name != wanted:
+            raise InvalidGeneration(
+                run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
+            )
+        looked_at = names if every else names[:1]
+        begins = begins_segment(run.namespace, run.domain, looked_at, target=target)
+        if first:
+            if number and not begins[0]:
+                raise InvalidGeneration(
+                    run.file, f"its first name {name!r:.200} is none that begins a segment"
+                )
+            begins[0] = False
+        if begins.any():
+            inside = names[int(begins.argmax())].as_py()
+            raise InvalidGeneration(
+                run.file, f"{inside!r:.200} begins a segment, but there are names before it"
+            )
+
+    def _check_asked(self, run: Run) -> None:
+        place = (run.namespace, run.domain)
+        if run.asked != self._digests.get(place, self._nothing_asked):
+            raise InvalidGeneration(
+                run.file, f"{run.namespace} was asked other patterns than the questions have"
+            )
+        if not {selector.key for selector in self.selectors.get(place, ())}.issuperset(run.keys()):
+            raise InvalidGeneration(
+                run.file, f"{run.namespace} has postings of a selector that no question has"
+            )
+
+    def check_end(self, number: int, last: Place) -> None:
+        """Whether the last name of a segment is in front of the first one of the next, which need not be read."""
+        if number + 1 < len(self._manifest.segments) and last >= self._manifest.segments[number + 1].order:
+            raise InvalidGeneration(
+                self._manifest.segments[number].name,
+                "its names are not all in front of the first one of the next segment",
+            )
+
+
+def last_place(run: Run) -> Place:
+    """The place of a run's last name."""
+    return _place(run, len(run.names) - 1)
+
+
+def _place(run: Run, row: int) -> Place:
+    return run.namespace, DOMAIN_ORDER.index(run.domain), run.names.names[row].as_py().encode("utf-16-be")
+
+
+def check_first_names(manifest: Manifest) -> None:
+    """Raise :exc:`InvalidGeneration` where a segment begins, as the manifest says, with a name that begins none."""
+    for entry in manifest.segments[1:]:
+        if not _begins(entry, manifest.segment_bytes):
+            raise InvalidGeneration(
+                entry.name, f"its first name {entry.first_local!r:.200} is none that begins a segment"
+            )
+
+
+def _begins(entry: SegmentEntry, target: int) -> bool:
+    namespace, domain, _ = entry.runs[0]
+    name = pa.array([entry.first_local], pa.large_string())
+    try:
+        return bool(begins_segment(namespace, domain, name, target=target)[0])
+    except ValueError:  # longer than any name
+        return False

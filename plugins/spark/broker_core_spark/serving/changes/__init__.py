@@ -1,0 +1,1 @@
+"""What changed in the catalogue since the generation, and answers with it."""

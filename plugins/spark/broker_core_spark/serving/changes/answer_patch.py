@@ -1,0 +1,62 @@
+"""What changes do to one answer: which of its topics have gone, which have come, and the answer after that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from broker_core import Selection
+from broker_core.patterns import TopicsPattern
+from broker_core_spark.serving.changes.overlay import Touched
+
+__all__ = ["Edit", "edit_of", "spliced"]
+
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """``gone`` are positions in the answer, ascending. ``fresh`` are rows of the touched names, ascending, and each
+    goes in front of the position ``put``."""
+
+    gone: _Array
+    fresh: _Array
+    put: _Array
+
+
+def edit_of(
+    base: Selection, first_row: int, touched: Touched, rows: _Array, properties: Mapping[str, str]
+) -> Edit | None:
+    """How ``base`` differs from the answer now; ``None`` where it does not.
+
+    ``rows`` are the touched names that the question's mode and pattern match; ``first_row`` is the row in the
+    generation's listing of mode ``ALL`` where the listing of ``base`` begins.
+    """
+    if not len(rows):
+        return None
+    places = touched.places[rows] - first_row
+    if base.is_slice:
+        low, high = base.bounds
+        at = np.clip(places - low, 0, len(base))
+        inside = touched.there[rows] & (places >= low) & (places < high)
+    else:
+        own = base.row_array  # at least one: of none it would be a slice
+        at = np.searchsorted(own, places)
+        inside = touched.there[rows] & (own[np.minimum(at, len(own) - 1)] == places)
+    shown = touched.shown(rows, properties)
+    gone, fresh = inside & ~shown, shown & ~inside
+    if not gone.any() and not fresh.any():
+        return None
+    return Edit(at[gone], rows[fresh], at[fresh])
+
+
+def spliced(base: Selection, touched: Touched, edit: Edit, pattern: TopicsPattern | None) -> Selection:
+    """The answer after an edit: all of a listing of its own.
+
+    ``pattern`` is the one that was asked. What goes in is matched by the core too, so that the result needs no look.
+    """
+    added = touched.names.rows(edit.fresh)
+    return base.spliced(edit.gone, edit.put, added if pattern is None else added.matching(pattern))

@@ -1,0 +1,85 @@
+"""Which change log says what happened since a generation: that of the catalogue with the generation's own id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from broker_core.change_log import ChangeLog
+from broker_core.errors import ListingFailed
+from broker_core_spark.serving.pass_to_next_lister import PassedOn
+
+if TYPE_CHECKING:
+    from broker_core_spark.format.manifest import Manifest
+
+__all__ = ["FoundLog"]
+
+#: Seconds until logs that were not the right one, or could not be asked, are asked again.
+_ASK_AGAIN: Final = 1.0
+
+
+class FoundLog:
+    """The change log for one catalogue id, among those that the broker has (``logs``); looked for until it is found.
+
+    Plugins start one after the other, so a log may appear after this one has begun.
+    """
+
+    def __init__(self, logs: Callable[[], Sequence[ChangeLog]], *, timeout: float = 1.0) -> None:
+        self._logs = logs
+        self._timeout = timeout
+        self._found: ChangeLog | None = None
+        self._failure: PassedOn | None = None
+        self._not_before = float("-inf")
+
+    @property
+    def name(self) -> str | None:
+        """Whose log it is, once it is found."""
+        return None if self._found is None else self._found.name
+
+    async def of(self, manifest: Manifest, *, static: bool) -> ChangeLog | None:
+        """The log to follow; ``None`` where there is none to, and the operator said so (``static``).
+
+        Raises :exc:`PassedOn` where a generation must not be served as it is.
+        """
+        if manifest.static:
+            if not static:
+                raise PassedOn(
+                    "not_declared_static",
+                    "the generation is of a catalogue without versions: declare it by static = true",
+                )
+            return None
+        if self._found is not None:
+            return self._found
+        logs = self._logs()
+        if not logs:
+            if static:
+                return None
+            raise PassedOn("no_change_log", "nobody here has a change log")
+        clock = asyncio.get_running_loop().time
+        if self._failure is not None and clock() < self._not_before:
+            raise self._failure
+        self._failure = await self._look(logs, manifest.catalogue_id)
+        self._not_before = clock() + _ASK_AGAIN
+        if self._found is not None:
+            return self._found
+        assert self._failure is not None
+        raise self._failure
+
+    async def _look(self, logs: Sequence[ChangeLog], wanted: str) -> PassedOn | None:
+        """Find the log; else why there is none."""
+        others, unreachable = [], []
+        for log in logs:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    found = await log.catalog_id()
+            except (ListingFailed, TimeoutError) as error:
+                unreachable.append(f"{log.name}: {str(error) or 'no answer'}")
+                continue
+            if found == wanted:
+                self._found = log
+                return None
+            others.append(f"{log.name} is {found}")
+        if unreachable:
+            return PassedOn("unreachable", "; ".join(unreachable))
+        return PassedOn("other_catalogue", f"the generation is of catalogue {wanted}; {'; '.join(others)}")

@@ -1,0 +1,160 @@
+"""Following one namespace: what changed there since the generation, as of now.
+
+A listing may be answered only for the state that the catalogue has after it was asked for. So each one asks for the
+current version; where that is a later one than what is known here, the changes up to it are read first, once for all
+who wait. What cannot be followed exactly raises :exc:`PassedOn`, and the question is somebody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from broker_core import Listing
+from broker_core.change_log import CatalogVersion, ChangeLog, Gap
+from broker_core.errors import ListingFailed
+from broker_core.names import NamespaceName
+from broker_core_spark.serving.changes.overlay import TooManyNames, Touched, states_after
+from broker_core_spark.serving.pass_to_next_lister import PassedOn
+
+__all__ = ["Follower"]
+
+#: So many changed names are put into the columns on the event loop (well under a millisecond).
+_FEW: Final = 100
+
+
+class Follower:
+    """The changes of one namespace since ``version``, the state of the generation; for one event loop.
+
+    ``base`` is the generation's listing of mode ``ALL``; ``limit`` the most names that may have changed; ``timeout``
+    how long the source may take, in seconds.
+    """
+
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        base: Listing,
+        version: CatalogVersion,
+        *,
+        property_keys: Sequence[str] = (),
+        limit: int = 10_000,
+        timeout: float = 1.0,
+    ) -> None:
+        self._namespace = namespace
+        self._base = base
+        self._keys = tuple(property_keys)
+        self._limit = limit
+        self._timeout = timeout
+        self._reading: asyncio.Task[None] | None = None
+        self._ended: PassedOn | None = None
+        self._began = version
+        #: The state that :attr:`touched` leads to.
+        self.version = version
+        self.touched = Touched.nothing(namespace, self._keys)
+        #: How often :attr:`touched` began anew: numbers of versions before and after that are not comparable.
+        self.restarts = 0
+        #: When that was last seen to be the current state, on the clock of the event loop.
+        self.current_at = float("-inf")
+
+    @property
+    def ended(self) -> str | None:
+        """Why this namespace can no longer be followed from the generation's state on; ``None`` while it can."""
+        return None if self._ended is None else self._ended.reason
+
+    async def current(self, log: ChangeLog) -> tuple[Touched, CatalogVersion]:
+        """What changed up to a state that the catalogue had after this was called. Raises :exc:`PassedOn`."""
+        if self._ended is not None:
+            raise self._ended
+        asked_at = asyncio.get_running_loop().time()
+        known = self.version
+        try:
+            now = log.version_now(self._namespace)
+            if now is None:
+                async with asyncio.timeout(self._timeout):
+                    now = await log.version(self._namespace)
+            if not now.same_state(self.version):
+                await self._move(log, now, known)
+        except TimeoutError:
+            raise PassedOn("unreachable", f"{log.name} did not answer within {self._timeout:g} s") from None
+        except ListingFailed as error:
+            raise PassedOn("unreachable", str(error)) from error
+        self.current_at = max(self.current_at, asked_at)
+        return self.touched, self.version
+
+    async def _move(self, log: ChangeLog, now: CatalogVersion, known: CatalogVersion) -> None:
+        """Read the changes up to ``now``; ``known`` was the state here before ``now`` was asked for."""
+        if now.catalog_id != self.version.catalog_id:
+            raise PassedOn("other_catalogue", f"{log.name} is catalogue {now.catalog_id} by now")
+        if now.number < self._began.number:
+            raise self._end("gap", f"the catalogue is at version {now.number}, older than the generation")
+        if now == self._began and not now.same_state(self._began):
+            raise self._end("gap", f"version {now.number} came again with other topics: a copy was restored")
+        if now.number < known.number and self.version.number >= known.number:
+            # An older copy was put in place: what was read after the generation's state may never have been.
+            self._restart()
+        # A read that is under way may have begun before `now`; the second one did not.
+        for _ in range(2):
+            if self._has(now):
+                return
+            task = self._reading or self._begin(log)
+            await asyncio.shield(task)  # who goes away must not end it for the others
+        if not self._has(now):
+            raise PassedOn("unreachable", f"{log.name} does not have the changes up to {now} yet")
+
+    def _has(self, now: CatalogVersion) -> bool:
+        return self.version.number > now.number or self.version.same_state(now)
+
+    def _restart(self) -> None:
+        self._reading = None
+        self.version, self.touched = self._began, Touched.nothing(self._namespace, self._keys)
+        self.restarts += 1
+
+    def _begin(self, log: ChangeLog) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._read(log))
+        self._reading = task
+        task.add_done_callback(self._read_ended)
+        return task
+
+    def _read_ended(self, task: asyncio.Task[None]) -> None:
+        if self._reading is task:
+            self._reading = None
+        if not task.cancelled():
+            task.exception()  # who waited has it; nobody may have waited to the end
+
+    async def _read(self, log: ChangeLog) -> None:
+        """Move to the state that the log has now."""
+        since, before = self.version, self.touched
+        async with asyncio.timeout(self._timeout):
+            changes = await log.changes(self._namespace, since)
+        if isinstance(changes, Gap) and since is not self._began:
+            # What was read may have been lost by a restore, and the generation's state not.
+            if self.version is since:
+                self._restart()
+                self._reading = asyncio.current_task()
+            since, before = self._began, Touched.nothing(self._namespace, self._keys)
+            async with asyncio.timeout(self._timeout):
+                changes = await log.changes(self._namespace, since)
+        if isinstance(changes, Gap):
+            if changes.version.catalog_id != since.catalog_id:
+                raise PassedOn("other_catalogue", changes.reason)
+            raise self._end("gap", changes.reason)
+        try:
+            states = states_after(changes.changes, self._keys, self._limit)
+            if len(states) <= _FEW:
+                touched = before.with_states(self._base, states)
+            else:
+                touched = await asyncio.to_thread(before.with_states, self._base, states)
+            if len(touched) > self._limit:
+                raise TooManyNames
+        except TooManyNames:
+            raise self._end(
+                "overlay_limit", f"more than {self._limit} names changed since the generation"
+            ) from None
+        if self.version is since:  # nobody went back meanwhile
+            self.version, self.touched = changes.version, touched
+
+    def _end(self, reason: str, detail: str) -> PassedOn:
+        """No later look makes this better: the log only loses its beginning, and changed names only get more."""
+        self._ended = PassedOn(reason, f"{self._namespace}: {detail}")
+        return self._ended

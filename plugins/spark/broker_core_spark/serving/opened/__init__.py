@@ -1,0 +1,1 @@
+"""A generation that is open: verified, mapped, and looked up."""

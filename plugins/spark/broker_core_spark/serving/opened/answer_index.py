@@ -1,0 +1,216 @@
+"""From the postings of segments to one answer per question: rows of the namespace's listing, their hash and their size.
+
+A segment counts rows from its own first name, and knows only its own part of a hash. Here the parts are put together
+once, when a generation is opened, so that a question is a look-up later. All of it works on columns over all parts of
+all questions of a namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from broker_core import EncodedNames
+from broker_core.names import NON_PERSISTENT, PERSISTENT
+from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, Question
+from broker_core_spark.format.segment_reader import Run
+from broker_core_spark.store.private_file import PrivateFile
+
+__all__ = ["IS_RANGE", "RECORD", "NamespacePostings"]
+
+#: The answer to a question. Of a range, ``first`` is its first row; else where in the file of rows its own begin.
+RECORD: Final = np.dtype(
+    [
+        ("low", "<u8"),  # the second half of the question's key
+        ("line", "<u8"),  # where its text is in the questions file
+        ("line_size", "<u4"),
+        ("crc", "<u4"),
+        ("count", "<u8"),
+        ("first", "<u8"),
+        ("kind", "<u8"),
+    ]
+)
+IS_RANGE: Final = layout.KIND_RANGE
+_ROWS_AT_ONCE: Final = 4_000_000
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass
+class _Domain:
+    """The postings of one domain: entries of all runs, and of each the row that its run begins at."""
+
+    names: int = 0
+    entries: list[_Array] = field(default_factory=list)
+    bases: list[_Array] = field(default_factory=list)
+
+
+class NamespacePostings:
+    """The postings of one namespace, run by run, and then the answers to its questions."""
+
+    def __init__(self, scratch: PrivateFile) -> None:
+        """``scratch`` takes the row numbers, which may be many, until the answers are made."""
+        self._domains = {domain: _Domain() for domain in DOMAIN_ORDER}
+        self._scratch = scratch
+
+    @property
+    def names(self) -> int:
+        return sum(domain.names for domain in self._domains.values())
+
+    @property
+    def others(self) -> int:
+        """The names that are non-persistent, and come first."""
+        return self._domains[NON_PERSISTENT].names
+
+    def add(self, run: Run) -> None:
+        """The next run of its domain."""
+        domain = self._domains[run.domain]
+        entries = run.entries.copy()
+        by_rows = entries["kind"] == layout.KIND_ROWS
+        entries["first"][by_rows] += self._scratch.size // 4
+        self._scratch.write(run.rows)
+        domain.entries.append(entries)
+        domain.bases.append(np.full(len(entries), domain.names, np.int64))
+        domain.names += len(run.names)
+
+    def answers(self, questions: list[Question], rows_file: PrivateFile) -> _Array:
+        """A :data:`RECORD` for each question, without its key and its line.
+
+        Row numbers are appended to ``rows_file`` as int32, counted from the first name that the question's mode lists.
+        """
+        records = np.zeros(len(questions), RECORD)
+        parts = _Parts.of(self._domains)
+        starts, picked, shifts = parts.of_questions(questions, self.others)
+        if not len(starts):
+            return records
+        answered = np.unique(picked.question)
+        crcs, _ = EncodedNames.joined_crcs(
+            parts.entries["crc"][picked.entry], parts.entries["joined"][picked.entry], starts
+        )
+        counts = np.add.reduceat(parts.count[picked.entry], starts)
+        records["crc"][answered], records["count"][answered] = crcs, counts
+        # Rows of the listing of the question's mode: `shifts` moves those of a domain behind the one before it.
+        first = parts.first[picked.entry] + np.where(
+            parts.by_rows[picked.entry], 0, parts.base[picked.entry] + shifts
+        )
+        follows = np.ones(len(first), bool)
+        follows[1:] = first[1:] == first[:-1] + parts.count[picked.entry][:-1]
+        follows[starts] = True
+        follows &= ~parts.by_rows[picked.entry]
+        is_range = np.logical_and.reduceat(follows, starts)
+        ranges = answered[is_range]
+        records["first"][ranges] = first[starts[is_range]]
+        scattered = np.flatnonzero(~is_range)
+        records["kind"][answered[scattered]] = layout.KIND_ROWS
+        ends = np.append(starts[1:], len(first))
+        scratch = self._scratch.array("<u4") if len(scattered) else np.empty(0, np.uint32)
+        for group in _blocks(scattered, counts):
+            members = np.concatenate([np.arange(starts[one], ends[one]) for one in group])
+            entry = picked.entry[members]
+            rows = _expanded(
+                parts.first[entry],
+                parts.count[entry],
+                parts.by_rows[entry],
+                parts.base[entry] + shifts[members],
+                scratch,
+            )
+            sizes = counts[group]
+            begins = np.cumsum(sizes) - sizes
+            records["first"][answered[group]] = rows_file.size // 4 + begins
+            rows_file.write(rows.astype("<i4"))
+        return records
+
+
+@dataclass(frozen=True, slots=True)
+class _Picked:
+    """Parts of answers, question by question: the question of each, and the entry."""
+
+    question: _Array
+    entry: _Array
+
+
+class _Parts:
+    """All entries of a namespace, each domain's sorted by key and then by run."""
+
+    def __init__(
+        self, entries: _Array, base: _Array, places: dict[str, dict[bytes, tuple[int, int]]]
+    ) -> None:
+        self.entries = entries
+        self.base = base
+        self.count = entries["count"].astype(np.int64)
+        self.first = entries["first"].astype(np.int64)
+        self.by_rows: _Array = entries["kind"] == layout.KIND_ROWS
+        self._places = places
+
+    @classmethod
+    def of(cls, domains: dict[str, _Domain]) -> _Parts:
+        places: dict[str, dict[bytes, tuple[int, int]]] = {}
+        all_entries, all_bases, at = [np.empty(0, layout.ENTRY)], [np.empty(0, np.int64)], 0
+        for name, domain in domains.items():
+            entries = np.concatenate([np.empty(0, layout.ENTRY), *domain.entries])
+            bases = np.concatenate([np.empty(0, np.int64), *domain.bases])
+            halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
+            order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable: runs stay in order
+            entries, halves = entries[order], halves[order]
+            differs = np.ones(len(entries), bool)
+            differs[1:] = (halves[1:] != halves[:-1]).any(axis=1)
+            starts = np.flatnonzero(differs)
+            counts = np.diff(np.append(starts, len(entries)))
+            keys = entries["key"][starts].tobytes()
+            places[name] = {
+                keys[16 * index : 16 * index + 16]: (at + int(start), int(count))
+                for index, (start, count) in enumerate(zip(starts, counts, strict=True))
+            }
+            all_entries.append(entries)
+            all_bases.append(bases[order])
+            at += len(entries)
+        return cls(np.concatenate(all_entries), np.concatenate(all_bases), places)
+
+    def of_questions(self, questions: list[Question], others: int) -> tuple[_Array, _Picked, _Array]:
+        """(where the parts of each answered question begin, the parts, how far their rows move)."""
+        slices: list[tuple[int, int, int, int]] = []  # question, first entry, entries, shift
+        for index, question in enumerate(questions):
+            key = question.selector.key
+            for domain in question.domains:
+                found = self._places[domain].get(key)
+                if found is not None:
+                    shift = others if domain == PERSISTENT and NON_PERSISTENT in question.domains else 0
+                    slices.append((index, *found, shift))
+        if not slices:
+            empty = np.empty(0, np.int64)
+            return empty, _Picked(empty, empty), empty
+        question_of, first, count, shift_of = np.array(slices, np.int64).T
+        ends = np.cumsum(count)
+        within = np.arange(int(ends[-1])) - np.repeat(ends - count, count)
+        picked = _Picked(np.repeat(question_of, count), np.repeat(first, count) + within)
+        begins = np.ones(len(picked.question), bool)
+        begins[1:] = picked.question[1:] != picked.question[:-1]
+        return np.flatnonzero(begins), picked, np.repeat(shift_of, count)
+
+
+def _blocks(groups: _Array, counts: _Array) -> Iterator[_Array]:
+    """The groups in stretches of about so many rows as fit into memory easily."""
+    block: list[int] = []
+    rows = 0
+    for group in groups.tolist():
+        if block and rows + int(counts[group]) > _ROWS_AT_ONCE:
+            yield np.array(block, np.int64)
+            block, rows = [], 0
+        block.append(group)
+        rows += int(counts[group])
+    if block:
+        yield np.array(block, np.int64)
+
+
+def _expanded(first: _Array, count: _Array, by_rows: _Array, base: _Array, scratch: _Array) -> _Array:
+    """The row numbers of entries, one behind the other: counted from a range's first, or read from ``scratch``."""
+    ends = np.cumsum(count)
+    within = np.arange(int(ends[-1])) - np.repeat(ends - count, count)
+    values = np.repeat(first, count) + within
+    read = np.repeat(by_rows, count)
+    values[read] = scratch[values[read]]
+    result: _Array = values + np.repeat(base, count)
+    return result

@@ -1,0 +1,194 @@
+"""A generation that is open: verified wholly, copied to private files, mapped, and asked in microseconds."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core import BoundedCache, EncodedNames, Listing, Selection
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
+from broker_core.patterns import TopicsPattern
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
+from broker_core_spark.serving.opened.open_files import Checks, Opened, open_files
+from broker_core_spark.store import Store
+from broker_core_spark.store.read_manifest import read_manifest
+
+__all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Answer", "Generation"]
+
+#: Bytes of the listings that are kept, a kilobyte or two each: a catalogue may have a hundred thousand namespaces.
+LISTINGS_BYTES: Final = 8 * 1024 * 1024
+_LISTING: Final = 1536
+#: Bytes of the answers that are kept, row numbers of scattered topics: a question that comes again gets the very object
+#: of before, of which the broker knows what it has seen of it.
+SELECTIONS_BYTES: Final = 24 * 1024 * 1024
+#: The same for ranges, which are made anew in microseconds: those that are asked all the time are enough, since a
+#: hundred thousand questions together should take no memory to speak of.
+RANGES_BYTES: Final = 768 * 1024
+_ANSWER: Final = 512
+_KEY: Final = struct.Struct(">QQ")
+_RECORD: Final = struct.Struct("<QQIIQQQ")
+assert _RECORD.size == RECORD.itemsize
+
+
+class Answer:
+    """The answer to one question: some topics of the generation's listing, and the hash that they should have.
+
+    Both are claims of whoever built the generation, until :meth:`look` was called: then ``selection`` is one that the
+    core itself has matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics.
+    """
+
+    __slots__ = ("count", "fault", "is_seen", "selection", "topics_hash")
+
+    def __init__(self, selection: Selection, count: int, topics_hash: str) -> None:
+        self.selection = selection
+        self.count = count
+        self.topics_hash = topics_hash
+        self.is_seen = False
+        self.fault: str | None = None
+
+    def look(self, pattern: TopicsPattern | None) -> None:
+        """Match and hash the topics, which takes as long as that takes; ``pattern`` is the question's."""
+        try:
+            found = self.selection if pattern is None else self.selection.matching(pattern)
+            if len(found) != self.count:
+                self.fault = f"{self.count - len(found)} of its {self.count} topics do not match"
+            elif found.topics_hash != self.topics_hash:
+                self.fault = f"the hash of its {self.count} topics is another one"
+            else:
+                self.selection = found
+        except ValueError as error:  # what is mapped are no names
+            self.fault = str(error)
+        self.is_seen = True
+
+    def __repr__(self) -> str:
+        return f"<Answer of {self.count} topics, {self.topics_hash}>"
+
+
+class Generation:
+    """An open generation; immutable and for any number of threads. Open one with :meth:`open`."""
+
+    def __init__(self, manifest: Manifest, opened: Opened) -> None:
+        self.manifest = manifest
+        self._opened = opened
+        self._high: np.ndarray[Any, Any] = np.frombuffer(opened.keys, "<u8")
+        # Signed bytes, as Arrow shows them, would be compared one by one.
+        self._records = memoryview(opened.records).cast("B")
+        self._lines = memoryview(opened.lines).cast("B")
+        self._rows: np.ndarray[Any, Any] = np.frombuffer(opened.rows, "<i4")
+        self._listings = BoundedCache[tuple[str, Mode], Listing](LISTINGS_BYTES)
+        self._ranges = BoundedCache[bytes, Answer](RANGES_BYTES)
+        self._answers = BoundedCache[bytes, Answer](SELECTIONS_BYTES)
+
+    @classmethod
+    def open(
+        cls,
+        store: Store,
+        generation: str,
+        *,
+        directory: str | None = None,
+        checks: Checks | None = None,
+    ) -> Generation:
+        """Fetch, verify and map a generation by its whole id. Takes seconds for millions of names: call on a thread.
+
+        ``directory`` is where the private files are made (they have no names, and take as much room as the generation
+        and once more). Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and
+        :exc:`StoreFailed` where the store or the directory fails.
+        """
+        manifest = read_manifest(store, generation)
+        return cls(manifest, open_files(store, manifest, directory, checks or Checks()))
+
+    @property
+    def id(self) -> str:
+        return self.manifest.id
+
+    @property
+    def questions(self) -> int:
+        """The number of questions that it answers."""
+        return self.manifest.question_count
+
+    @property
+    def topics(self) -> int:
+        """The number of names in it."""
+        return self.manifest.topics
+
+    @property
+    def mapped_bytes(self) -> int:
+        """Bytes of the private files that are mapped."""
+        return self._opened.mapped_bytes
+
+    def has_namespace(self, namespace: str) -> bool:
+        """Whether the catalogue had this namespace."""
+        return namespace in self.manifest.namespaces
+
+    def version(self, namespace: str) -> int | None:
+        """The version of a namespace that the answers are for; ``None`` in a static catalogue.
+
+        Raises :exc:`KeyError` for a namespace that the catalogue did not have.
+        """
+        return self.manifest.namespaces[namespace]
+
+    def lookup(self, question: Question) -> Answer | None:
+        """The answer to a question that was precomputed, else ``None``. Takes some microseconds."""
+        line = question.line
+        known = self._ranges.get(line) or self._answers.get(line)
+        if known is not None:
+            return known
+        high, low = _KEY.unpack_from(hashlib.sha256(line).digest())
+        at = int(self._high.searchsorted(np.uint64(high)))
+        while at < len(self._high) and int(self._high[at]) == high:
+            found, line_at, line_size, crc, count, first, kind = _RECORD.unpack_from(
+                self._records, at * _RECORD.size
+            )
+            if found == low and self._lines[line_at : line_at + line_size] == line:
+                answer = self._answer(question, crc, count, first, kind)
+                size = _ANSWER + 2 * len(line)
+                if kind == IS_RANGE:
+                    return self._ranges.put_first(line, answer, size)
+                return self._answers.put_first(line, answer, size + 4 * count)
+            at += 1
+        return None
+
+    def _answer(self, question: Question, crc: int, count: int, first: int, kind: int) -> Answer:
+        listing = self._listing(question.namespace, question.mode)
+        if kind == IS_RANGE:
+            selection = listing.range(first, first + count)
+        else:
+            selection = listing.rows(self._rows[first : first + count])
+        return Answer(selection, count, EncodedNames.hash_of_crc(crc))
+
+    def listing(self, namespace: str, mode: Mode) -> Listing | None:
+        """All topics of a namespace, over the map; ``None`` where the catalogue did not have the namespace."""
+        return self._listing(namespace, mode) if self.has_namespace(namespace) else None
+
+    def _listing(self, namespace: str, mode: Mode) -> Listing:
+        known = self._listings.get((namespace, mode))
+        if known is not None:
+            return known
+        start, others, names = self._opened.namespaces.get(namespace, (0, 0, 0))
+        low = start if mode.lists(NON_PERSISTENT) else start + others
+        high = start + names if mode.lists(PERSISTENT) else start + others
+        # Rows of the generation's names; nothing is copied.
+        fields = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(),
+            high - low,
+            [None, self._opened.field_offsets, self._opened.fields],
+            null_count=0,
+            offset=low,
+        )
+        made = Listing.from_encoded(namespace, mode, fields, mapped=True)
+        return self._listings.put_first((namespace, mode), made, _LISTING)
+
+    def all_questions(self) -> Iterator[Question]:
+        """All questions that it answers, one at a time."""
+        for line in bytes(self._lines).splitlines():
+            yield Question.parse(line)
+
+    def __repr__(self) -> str:
+        return f"<Generation {self.id[:12]}: {self.questions} questions, {self.topics} topics>"

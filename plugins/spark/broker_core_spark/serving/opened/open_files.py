@@ -1,0 +1,217 @@
+"""Opening a generation: every file is fetched to a private file, checked wholly, and laid out for look-ups.
+
+Names of all segments become one column, in which each namespace is a stretch; row numbers of segments become rows of
+namespaces. A file is looked at in bounded memory, one segment at a time, and what is kept lies in files without names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from random import Random, SystemRandom
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core_spark.arrow_columns import data_of
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import Question, Selector
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format.questions_file import read_questions
+from broker_core_spark.format.segment_checks import RunChecks, last_place
+from broker_core_spark.format.segment_reader import Run, Segment
+from broker_core_spark.serving.opened.answer_index import NamespacePostings
+from broker_core_spark.serving.opened.sample_rematch import rematch
+from broker_core_spark.store import Store
+from broker_core_spark.store.fetch_file import fetched
+from broker_core_spark.store.private_file import PrivateFile
+
+__all__ = ["Checks", "Opened", "open_files"]
+
+_MOST_NAMES: Final = 2**31 - 1
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """How much is checked beyond checksums and structure, which always are.
+
+    ``hashed_bytes`` bounds the names whose hashes are computed again, over all postings of the generation (in random
+    order; what is beyond it is not looked at); ``rematched`` the selectors of each run of names that RE2 runs again, on
+    some of the names. ``seed`` makes the choice repeatable; without it every opening looks at others.
+    """
+
+    hashed_bytes: int = 2 * 1024**3
+    rematched: int = 64
+    seed: int | None = None
+
+    def random(self) -> Random:
+        return SystemRandom() if self.seed is None else Random(self.seed)  # noqa: S311 (a sample)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The mapped files: names of all namespaces one behind the other, and the index of the questions.
+
+    ``field_offsets`` are int64, one more than there are names; ``keys`` the first halves of the questions' keys
+    (uint64, ascending), ``records`` one :data:`~.answer_index.RECORD` each, in the same order; ``rows`` are int32.
+    ``namespaces`` has (first name, non-persistent names, all names) of each that has names.
+    """
+
+    fields: pa.Buffer
+    field_offsets: pa.Buffer
+    lines: pa.Buffer
+    keys: pa.Buffer
+    records: pa.Buffer
+    rows: pa.Buffer
+    namespaces: dict[str, tuple[int, int, int]]
+
+    @property
+    def mapped_bytes(self) -> int:
+        buffers = (self.fields, self.field_offsets, self.lines, self.keys, self.records, self.rows)
+        return sum(buffer.size for buffer in buffers)
+
+
+def open_files(store: Store, manifest: Manifest, directory: str | None, checks: Checks) -> Opened:
+    """Fetch and check all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
+    lines = fetched(store, manifest.questions, directory)
+    questions = read_questions(lines, manifest)
+    runs = RunChecks(manifest, (question for question, _, _ in questions))
+    with ExitStack() as stack:
+        opening = _Opening(stack, runs.selectors, directory, checks, questions)
+        total = max(1, sum(segment.size for segment in manifest.segments))
+        behind = None
+        for number, entry in enumerate(manifest.segments):
+            segment = Segment.open(fetched(store, entry, directory), entry.name)
+            for run in runs.runs(number, segment, behind=behind):
+                opening.add(run, checks.hashed_bytes * entry.size // total)
+                behind = last_place(run)
+        return opening.finish(lines)
+
+
+@dataclass(slots=True)
+class _Names:
+    """The files that names go to."""
+
+    fields: PrivateFile
+    field_offsets: PrivateFile
+    count: int = 0
+
+    def add(self, run: Run) -> None:
+        data, offsets = data_of(run.names.fields)
+        begin, end = int(offsets[0]), int(offsets[-1])
+        self.field_offsets.write((offsets[1:] - begin + self.fields.size).astype("<i8"))
+        self.fields.write(memoryview(data)[begin:end])
+        self.count += len(run.names)
+
+
+@dataclass(slots=True)
+class _Namespace:
+    name: str
+    first: int
+    postings: NamespacePostings
+
+
+@dataclass(slots=True)
+class _Index:
+    """The questions by namespace, and the records of those that are done with."""
+
+    of: dict[str, list[tuple[Question, int, int]]]
+    keys: list[_Array] = field(default_factory=list)
+    records: list[_Array] = field(default_factory=list)
+
+
+class _Opening:
+    """What becomes of the runs of a generation, in order."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        selectors: Mapping[tuple[str, str], tuple[Selector, ...]],
+        directory: str | None,
+        checks: Checks,
+        questions: list[tuple[Question, int, int]],
+    ) -> None:
+        def file() -> PrivateFile:
+            return stack.enter_context(PrivateFile(directory))
+
+        self._file = file
+        self._checks = checks
+        self._random = checks.random()
+        self._selectors = selectors
+        self._names = _Names(file(), file())
+        self._names.field_offsets.write(np.zeros(1, "<i8"))
+        self._rows, self._scratch = file(), file()
+        by_namespace: dict[str, list[tuple[Question, int, int]]] = {}
+        for item in questions:
+            by_namespace.setdefault(item[0].namespace, []).append(item)
+        self._index = _Index(by_namespace)
+        self._namespaces: dict[str, tuple[int, int, int]] = {}
+        self._open: _Namespace | None = None
+
+    def add(self, run: Run, hashed_bytes: int) -> None:
+        """The next run, in order; ``hashed_bytes`` may be spent on its hashes."""
+        if self._open is None or self._open.name != run.namespace:
+            self._close_namespace()
+            self._open = _Namespace(run.namespace, self._names.count, NamespacePostings(self._scratch))
+        self._check_hashes(run, hashed_bytes)
+        rematch(
+            run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
+        )
+        self._names.add(run)
+        self._open.postings.add(run)
+        if self._open.postings.names > _MOST_NAMES:
+            raise InvalidGeneration(run.file, f"{run.namespace} has more than {_MOST_NAMES} names")
+
+    def _check_hashes(self, run: Run, left: int) -> None:
+        order = list(range(len(run.entries)))
+        self._random.shuffle(order)
+        for index in order:
+            if left <= 0:
+                return
+            left -= run.check_hash(index)
+
+    def _close_namespace(self) -> None:
+        """Make the answers of the namespace whose names are all there."""
+        if self._open is None:
+            return
+        names = self._open.postings.names
+        self._namespaces[self._open.name] = (self._open.first, self._open.postings.others, names)
+        asked = self._index.of.pop(self._open.name, [])
+        if asked:
+            questions = [question for question, _, _ in asked]
+            self._keep(asked, self._open.postings.answers(questions, self._rows))
+        self._open = None
+
+    def _keep(self, asked: list[tuple[Question, int, int]], records: _Array) -> None:
+        keys = np.frombuffer(b"".join(question.key for question, _, _ in asked), ">u8").reshape(-1, 2)
+        records["low"] = keys[:, 1]
+        records["line"] = [line for _, line, _ in asked]
+        records["line_size"] = [size for _, _, size in asked]
+        self._index.keys.append(keys[:, 0].astype("<u8"))
+        self._index.records.append(records)
+
+    def finish(self, lines: pa.Buffer) -> Opened:
+        """All runs were there."""
+        self._close_namespace()
+        for asked in self._index.of.values():  # namespaces without a name
+            empty = NamespacePostings(self._scratch)
+            questions = [question for question, _, _ in asked]
+            self._keep(asked, empty.answers(questions, self._rows))
+        keys_file, records_file = self._file(), self._file()
+        if self._index.keys:
+            keys, records = np.concatenate(self._index.keys), np.concatenate(self._index.records)
+            order = np.argsort(keys, kind="stable")
+            keys_file.write(keys[order])
+            records_file.write(records[order])
+        return Opened(
+            self._names.fields.mapped(),
+            self._names.field_offsets.mapped(),
+            lines,
+            keys_file.mapped(),
+            records_file.mapped(),
+            self._rows.mapped(),
+            self._namespaces,
+        )

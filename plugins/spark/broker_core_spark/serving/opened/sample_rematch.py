@@ -1,0 +1,79 @@
+"""Matching a sample of a generation again, by RE2: that postings are what the patterns pick, no checksum can say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.errors import InvalidPattern
+from broker_core.patterns import compile_pattern
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import ANY_LENGTH, Selector
+from broker_core_spark.format.segment_reader import Run
+
+__all__ = ["rematch"]
+
+#: Names of a run that one selector is tried on: so many of those that it picks, and so many of all.
+_NAMES: Final = 32
+_Array = np.ndarray[Any, Any]
+
+
+def rematch(run: Run, selectors: Sequence[Selector], random: Random, sample: int) -> None:
+    """Match ``sample`` of the run's selectors again, each on a few names.
+
+    Every name that is picked must match; every other must not, unless properties decide as well, which a segment does
+    not have. Raises :exc:`InvalidGeneration` at the first that is wrong.
+    """
+    entries = {key: index for index, key in enumerate(run.keys())}
+    for selector in random.sample(list(selectors), min(sample, len(selectors))):
+        index = entries.get(selector.key)
+        picked = (0, 0) if index is None else run.picked(index)
+        count = picked[1] - picked[0] if isinstance(picked, tuple) else len(picked)
+        some = [random.randrange(count) for _ in range(min(_NAMES, count))]
+        inside = [picked[0] + at if isinstance(picked, tuple) else int(picked[at]) for at in some]
+        others = [random.randrange(len(run.names)) for _ in range(min(_NAMES, len(run.names)))]
+        rows = np.array(inside + others, np.int64)
+        if selector.pattern is None:
+            matches: _Array = np.ones(len(rows), bool)
+        else:
+            matches = _matches(run, selector.pattern, rows)
+        wrong = matches[: len(inside)].argmin() if inside and not matches[: len(inside)].all() else None
+        if wrong is not None:
+            raise _refused(run, int(rows[wrong]), selector, "is picked by", "does not match it")
+        if selector.properties:
+            continue
+        is_picked = _contains(picked, rows)
+        if (matches & ~is_picked).any():
+            at = int(rows[int((matches & ~is_picked).argmax())])
+            raise _refused(run, at, selector, "is not picked by", "matches it")
+
+
+def _matches(run: Run, text: str, rows: _Array) -> _Array:
+    try:
+        # Not remembered: what clients ask is, and a survivor here and there would keep all of the memory of opening.
+        pattern = compile_pattern(text, max_length=ANY_LENGTH, remember=False)
+        found = pattern.match_column(run.names.matched.take(pa.array(rows)))
+    except InvalidPattern as error:
+        raise InvalidGeneration(
+            run.file, f"a pattern that RE2 does not run was precomputed: {error}"
+        ) from None
+    result: _Array = found.to_numpy(zero_copy_only=False)
+    return result
+
+
+def _contains(picked: tuple[int, int] | _Array, rows: _Array) -> _Array:
+    if isinstance(picked, tuple):
+        inside: _Array = (rows >= picked[0]) & (rows < picked[1])
+        return inside
+    return np.isin(rows, picked)
+
+
+def _refused(run: Run, row: int, selector: Selector, is_what: str, but: str) -> InvalidGeneration:
+    name = run.names.names[row].as_py()
+    return InvalidGeneration(
+        run.file, f"the topic {name!r:.200} of {run.namespace} {is_what} {selector.pattern!r:.200}, but {but}"
+    )

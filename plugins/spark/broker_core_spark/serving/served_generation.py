@@ -1,0 +1,245 @@
+"""One generation in service: its answers, made right for the version that the catalogue has now."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from broker_core import ListingRequest, Selection
+from broker_core.change_log import CatalogVersion
+from broker_core.names import NON_PERSISTENT, Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.serving.answer_cache import KeptAnswers
+from broker_core_spark.serving.answer_verification import Proofs
+from broker_core_spark.serving.changes.answer_patch import Edit, edit_of, spliced
+from broker_core_spark.serving.changes.change_log_finder import FoundLog
+from broker_core_spark.serving.changes.namespace_follower import Follower
+from broker_core_spark.serving.changes.overlay import Touched
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.pass_to_next_lister import PassedOn
+
+__all__ = ["FollowOptions", "Served", "ServedAnswer"]
+
+#: So many bytes are spliced and hashed on the event loop (some hundred microseconds).
+_QUICK_BYTES: Final = 256 * 1024
+#: Answers that are spliced at a time.
+_SPLICES: Final = 2
+
+#: Why a question may be answered as of before, where the operator lets it.
+_MAY_BE_STALE: Final = frozenset({"unreachable", "gap", "overlay_limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class FollowOptions:
+    """How a generation is kept right: see the settings of the same names; ``max_stale`` is ``None`` for never."""
+
+    overlay_limit: int = 10_000
+    source_timeout: float = 1.0
+    static: bool = False
+    max_stale: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAnswer:
+    """The topics, their hash, the state that both are of, and whether that may be an earlier one than now."""
+
+    selection: Selection
+    topics_hash: str
+    version: str
+    stale: bool = False
+
+
+class Served:
+    """A generation that was checked. Made and used on one event loop.
+
+    ``log`` finds the change log of its catalogue; ``answers`` keeps what changes made of answers, and is shared by the
+    generations that come one after the other.
+    """
+
+    _serials = itertools.count(1)
+
+    def __init__(
+        self,
+        generation: Generation,
+        log: FoundLog,
+        answers: KeptAnswers,
+        options: FollowOptions,
+    ) -> None:
+        self.generation = generation
+        manifest = generation.manifest
+        self.property_keys: tuple[str, ...] = tuple(manifest.property_keys)
+        self._namespaces: Mapping[str, int | None] = manifest.namespaces
+        self._counts: Mapping[tuple[str, str], int] = manifest.counts()
+        self._log = log
+        self._answers = answers
+        self._options = options
+        self._proofs = Proofs(generation.id)
+        self._serial = next(Served._serials).to_bytes(8)
+        self._followers: dict[str, Follower] = {}
+        self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
+        self._places = asyncio.Semaphore(_SPLICES)
+
+    # -- what is shown of it
+
+    @property
+    def overlays(self) -> dict[str, Follower]:
+        """The namespaces that were asked for, by name."""
+        return self._followers
+
+    @property
+    def wrong_answers(self) -> int:
+        """How many answers of the generation were found to be wrong when they were asked for."""
+        return self._proofs.wrong
+
+    def overlay_names(self) -> int:
+        """How many changed names are held, of all namespaces."""
+        return sum(len(follower.touched) for follower in self._followers.values())
+
+    # -- answering
+
+    async def answer(self, request: ListingRequest, selecting: frozenset[str] | None = None) -> ServedAnswer:
+        """The answer to a request, of the catalogue's state at some moment after it came.
+
+        ``selecting`` are the properties that select topics where others answer. Raises :exc:`PassedOn`.
+        """
+        pattern, properties = request.pattern, request.properties
+        if pattern is not None and not pattern.supported:
+            raise PassedOn("unsupported_pattern", f"unsupported pattern: {pattern.reason}")
+        namespace = str(request.namespace)
+        if namespace not in self._namespaces:
+            raise PassedOn("namespace", f"{namespace} is not in the generation")
+        pairs: dict[str, str] = {}
+        if properties:
+            pairs = {key: properties[key] for key in self.property_keys if key in properties}
+        text = None if pattern is None else pattern.text
+        question = Question.of_text(namespace, request.mode, text, pairs)
+        answer = self.generation.lookup(question)
+        if answer is None:
+            raise PassedOn("not_registered", "the generation does not have this question")
+        # Two roads must not give two answers: this broker selects by other properties than the batch did.
+        if selecting is not None and pairs.keys() != selecting & properties.keys():
+            raise PassedOn("property_keys", "the broker selects by other properties than the generation")
+        await self._proofs.look_at(question, answer, pattern)
+        try:
+            log = await self._log.of(self.generation.manifest, static=self._options.static)
+            if log is None:
+                return ServedAnswer(answer.selection, answer.topics_hash, self.generation.id)
+            follower = self._follower(request.namespace)
+            touched, version = await follower.current(log)
+            stale = False
+        except PassedOn as passed:
+            known = self._followers.get(namespace)
+            if passed.reason not in _MAY_BE_STALE or known is None or not self._may_be_stale(known):
+                raise
+            follower = known
+            touched, version, stale = follower.touched, follower.version, True
+        if not len(touched):
+            return ServedAnswer(answer.selection, answer.topics_hash, str(version), stale)
+        # Numbers of versions tell kept answers apart only until the overlay begins anew.
+        key = self._serial + follower.restarts.to_bytes(8) + question.key
+        asked = _Asked(key, request.mode, pattern, pairs, touched, version)
+        selection = await self._now(asked, answer.selection)
+        return ServedAnswer(selection, selection.topics_hash, str(version), stale)
+
+    def _may_be_stale(self, follower: Follower) -> bool:
+        longest = self._options.max_stale
+        return longest is not None and asyncio.get_running_loop().time() - follower.current_at <= longest
+
+    async def warm(self, namespaces: list[str]) -> None:
+        """Read what changed in these namespaces, before questions wait for it."""
+        for name in namespaces:
+            if name in self._namespaces:
+                try:
+                    log = await self._log.of(self.generation.manifest, static=self._options.static)
+                    if log is not None:
+                        await self._follower(NamespaceName.parse(name)).current(log)
+                except PassedOn:
+                    continue
+
+    def _follower(self, namespace: NamespaceName) -> Follower:
+        name = str(namespace)
+        follower = self._followers.get(name)
+        if follower is None:
+            base = self.generation.listing(name, Mode.ALL)
+            assert base is not None  # the generation has the namespace
+            follower = self._followers[name] = Follower(
+                namespace,
+                base,
+                self.generation.manifest.version(name),
+                property_keys=self.property_keys,
+                limit=self._options.overlay_limit,
+                timeout=self._options.source_timeout,
+            )
+        return follower
+
+    async def _now(self, asked: _Asked, base: Selection) -> Selection:
+        """The generation's answer after the changes, if any concern it."""
+        key, number = asked.key, asked.version.number
+        kept = self._answers.get(key)
+        if kept is not None and kept.number <= number:
+            if kept.number == number or not len(await asked.matching(after=kept.number)):
+                self._answers.renew(key, kept, number)
+                return base if kept.selection is None else kept.selection
+        rows = await asked.matching()
+        # All that is non-persistent comes before all that is persistent, and is not in a listing of the latter alone.
+        first_row = 0
+        if base.listing.mode is Mode.PERSISTENT:
+            first_row = self._counts.get((str(base.listing.namespace), NON_PERSISTENT), 0)
+        edit = edit_of(base, first_row, asked.touched, rows, asked.properties)
+        if edit is None:
+            self._answers.put(key, number, None)
+            return base
+        task = self._splicing.get((key, number))
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._splice(key, asked, base, edit))
+            self._splicing[key, number] = task
+            task.add_done_callback(partial(self._spliced, (key, number)))
+        return await asyncio.shield(task)
+
+    def _spliced(self, place: tuple[bytes, int], task: asyncio.Task[Selection]) -> None:
+        self._splicing.pop(place, None)
+        if not task.cancelled():
+            task.exception()
+
+    async def _splice(self, key: bytes, asked: _Asked, base: Selection, edit: Edit) -> Selection:
+        fresh = asked.touched.names.rows(edit.fresh).fields_size
+        size = base.fields_size + fresh + 8 * (len(base) + len(edit.fresh) + 1)
+        async with self._places:
+            if not self._answers.claim(size):
+                raise PassedOn("answers_limit", f"an answer of {size} bytes does not fit into answers")
+            try:
+                make = partial(spliced, base, asked.touched, edit, asked.pattern)
+                selection = make() if size <= _QUICK_BYTES else await asyncio.to_thread(make)
+            finally:
+                self._answers.give_back(size)
+            self._answers.put(key, asked.version.number, selection)
+            return selection
+
+    def close(self) -> None:
+        """End what is under way. The generation itself goes, with its map, when nobody has any of it."""
+        self._proofs.close()
+        for task in self._splicing.values():
+            task.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question with the changes that its answer is to have; ``key`` is what that answer is kept under."""
+
+    key: bytes
+    mode: Mode
+    pattern: TopicsPattern | None
+    properties: Mapping[str, str]
+    touched: Touched
+    version: CatalogVersion
+
+    async def matching(self, after: int = -1) -> Any:
+        """The touched names that the mode and the pattern match."""
+        if self.touched.matching_is_quick(self.pattern):
+            return self.touched.matching(self.mode, self.pattern, after=after)
+        return await asyncio.to_thread(self.touched.matching, self.mode, self.pattern, after=after)

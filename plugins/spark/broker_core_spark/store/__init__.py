@@ -1,0 +1,7 @@
+"""Where generations are kept: a folder or a bucket, what is published there, and what may go."""
+
+from __future__ import annotations
+
+from broker_core_spark.store.store import Store, open_store
+
+__all__ = ["Store", "open_store"]

@@ -1,0 +1,188 @@
+"""A store in a bucket (S3, GCS, Azure) or in memory, by obstore: names are created by conditional puts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, BinaryIO, Final
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, NotSupportedError
+from obstore.store import MemoryStore, from_url
+
+from broker_core_spark.errors import DamagedFile, StoreFailed
+from broker_core_spark.store.stored_file import CHUNK, Stored, checked_path
+
+__all__ = ["BucketStore", "bucket_store", "memory_store"]
+
+#: What the options of each kind of store begin with; it may be left out.
+_PREFIXES: Final = {
+    "s3": "aws_",
+    "s3a": "aws_",
+    "gs": "google_",
+    "az": "azure_",
+    "abfs": "azure_",
+    "abfss": "azure_",
+}
+#: Options of the connection rather than of the store.
+_CLIENT_OPTIONS: Final = frozenset(
+    {"allow_http", "connect_timeout", "timeout", "proxy_url", "pool_max_idle_per_host"}
+)
+
+
+class BucketStore:
+    """A store over an object store of obstore; ``uri`` is shown and has no secrets."""
+
+    def __init__(self, uri: str, client: Any) -> None:
+        self._uri = uri
+        self._client = client
+        self._checked = False
+
+    @property
+    def uri(self) -> str:
+        return self._uri
+
+    def check(self) -> None:
+        path = f"temporary/probe-{secrets.token_hex(8)}"
+        self._checked = True
+        try:
+            first = self.put_new(path, b"first")
+            second = self.put_new(path, b"second")
+            found = self.get(path, 64)
+            if not first or second or found != b"first":
+                raise StoreFailed(
+                    f"{self._uri}: this store ignores the condition of a put (If-None-Match) and would replace a file: "
+                    "no place for generations"
+                )
+        except BaseException:
+            self._checked = False
+            raise
+        finally:
+            self._forget(path)
+
+    def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
+        checked_path(path)
+        if not self._checked:
+            self.check()
+        try:
+            # In one request: the parts of an upload in parts could not be made conditional everywhere.
+            obstore.put(self._client, path, data, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        except NotSupportedError as error:
+            raise StoreFailed(
+                f"{self._uri}: this store has no conditional put, so a name could be created twice: no place for "
+                f"generations ({_said(error)})"
+            ) from error
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed("cannot write", path, error) from error
+        return True
+
+    def replace(self, path: str, data: bytes | BinaryIO) -> None:
+        try:
+            obstore.put(self._client, checked_path(path), data, mode="overwrite", use_multipart=False)
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed("cannot write", path, error) from error
+
+    def get(self, path: str, limit: int) -> bytes | None:
+        try:
+            found = obstore.get(self._client, checked_path(path))
+            size = int(found.meta["size"])
+            if size > limit:
+                raise DamagedFile(f"{self._uri}/{path}: {size} bytes, more than {limit}")
+            return bytes(found.bytes())
+        except (NotFoundError, FileNotFoundError):
+            return None
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed("cannot read", path, error) from error
+
+    def get_range(self, path: str, start: int, stop: int) -> bytes:
+        try:
+            data = bytes(obstore.get_range(self._client, checked_path(path), start=start, end=stop))
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed("cannot read", path, error) from error
+        if len(data) != stop - start:
+            raise DamagedFile(f"{self._uri}/{path}: it ends before byte {stop}")
+        return data
+
+    def fetch(self, path: str, into: BinaryIO, size: int) -> bool:
+        try:
+            found = obstore.get(self._client, checked_path(path))
+            stored = int(found.meta["size"])
+            if stored != size:
+                raise DamagedFile(f"{self._uri}/{path}: {stored} bytes where {size} are expected")
+            fetched = 0
+            for chunk in found.stream(min_chunk_size=CHUNK):
+                fetched += len(chunk)
+                if fetched <= size:
+                    into.write(chunk)
+        except (NotFoundError, FileNotFoundError):
+            return False
+        except (BaseError, ValueError) as error:
+            raise self._failed("cannot read", path, error) from error
+        if fetched != size:
+            raise DamagedFile(f"{self._uri}/{path}: {fetched} bytes where {size} are expected")
+        return True
+
+    def list(self, folder: str) -> Iterator[Stored]:
+        try:
+            for batch in obstore.list(self._client, prefix=folder):
+                for found in batch:
+                    yield Stored(found["path"], int(found["size"]), found["last_modified"])
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed("cannot list", folder, error) from error
+
+    def delete(self, path: str) -> None:
+        try:
+            obstore.delete(self._client, checked_path(path))
+        except (NotFoundError, FileNotFoundError):
+            pass
+        except (BaseError, OSError, ValueError) as error:
+            raise self._failed("cannot delete", path, error) from error
+
+    def _forget(self, path: str) -> None:
+        """Delete a probe; one that stays is no reason to hide why it was made."""
+        try:
+            self.delete(path)
+        except StoreFailed:
+            pass
+
+    def _failed(self, what: str, path: str, error: Exception) -> StoreFailed:
+        return StoreFailed(f"{self._uri}: {what} {path}: {_said(error)}")
+
+
+def _said(error: Exception) -> str:
+    """The first line of what obstore says: the rest is a debug print of its own structures."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:300]
+
+
+def bucket_store(uri: str, options: Mapping[str, str]) -> BucketStore:
+    """The store in a bucket; raises :exc:`StoreFailed` for an address or options that are none."""
+    parts = urlsplit(uri)
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise StoreFailed(
+            f"{parts.scheme}://{parts.hostname or ''}{parts.path}: credentials and options are not part of the address"
+        )
+    if not parts.hostname:
+        raise StoreFailed(f"{uri}: the address names no bucket")
+    prefix = _PREFIXES[parts.scheme]
+    config = {
+        name if name.startswith(prefix) else prefix + name: value
+        for name, value in options.items()
+        if name not in _CLIENT_OPTIONS
+    }
+    client_options = {name: value for name, value in options.items() if name in _CLIENT_OPTIONS}
+    try:
+        client: Any = from_url(uri, config=config, client_options=client_options)  # type: ignore[call-overload]
+    except (BaseError, OSError, ValueError, TypeError) as error:
+        raise StoreFailed(f"{uri}: {_said(error)}") from None
+    return BucketStore(uri, client)
+
+
+@lru_cache(maxsize=64)
+def memory_store(name: str) -> BucketStore:
+    """The store in this process's memory under a name: what tests and demonstrations use."""
+    return BucketStore(f"memory://{name}", MemoryStore())

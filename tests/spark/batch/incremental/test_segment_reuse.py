@@ -1,0 +1,270 @@
+"""Incremental builds: equal to full ones after changes of every kind, while untouched segments are kept."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import TopicName
+from broker_core_spark.batch.incremental.segment_reuse import read_previous, reusable
+from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.batch.questions.load_questions import load_questions
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.manifest import manifest_name
+from broker_core_spark.format.segment_boundaries import begins_segment
+from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build, current
+from tests.support.spark_catalogues import (
+    expected_generation,
+    fill,
+    generation_files,
+    questions_about,
+    write_patterns,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEGMENT_BYTES = 8 * 1024
+KEYS = ("region",)
+
+
+def catalogue_of(folder: Path) -> tuple[Path, Path]:
+    large: list[Any] = [
+        {"name": f"orders-{number}", "properties": {"region": ("eu", "us")[number % 2]}}
+        for number in range(2500)
+    ]
+    others = {f"tiny/ns-{number}": [f"orders-{place}" for place in range(30)] for number in range(40)}
+    fill(folder / "catalogue.sqlite", {"public/large": large, **others})
+    rows = questions_about("public/large") + questions_about("tiny/ns-3")
+    rows += [{"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}}]
+    return folder / "catalogue.sqlite", write_patterns(folder / "patterns.jsonl", rows)
+
+
+def equal_to_full(
+    spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, turn: int
+) -> BuildResult:
+    """Build incrementally, and compare every file with those of one process that makes all anew."""
+    result = build(
+        spark,
+        catalogue=str(catalogue),
+        patterns=str(patterns),
+        store=str(folder / "store"),
+        property_keys=KEYS,
+        segment_bytes=SEGMENT_BYTES,
+        incremental=True,
+        partitions=2,
+    )
+    full = folder / f"full-{turn}"
+    manifest = expected_generation(catalogue, patterns, full, property_keys=KEYS, segment_bytes=SEGMENT_BYTES)
+    assert result.generation == manifest.id
+    assert generation_files(folder / "store", result.manifest) == generation_files(full, manifest)
+    assert result.segments_kept + result.segments_written <= len(manifest.segments)
+    return result
+
+
+def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: Path) -> None:
+    catalogue, patterns = catalogue_of(tmp_path)
+    first = equal_to_full(spark, catalogue, patterns, tmp_path, 0)
+    assert first.segments_kept == 0
+    every = len(first.manifest.segments)
+    assert every > 15
+    # Nothing changed: nothing is read, matched or written.
+    again = equal_to_full(spark, catalogue, patterns, tmp_path, 1)
+    assert (again.segments_kept, again.segments_written, again.staged) == (every, 0, 0)
+    # One topic: its segment alone.
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        catalog.set_properties(TopicName.parse("persistent://public/large/orders-1234"), {"region": "mars"})
+    one = equal_to_full(spark, catalogue, patterns, tmp_path, 2)
+    assert one.segments_kept == every - 1
+    # A new namespace in the midst of others, one that loses all of its topics, a topic in the other domain.
+    fill(
+        catalogue,
+        {
+            "tiny/ns-33x": ["a", "b"],
+            "aaaa/first": ["very-first"],
+            "public/large": ["non-persistent://public/large/np"],
+        },
+    )
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for place in range(30):
+            catalog.delete(TopicName.parse(f"persistent://tiny/ns-5/orders-{place}"))
+    some = equal_to_full(spark, catalogue, patterns, tmp_path, 3)
+    assert some.segments_kept > every // 2
+    # Other questions of one namespace: its segments are made anew, and those of others are kept.
+    rows = [*questions_about("public/large"), *questions_about("tiny/ns-3")]
+    rows += [
+        {"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}},
+        {"namespace": "tiny/ns-9", "pattern": ".*1"},
+    ]
+    write_patterns(patterns, rows)
+    asked = equal_to_full(spark, catalogue, patterns, tmp_path, 4)
+    assert 0 < asked.segments_written <= 3
+
+
+def test_names_that_begin_segments_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    catalogue, patterns = catalogue_of(tmp_path)
+    first = equal_to_full(spark, catalogue, patterns, tmp_path, 0)
+    begins = [entry for entry in first.manifest.segments if entry.runs[0][0] == "public/large"]
+    candidates = pa.array([f"added-{number}" for number in range(20_000)], pa.large_string())
+    new = candidates.filter(
+        pa.array(begins_segment("public/large", "persistent", candidates, target=SEGMENT_BYTES))
+    )
+    fill(catalogue, {"public/large": new.to_pylist()[:3]})
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for entry in begins[1:4]:
+            catalog.delete(TopicName.parse(f"persistent://public/large/{entry.first_local}"))
+    second = equal_to_full(spark, catalogue, patterns, tmp_path, 1)
+    assert second.segments_kept > 0
+    with SqliteCatalog(catalogue, create=False) as catalog:  # the very first name of all
+        catalog.delete(
+            TopicName.parse(f"persistent://public/large/{second.manifest.segments[0].first_local}")
+        )
+    equal_to_full(spark, catalogue, patterns, tmp_path, 2)
+
+
+@pytest.mark.parametrize("incremental", [True, False], ids=["incremental", "full"])
+def test_a_build_mends_what_is_damaged(spark: SparkSession, tmp_path: Path, incremental: bool) -> None:
+    catalogue, store = tmp_path / "catalogue.sqlite", tmp_path / "store"
+    fill(catalogue, {"t/n": [f"orders-{number}" for number in range(400)]})
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "t/n", "pattern": ".*7"}])
+
+    def built(incremental: bool) -> BuildResult:
+        return build(
+            spark,
+            catalogue=str(catalogue),
+            patterns=str(patterns),
+            store=str(store),
+            segment_bytes=1024,
+            incremental=incremental,
+            partitions=1,
+        )
+
+    manifest = built(False).manifest
+    assert len(manifest.segments) > 3
+    whole = generation_files(store, manifest)
+    changed, cut, pipe = (entry.name for entry in manifest.segments[:3])
+    (store / changed).write_bytes(whole[changed][:-30] + b"?" + whole[changed][-29:])
+    (store / cut).write_bytes(whole[cut][:-5])
+    (store / pipe).unlink()
+    os.mkfifo(store / pipe)
+    mended = built(incremental)
+    assert mended.generation == manifest.id
+    assert mended.segments_written == 3
+    assert mended.segments_kept == (len(manifest.segments) - 3 if incremental else 0)
+    assert generation_files(store, manifest) == whole
+    # The manifest and the questions: then nothing is known of what was, and all is made anew.
+    for name in (manifest.questions.name, f"manifests/{manifest.id}.json"):
+        (store / name).write_bytes(b"\xff" + whole[name][1:])
+        assert built(incremental).generation == manifest.id
+        assert generation_files(store, manifest) == whole
+
+
+def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
+    """Without Spark: random changes never leave a changed name in a segment that is kept."""
+    catalogue, patterns = catalogue_of(tmp_path)
+    manifest = expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
+    )
+    store = open_store(str(tmp_path / "store"))
+    assert current(store) is None
+    previous = read_previous(store, manifest.id)
+    questions = load_questions(str(patterns), property_keys=KEYS).questions
+    pick = random.Random(5)
+    gone = [f"orders-{number}" for number in pick.sample(range(2500), 4)]
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for local in gone:
+            catalog.delete(TopicName.parse(f"persistent://public/large/{local}"))
+    with EmbeddedSource(catalogue).snapshot() as snapshot:
+        reuse = reusable(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+        assert reuse is not None
+        assert len(reuse.kept) >= len(manifest.segments) - 2 * len(gone)
+        assert reuse.namespaces == ("public/large",) or "public/large" in reuse.namespaces
+        other = reusable(previous, snapshot, questions, property_keys=("zone",), target=SEGMENT_BYTES)
+        assert other is None
+        assert reusable(previous, snapshot, questions, property_keys=KEYS, target=2 * SEGMENT_BYTES) is None
+
+
+def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
+    """After a restore the catalogue comes to the same numbers with other topics."""
+    catalogue, patterns = catalogue_of(tmp_path)
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(catalogue.read_bytes())
+    fill(catalogue, {"tiny/ns-3": ["lost"], "tiny/ns-5": ["lost"]})
+    expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
+    )
+    store = open_store(str(tmp_path / "store"))
+    (manifest,) = (tmp_path / "store" / "manifests").iterdir()
+    previous = read_previous(store, manifest.stem)
+    copy.replace(catalogue)
+    fill(catalogue, {"tiny/ns-3": ["new"], "tiny/ns-5": ["new"]})
+    fill(catalogue, {"tiny/ns-5": ["newer"]})
+    with EmbeddedSource(catalogue).snapshot() as snapshot:
+        for namespace in ("tiny/ns-3", "tiny/ns-5"):
+            assert snapshot.changed(namespace, previous.manifest.version(namespace)) is None
+        asked = load_questions(str(patterns), property_keys=KEYS).questions
+        questions = [question for question in asked if question.namespace in (snapshot.versions or {})]
+        reuse = reusable(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+    assert reuse is not None
+    assert {"tiny/ns-3", "tiny/ns-5"} <= set(reuse.namespaces)
+    assert reuse.kept
+
+
+def test_a_manifest_that_lies_about_where_segments_begin_is_not_built_upon(tmp_path: Path) -> None:
+    catalogue, patterns = catalogue_of(tmp_path)
+    made = expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
+    )
+    store = open_store(str(tmp_path / "store"))
+    assert read_previous(store, made.id).manifest == made
+    for number, local in ((1, "!"), (-1, made.segments[-1].first_local + "!")):
+        segments = list(made.segments)
+        segments[number] = replace(segments[number], first_local=segments[number].first_local[:-1] + local)
+        segments.sort(key=lambda entry: entry.order)
+        lie = replace(made, segments=tuple(segments))
+        store.put_new(manifest_name(lie.id), lie.data)
+        with pytest.raises(InvalidGeneration, match="its first name"):
+            read_previous(store, lie.id)
+    lie = replace(made, segment_bytes=8 * SEGMENT_BYTES)
+    store.put_new(manifest_name(lie.id), lie.data)
+    with pytest.raises(InvalidGeneration, match="none that begins a segment"):
+        read_previous(store, lie.id)
+
+
+@pytest.mark.parametrize("lie", ["fewer names", "smaller segments"])
+def test_a_published_manifest_that_lies_is_made_anew(spark: SparkSession, tmp_path: Path, lie: str) -> None:
+    """All of its checksums fit, so that only a look into the segments tells."""
+    catalogue, patterns = tmp_path / "catalogue.sqlite", tmp_path / "patterns.jsonl"
+    fill(catalogue, {"public/large": [f"orders-{number}" for number in range(3000)]})
+    write_patterns(patterns, [{"namespace": "public/large", "pattern": ".*7"}])
+    store = open_store(str(tmp_path / "store"))
+    cut_by = 2 * SEGMENT_BYTES if lie == "smaller segments" else SEGMENT_BYTES
+    made = expected_generation(
+        catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=cut_by
+    )
+    assert len(made.segments) > 3
+    # An odd number of names: the offsets of one fewer take as many bytes with their padding.
+    number = next(at for at, entry in enumerate(made.segments) if at and entry.runs[-1][2] % 2)
+    segments = list(made.segments)
+    if lie == "fewer names":
+        *runs, (namespace, domain, names) = segments[number].runs
+        segments[number] = replace(segments[number], runs=(*runs, (namespace, domain, names - 1)))
+    published = replace(made, segments=tuple(segments), segment_bytes=SEGMENT_BYTES)
+    store.put_new(manifest_name(published.id), published.data)
+    with begin_build(store) as building:
+        assert building.publish(published).number == 1
+    fill(catalogue, {"public/large": ["added"]})
+    first = equal_to_full(spark, catalogue, patterns, tmp_path, 0)
+    assert first.segments_kept == 0
+    again = equal_to_full(spark, catalogue, patterns, tmp_path, 1)
+    assert again.segments_kept == len(first.manifest.segments)

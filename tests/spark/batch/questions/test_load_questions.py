@@ -1,0 +1,200 @@
+"""Questions from files and tables: reduced, each once, refused where no broker evaluates them, errors with the line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core_spark.batch.questions.load_questions import from_rows, load_questions
+from broker_core_spark.format.canonical_question import Question
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def jsonl(path: Path, *rows: Any) -> str:
+    path.write_text(
+        "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8"
+    )
+    return str(path)
+
+
+def test_what_is_the_same_question_is_asked_once(tmp_path: Path) -> None:
+    source = jsonl(
+        tmp_path / "p.jsonl",
+        {
+            "namespace": "a/b",
+            "mode": "PERSISTENT",
+            "pattern": "persistent://a/b/x.*",
+            "properties": {"k": "1", "z": "2"},
+        },
+        {
+            "namespace": "a/b",
+            "pattern": "a/b/x.*",
+            "properties": {"k": "1"},
+            "count": 9,
+            "error": 1,
+            "seconds": 0.5,
+        },
+        "",
+        {"namespace": "a/b", "mode": "all", "pattern": None, "properties": None},
+        {"namespace": "a/b", "mode": "non-persistent", "pattern": ".*"},
+    )
+    asked = load_questions(source, property_keys=("k",))
+    assert set(asked.questions) == {
+        Question.of("a/b", Mode.PERSISTENT, "a/b/x.*", {"k": "1"}),
+        Question.of("a/b", Mode.ALL, None),
+        Question.of("a/b", Mode.NON_PERSISTENT, None),
+    }
+    assert [question.line for question in asked.questions] == sorted(q.line for q in asked.questions)
+    assert (asked.rows, asked.duplicates, asked.asked) == (4, 1, 12)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?=x)", "a{1001}", "*a", "a\\C", "kafka://x", "x" * 1025, "(.)\\1"], ids=lambda p: p[:9]
+)
+def test_what_no_broker_evaluates_is_refused_and_fails_nothing(pattern: str) -> None:
+    asked = from_rows(
+        [("here", {"namespace": "a/b", "pattern": pattern, "count": 3}), ("there", {"namespace": "a/b"})]
+    )
+    assert len(asked.questions) == 1
+    (refused,) = asked.refused
+    assert refused.pattern == pattern
+    assert refused.reason
+    assert (asked.asked, asked.asked_refused, asked.duplicates) == (4, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{nonsense", "not an object of JSON"),
+        ("[1]", "expected an object"),
+        ('{"pattern": "x"}', "namespace must be"),
+        ('{"namespace": 5}', "namespace must be"),
+        ('{"namespace": "nowhere"}', "expected tenant/namespace"),
+        ('{"namespace": "a/b", "mode": "SOME"}', "Invalid mode"),
+        ('{"namespace": "a/b", "mode": 1}', "mode must be"),
+        ('{"namespace": "a/b", "mode": ""}', "Invalid mode"),
+        ('{"namespace": "a/b", "pattern": 1}', "pattern must be"),
+        ('{"namespace": "a/b", "patern": "x"}', "unknown key 'patern'"),
+        ('{"namespace": "a/b", "properties": {"k": 1}}', "properties must be"),
+        ('{"namespace": "a/b", "pattern": "\\ud800"}', "not valid Unicode"),
+        ("[" * 100_000, "not an object of JSON"),
+        ('"' + "x" * 1024 * 1024 + '"', "longer than"),
+    ],
+    ids=range(14),
+)
+def test_a_line_that_cannot_be_understood_is_named(tmp_path: Path, line: str, message: str) -> None:
+    source = jsonl(tmp_path / "p.jsonl", {"namespace": "a/b"}, line)
+    with pytest.raises(InvalidPatterns, match=message) as caught:
+        load_questions(source)
+    assert "p.jsonl, line 2" in str(caught.value)
+
+
+def test_toml(tmp_path: Path) -> None:
+    path = tmp_path / "patterns.toml"
+    path.write_text(
+        '[[patterns]]\nnamespace = "a/b"\npattern = "a/b/x"\n[[patterns]]\nnamespace = "a/c"\nmode = "ALL"\n'
+        'properties = { k = "v" }\n',
+        encoding="utf-8",
+    )
+    asked = load_questions(str(path), property_keys=("k",))
+    assert set(asked.questions) == {
+        Question.of("a/b", Mode.PERSISTENT, "a/b/x"),
+        Question.of("a/c", Mode.ALL, None, {"k": "v"}),
+    }
+    path.write_text('[[patterns]]\nnamespace = "a/b"\n[[patterns]]\nmode = "ALL"\n', encoding="utf-8")
+    with pytest.raises(InvalidPatterns, match="number 2"):
+        load_questions(str(path))
+    path.write_text("nonsense", encoding="utf-8")
+    with pytest.raises(InvalidPatterns, match="not TOML"):
+        load_questions(str(path))
+    path.write_text("patterns = " + "[" * 20_000 + "]" * 20_000, encoding="utf-8")
+    with pytest.raises(InvalidPatterns, match="not TOML"):
+        load_questions(str(path))
+    path.write_text("other = 1", encoding="utf-8")
+    with pytest.raises(InvalidPatterns, match="'other'"):
+        load_questions(str(path))
+
+
+@pytest.mark.parametrize("name", ["some patterns.jsonl", "some patterns.toml"])
+def test_a_file_by_its_address(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    row = '{"namespace": "a/b"}' if name.endswith(".jsonl") else '[[patterns]]\nnamespace = "a/b"\n'
+    path.write_text(row, encoding="utf-8")
+    assert load_questions(path.as_uri()).questions == load_questions(str(path)).questions != ()
+
+
+def test_an_address_of_another_kind_is_refused() -> None:
+    with pytest.raises(InvalidPatterns, match="No patterns of the kind 's3'"):
+        load_questions("s3://key:secret/patterns.jsonl")
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    for name in ("none.jsonl", "none.toml"):
+        with pytest.raises(InvalidPatterns, match="No such file"):
+            load_questions(str(tmp_path / name))
+    with pytest.raises(InvalidPatterns, match="no session"):
+        load_questions("table:a.b")
+
+
+def test_tables(spark: SparkSession, tmp_path: Path) -> None:
+    schema = pa.schema(
+        [
+            ("namespace", pa.string()),
+            ("mode", pa.string()),
+            ("pattern", pa.string()),
+            ("properties", pa.map_(pa.string(), pa.string())),
+            ("owner", pa.string()),
+        ]
+    )
+    rows = [
+        {"namespace": "a/b", "mode": "ALL", "pattern": "x", "properties": [("k", "v")], "owner": "me"},
+        {"namespace": "a/b", "mode": None, "pattern": None, "properties": None, "owner": None},
+    ]
+    path = tmp_path / "patterns.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
+    wanted = {Question.of("a/b", Mode.ALL, "x", {"k": "v"}), Question.of("a/b", Mode.PERSISTENT, None)}
+    assert set(load_questions(str(path), spark=spark, property_keys=("k",)).questions) == wanted
+    spark.read.parquet(str(path)).createOrReplaceTempView("known_patterns")
+    assert set(load_questions("table:known_patterns", spark=spark, property_keys=("k",)).questions) == wanted
+    with pytest.raises(InvalidPatterns, match="Cannot read the patterns table:missing"):
+        load_questions("table:missing", spark=spark)
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "message"),
+    [
+        (pa.list_(pa.string()), ["ab"], "properties must be"),
+        (pa.list_(pa.string()), ["abc"], "properties must be"),
+        (pa.string(), "[" * 100_000, "not an object of JSON"),
+        (pa.string(), "nonsense", "not an object of JSON"),
+        (pa.binary(), b"{}", "properties must be"),
+    ],
+    ids=range(5),
+)
+def test_properties_of_a_table_that_are_none_are_refused_by_the_row(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType, properties: object, message: str
+) -> None:
+    path = tmp_path / "patterns.parquet"
+    columns = {"namespace": pa.array(["a/b", "a/b"]), "properties": pa.array([None, properties], kind)}
+    pq.write_table(pa.table(columns), path)
+    with pytest.raises(InvalidPatterns, match=message) as caught:
+        load_questions(str(path), spark=spark)
+    assert "patterns.parquet, row 2" in str(caught.value)
+
+
+def test_a_text_of_a_table_that_is_no_utf8_is_refused_by_the_row(spark: SparkSession, tmp_path: Path) -> None:
+    spoilt = pa.array([b"x", b"\xff\xfe"])
+    texts = pa.StringArray.from_buffers(2, spoilt.buffers()[1], spoilt.buffers()[2])
+    path = tmp_path / "patterns.parquet"
+    pq.write_table(pa.table({"namespace": pa.array(["a/b", "a/b"]), "pattern": texts}), path)
+    with pytest.raises(InvalidPatterns, match="row 2: pattern is no text in UTF-8"):
+        load_questions(str(path), spark=spark)

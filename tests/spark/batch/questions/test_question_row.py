@@ -1,0 +1,54 @@
+"""One row: what is understood, and that whatever else it is ends in an error with its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.batch.errors import InvalidPatterns
+from broker_core_spark.batch.questions.question_row import MAX_LINE, json_row, refusal, understood
+
+
+def test_what_is_left_out_has_a_default() -> None:
+    assert understood("here", {"namespace": "a/b"}) == ("a/b", Mode.PERSISTENT, None, {})
+    row = {"namespace": "a/b", "mode": "all", "pattern": "", "properties": {"k": "v"}, "count": 1}
+    assert understood("here", row) == ("a/b", Mode.ALL, "", {"k": "v"})
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"mode": ""}, "Invalid mode ''"),
+        ({"mode": "x" * 100_000}, "Invalid mode"),
+        ({"properties": {"\ud800": "v"}}, "not valid Unicode"),
+        ({"properties": {"k": "\ud800"}}, "not valid Unicode"),
+        ({"properties": ["ab"]}, "properties must be"),
+        ({"properties": [("a", "b")]}, "properties must be"),
+        ({"properties": {1: "v"}}, "properties must be"),
+        ({"namespace": "a/\ud800"}, "the namespace"),
+    ],
+    ids=range(8),
+)
+def test_what_is_no_question_is_refused_with_its_place(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidPatterns, match=message) as caught:
+        understood("here", {"namespace": "a/b", **row})
+    assert str(caught.value).startswith("here: ")
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 100_000, b"\xff", b"9" * 5000, b"x" * (MAX_LINE + 1), b""], ids=range(5)
+)
+def test_a_line_that_is_no_json_is_refused_with_its_place(line: bytes) -> None:
+    with pytest.raises(InvalidPatterns, match=r"^here: "):
+        json_row("here", line)
+
+
+def test_why_a_pattern_is_refused() -> None:
+    assert refusal(None, 10) is None
+    assert refusal("a.*", 10) is None
+    assert "too long" in (refusal("a" * 11, 10) or "") or "longer" in (refusal("a" * 11, 10) or "")
+    assert refusal("(?=x)", 10)
+    assert refusal("*a", 10)

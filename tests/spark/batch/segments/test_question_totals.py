@@ -1,0 +1,48 @@
+"""Counts and hashes of questions from the tallies of segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.names import Mode
+from broker_core_spark.batch.incremental.reread_segments import read_kept
+from broker_core_spark.batch.segments.question_totals import total_of_questions
+from broker_core_spark.batch.segments.segment_task import SegmentResult
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.store import open_store
+from tests.support.generation_builder import build_generation
+
+NAMES = {
+    "a/b": {
+        "persistent": [f"t{number}" for number in range(500)],
+        "non-persistent": [f"t{number}" for number in range(300)],
+    },
+    "a/c": {"persistent": ["t7"]},
+}
+
+
+def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
+    questions = [
+        Question.of("a/b", mode, pattern) for mode in Mode for pattern in (None, ".*7", "a/b/t1.*", "none")
+    ]
+    questions.append(Question.of("a/c", Mode.ALL, ".*7"))
+    store = open_store(str(tmp_path))
+    manifest = build_generation(store, NAMES, questions, catalogue_id="static", segment_bytes=2048)
+    assert len(manifest.segments) > 3
+    kept, damaged = read_kept(store, manifest, questions, manifest.segments)
+    assert not damaged
+    results = [SegmentResult.parse(segment.to_bytes()) for segment in kept]
+    for total in total_of_questions(questions, results):
+        question = total.question
+        matching = [
+            f"{domain}://{question.namespace}/{name}"
+            for domain in question.domains
+            for name in NAMES[question.namespace].get(domain, [])
+            if {None: True, ".*7": name.endswith("7"), "a/b/t1.*": name.startswith("t1"), "none": False}[
+                question.selector.pattern
+            ]
+        ]
+        assert (total.count, total.topics_hash) == (len(matching), topics_hash(matching)), question
+    assert total_of_questions([], results) == []
+    assert [total.count for total in total_of_questions(questions[:1], [])] == [0]

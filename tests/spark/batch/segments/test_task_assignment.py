@@ -1,0 +1,81 @@
+"""Plans: every key in exactly one segment, every block where it is needed, work in equal shares."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from broker_core_spark.batch.segments.task_assignment import TaskPlan, plan_tasks, within
+from broker_core_spark.batch.staging.sorted_runs import Block, Run
+from broker_core_spark.format.segment_boundaries import order_key
+
+
+def key(number: int) -> bytes:
+    column = pa.array([f"{number:06}"], pa.large_string())
+    found: bytes = order_key("a/b", "persistent", column)[0].as_py()
+    return found
+
+
+def runs_of(pick: random.Random, runs: int = 4, names: int = 2000) -> list[tuple[Run, list[bytes]]]:
+    made = []
+    for number in range(runs):
+        keys = sorted(key(pick.randrange(5000)) for _ in range(names))
+        blocks = tuple(
+            Block(keys[at], at, min(at + 50, names), min(50, names - at)) for at in range(0, names, 50)
+        )
+        cuts = tuple(sorted({each for each in keys if int(each[-6:]) % 100 == 0}))
+        made.append((Run(f"temporary/{number}", blocks, cuts), keys))
+    return made
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 16, 1000])
+def test_each_segment_gets_all_of_its_keys_and_no_other(tasks: int) -> None:
+    made = runs_of(random.Random(1))
+    every = [run for run, _ in made]
+    plans = [TaskPlan.parse(plan.to_bytes()) for plan in plan_tasks(every, tasks, selectors={})]
+    stretches = [part for plan in plans for part in plan.stretches]
+    assert [part.high for part in stretches[:-1]] == [part.low for part in stretches[1:]]
+    assert (stretches[0].low, stretches[-1].high) == (b"", b"")
+    assert len(stretches) == 1 + len({cut for run in every for cut in run.cuts})
+    assert len(plans) <= min(tasks, len(stretches))
+    read: list[bytes] = []
+    for plan in plans:
+        low, high = plan.stretches[0].low, plan.stretches[-1].high
+        for run, keys in made:
+            blocks = plan.blocks.get(run.path, ())
+            held = [each for block in blocks for each in keys[block.start : block.stop]]
+            read += [each for each in held if each >= low and (not high or each < high)]
+    assert sorted(read) == sorted(each for _, keys in made for each in keys)
+
+
+def test_one_namespace_with_most_names_is_shared_out() -> None:
+    made = [run for run, _ in runs_of(random.Random(2))]
+    plans = plan_tasks(made, 8, selectors={"a/b": 1000})
+    assert len(plans) == 8
+    sizes = [sum(part.rows for part in plan.stretches) for plan in plans]
+    assert max(sizes) < 2 * sum(sizes) / len(sizes)
+
+
+def test_a_window_is_planned_alone() -> None:
+    made = runs_of(random.Random(3))
+    window = ((key(1000), key(1500)), (key(4000), b""))
+    plans = plan_tasks([run for run, _ in made], 2, selectors={}, window=window)
+    bounds = [(part.low, part.high) for plan in plans for part in plan.stretches]
+    assert bounds[0][0] == key(1000)
+    assert (key(1400), key(1500)) in bounds
+    assert bounds[-1][1] == b""
+    assert all(not high or high <= key(1500) or low >= key(4000) for low, high in bounds)
+
+
+def test_equal_keys_may_lie_on_both_sides_of_a_block() -> None:
+    blocks = [Block(key(1), 0, 1, 1), Block(key(2), 1, 2, 1), Block(key(2), 2, 3, 1), Block(key(3), 3, 4, 1)]
+    assert within(blocks, key(2), key(3)) == blocks[0:3]
+    assert within(blocks, b"", b"") == blocks
+    assert within(blocks, key(4), b"") == blocks[3:]
+
+
+def test_without_names_there_are_no_tasks() -> None:
+    assert plan_tasks([], 4, selectors={}) == []
+    assert plan_tasks([Run("", (), (), {("a/b", "persistent"): 1}, 1)], 4, selectors={}) == []

@@ -1,0 +1,47 @@
+"""Which source an address means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.sources.open_catalogue import open_source
+from broker_core_spark.batch.sources.parquet_and_tables import TableSource
+from broker_core_spark.batch.sources.postgres_database import PostgresSource
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, NamesSource
+from tests.support.spark_catalogues import fill
+
+NO_SPARK = cast(Any, None)  # none of these asks it for anything before it is read
+
+
+def test_addresses(tmp_path: Path) -> None:
+    fill(tmp_path / "catalogue.bin", {"a/b": ["x"]})
+    (tmp_path / "names").write_text("x\n", encoding="utf-8")
+    (tmp_path / "new.sqlite").write_bytes(b"")
+
+    def kind(source: str) -> type:
+        return type(open_source(source, spark=NO_SPARK, namespace="a/b"))
+
+    assert kind(str(tmp_path / "catalogue.bin")) is EmbeddedSource  # by what is in it
+    assert kind((tmp_path / "catalogue.bin").as_uri()) is EmbeddedSource
+    assert kind(str(tmp_path / "new.sqlite")) is EmbeddedSource  # by its name: refused when it is read
+    assert kind(str(tmp_path / "names")) is NamesSource
+    assert kind("postgresql://host/db") is kind("postgres://host/db") is PostgresSource
+    assert (
+        kind("table:a.b.c") is kind("s3a://bucket/topics.parquet") is kind("folder.parquet/") is TableSource
+    )
+
+
+def test_addresses_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("x\n", encoding="utf-8")
+    for source, message in {
+        str(tmp_path / "missing"): "There is no catalogue",
+        str(tmp_path / "names"): "--namespace",
+        str(tmp_path): "is a folder",
+        "mysql://host/db": "No catalogue of the kind 'mysql'",
+    }.items():
+        with pytest.raises(InvalidCatalogue, match=message):
+            open_source(source, spark=NO_SPARK)

@@ -1,0 +1,184 @@
+"""Tables as catalogues: columns of every documented form, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from broker_core.change_log import CatalogVersion
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.sources.catalogue_source import Staging
+from broker_core_spark.batch.sources.parquet_and_tables import TableSource, is_table, stage_names, texts_of
+from broker_core_spark.batch.staging.order_keys import name_of
+from broker_core_spark.batch.staging.sorted_runs import joined_rows, read_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Found = set[tuple[str, str, str, str | None]]
+TEXT = pa.large_string()
+
+
+def texts(*values: str | None) -> pa.LargeStringArray:
+    return pa.array(values, TEXT)
+
+
+def found_in(place: Staging, runs: list[Any]) -> Found:
+    count = len(place.property_keys)
+    store = place.open()
+    rows = joined_rows([read_rows(store, run.path, run.blocks, count) for run in runs if run.blocks], count)
+    values = rows.properties[0].to_pylist() if count else [None] * len(rows)
+    return {(*name_of(key), value) for key, value in zip(rows.keys.to_pylist(), values, strict=True)}
+
+
+def staged(tmp_path: Path, *columns: Any, default: str | None = None) -> Found:
+    place = Staging(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    writer = place.writer()
+    names, namespaces, domains, *values = columns
+    runs = [*stage_names(writer, names, namespaces, domains, values, default), *writer.finish()]
+    return found_in(place, runs)
+
+
+def test_full_and_local_names_side_by_side(tmp_path: Path) -> None:
+    found = staged(
+        tmp_path,
+        texts("persistent://a/b/x", "local", "non-persistent://a/c/y", "other", "persistent://a/b/z"),
+        texts("a/b", "d/e", None, None, None),
+        texts(None, "non-persistent", None, None, None),
+        texts("1", "2", None, "4", "5"),
+        default="f/g",
+    )
+    assert found == {
+        ("a/b", "persistent", "x", "1"),
+        ("a/b", "persistent", "z", "5"),
+        ("a/c", "non-persistent", "y", None),
+        ("d/e", "non-persistent", "local", "2"),
+        ("f/g", "persistent", "other", "4"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "namespace", "domain", "message"),
+    [
+        ("persistent://a/b", None, None, "expected domain"),
+        ("persistent://a/b/c/d", None, None, "no '/'"),
+        ("kafka://a/b/c", None, None, "domain"),
+        ("persistent://a/b/", None, None, "empty"),
+        ("persistent://a/b/x", "a/c", None, "is not in namespace a/c"),
+        ("local", None, None, "without a namespace"),
+        ("local", "nowhere", None, "expected domain"),
+        ("local", "a/b", "kafka", "domain"),
+        ("", "a/b", None, "empty"),
+        (None, "a/b", None, "null"),
+    ],
+    ids=range(10),
+)
+def test_what_is_no_topic_is_refused(
+    tmp_path: Path, name: str | None, namespace: str | None, domain: str | None, message: str
+) -> None:
+    with pytest.raises(InvalidCatalogue, match=message):
+        staged(
+            tmp_path,
+            texts("persistent://a/b/fine", name),
+            texts(None, namespace),
+            texts(None, domain),
+            texts(None, None),
+        )
+
+
+@pytest.mark.parametrize("form", ["map", "struct", "json", "none"])
+def test_properties_of_a_parquet_file(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    types = {
+        "map": pa.map_(pa.string(), pa.string()),
+        "struct": pa.struct([("k", pa.string()), ("z", pa.string())]),
+        "json": pa.string(),
+    }
+    values = {
+        "map": [[("k", "v"), ("z", "1")], None, []],
+        "struct": [{"k": "v", "z": "1"}, None, {"k": None, "z": "1"}],
+        "json": ['{"k":"v","z":"1"}', None, "{}"],
+    }
+    columns: dict[str, Any] = {"topic": pa.array([f"persistent://a/b/t{number}" for number in range(3)])}
+    if form != "none":
+        columns["properties"] = pa.array(values[form], types[form])
+    pq.write_table(pa.table({**columns, "owner": pa.array([1, 2, 3])}), tmp_path / "topics.parquet")
+    place = Staging(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    with TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot:
+        assert snapshot.versions is None
+        found = found_in(place, snapshot.read(place, None))
+    first = None if form == "none" else "v"
+    assert found == {("a/b", "persistent", f"t{n}", first if n == 0 else None) for n in range(3)}
+
+
+def test_a_table_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [("x", "a/b", "persistent"), ("y", "a/b", "non-persistent")]
+    spark.createDataFrame(rows, "name string, namespace string, domain string").createOrReplaceTempView(
+        "topics"
+    )
+    place = Staging(str(tmp_path / "store"), "temporary/test", (), 1 << 20)
+    with TableSource("table:topics", spark).snapshot() as snapshot:
+        found = found_in(place, snapshot.read(place, None))
+        assert snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 1)) is None
+    assert found == {("a/b", "persistent", "x", None), ("a/b", "non-persistent", "y", None)}
+
+
+def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    with (
+        pytest.raises(InvalidCatalogue, match=r"missing\.parquet"),
+        TableSource("missing.parquet", spark).snapshot(),
+    ):
+        pass
+    pq.write_table(pa.table({"title": ["x"]}), tmp_path / "other.parquet")
+    place = Staging(str(tmp_path / "store"), "temporary/test", (), 1 << 20)
+    with (
+        TableSource(str(tmp_path / "other.parquet"), spark).snapshot() as snapshot,
+        pytest.raises(InvalidCatalogue, match="no column 'name' among title"),
+    ):
+        snapshot.read(place, None)
+    # A task says what is wrong with a name, and nobody tries it again.
+    pq.write_table(
+        pa.table({"name": ["persistent://a/b/fine", "persistent://a/b"]}), tmp_path / "bad.parquet"
+    )
+    with (
+        TableSource(str(tmp_path / "bad.parquet"), spark).snapshot() as snapshot,
+        pytest.raises(InvalidCatalogue, match="expected domain"),
+    ):
+        snapshot.read(place, None)
+    assert is_table("x.parquet?versionId=1")
+    assert not is_table("x.sqlite")
+
+
+@pytest.mark.parametrize("column", ["topic", "namespace", "properties"])
+@pytest.mark.parametrize("kind", ["binary", "text"])
+def test_what_is_no_utf8_is_refused_by_column_and_row(
+    spark: SparkSession, tmp_path: Path, column: str, kind: str
+) -> None:
+    spoilt = pa.array([b"", b"\xff\xfe"])
+    if kind == "text":
+        spoilt = pa.StringArray.from_buffers(2, spoilt.buffers()[1], spoilt.buffers()[2])
+    columns = {
+        "topic": pa.array(["x", "y"]),
+        "namespace": pa.array(["a/b", "a/b"]),
+        "properties": pa.array([None, "{}"]),
+    }
+    if column == "topic":
+        columns["namespace"] = pa.array([None, None], pa.string())
+    pq.write_table(pa.table({**columns, column: spoilt}), tmp_path / "topics.parquet")
+    place = Staging(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    with (
+        TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot,
+        pytest.raises(InvalidCatalogue, match=f"column '{column}' has no text in UTF-8 in row 2"),
+    ):
+        snapshot.read(place, None)
+
+
+def test_texts_of_bytes_are_read_and_other_types_named() -> None:
+    assert texts_of(pa.array([b"a", None]), "name").to_pylist() == ["a", None]
+    with pytest.raises(InvalidCatalogue, match="row 9 of a part"):
+        texts_of(pa.array([None, b"\xff"]), "name", 7)
+    with pytest.raises(InvalidCatalogue, match=r"column 'name' is of the type list<item: string>"):
+        texts_of(pa.array([["a"]]), "name")

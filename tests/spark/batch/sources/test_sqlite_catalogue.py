@@ -1,0 +1,97 @@
+"""The embedded catalogue, and a file of names, as catalogues of a batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion
+from broker_core.names import TopicName
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Staging
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, NamesSource
+from broker_core_spark.batch.staging.order_keys import name_of
+from broker_core_spark.batch.staging.sorted_runs import Run, joined_rows, read_rows
+from tests.support.spark_catalogues import fill
+
+
+def staging(tmp_path: Path, *keys: str) -> Staging:
+    return Staging(str(tmp_path / "store"), "temporary/test", keys, 1 << 20)
+
+
+def names(place: Staging, runs: list[Run]) -> dict[tuple[str, str, str], str | None]:
+    store, count = place.open(), len(place.property_keys)
+    rows = joined_rows([read_rows(store, run.path, run.blocks, count) for run in runs if run.blocks], count)
+    values = rows.properties[0].to_pylist() if count else [None] * len(rows)
+    return dict(zip(map(name_of, rows.keys.to_pylist()), values, strict=True))
+
+
+def test_the_embedded_catalogue_is_read_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.sqlite"
+    fill(path, {"a/b": [{"name": "t", "partitions": 2, "properties": {"k": "v"}}, "u"], "a/c": ["x"]})
+    place = staging(tmp_path, "k")
+    with EmbeddedSource(path).snapshot() as snapshot:
+        fill(path, {"a/b": ["later"], "a/d": ["later"]})
+        assert snapshot.versions == {"a/b": 1, "a/c": 1}
+        found = names(place, snapshot.read(place, None))
+        some = names(place, snapshot.read(place, ["a/c"]))
+    assert found == {
+        ("a/b", "persistent", "t-partition-0"): "v",
+        ("a/b", "persistent", "t-partition-1"): "v",
+        ("a/b", "persistent", "u"): None,
+        ("a/c", "persistent", "x"): None,
+    }
+    assert set(some) == {("a/c", "persistent", "x")}
+    with SqliteCatalog(path, create=False) as catalog, EmbeddedSource(path).snapshot() as snapshot:
+        assert snapshot.catalogue_id == catalog.catalog_id
+
+
+def test_changes_of_every_kind_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.sqlite"
+    fill(path, {"a/b": [{"name": "t", "partitions": 2}, "u", "stays"]})
+    with SqliteCatalog(path, create=False) as catalog:
+        catalog.delete(TopicName.parse("persistent://a/b/u"))
+        catalog.set_properties(TopicName.parse("persistent://a/b/t"), {"k": "v"})
+        catalog.create(TopicName.parse("non-persistent://a/b/n"))
+    with EmbeddedSource(path).snapshot() as snapshot:
+        changed = snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 1))
+        assert changed is not None
+        assert set(changed) == {
+            ("persistent", "u"),
+            ("persistent", "t-partition-0"),
+            ("persistent", "t-partition-1"),
+            ("non-persistent", "n"),
+        }
+        assert list(snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 4)) or ()) == []
+        assert (
+            snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 99)) is None
+        )  # of another history
+
+
+def test_a_file_that_is_no_catalogue(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    path.write_bytes(b"SQLite format 3\x00 and then nonsense" * 100)
+    with pytest.raises(InvalidCatalogue), EmbeddedSource(path).snapshot():
+        pass
+
+
+def test_a_file_of_names_has_the_rules_of_an_import(tmp_path: Path) -> None:
+    path = tmp_path / "names.jsonl"
+    path.write_text(
+        '{"name": "t", "partitions": 2, "properties": {"k": "v"}}\n{"name": "non-persistent://a/b/n"}\n',
+        encoding="utf-8",
+    )
+    place = staging(tmp_path, "k")
+    with NamesSource(path, "a/b").snapshot() as snapshot:
+        assert (snapshot.catalogue_id, snapshot.versions) == (STATIC_ID, None)
+        found = names(place, snapshot.read(place, None))
+    assert found == {
+        ("a/b", "persistent", "t-partition-0"): "v",
+        ("a/b", "persistent", "t-partition-1"): "v",
+        ("a/b", "non-persistent", "n"): None,
+    }
+    path.write_text("fine\n\n", encoding="utf-8")
+    with pytest.raises(InvalidCatalogue, match="line 2"), NamesSource(path, "a/b").snapshot():
+        pass

@@ -1,0 +1,54 @@
+"""Tasks: results are collected once, what is wrong with the input comes back as itself, the rest with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.spark.run_on_partitions import _reason, numbered, run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield str(number).encode()
+
+
+def refusing(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    for result in numbers(batches):
+        if result == b"3":
+            raise InvalidCatalogue("topic 3 is none")
+        yield result
+
+
+def failing(_batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    raise OSError("the disk is full")
+    yield b""
+
+
+def test_each_task_has_its_own_number(spark: SparkSession) -> None:
+    assert sorted(map(int, run_tasks(numbered(spark, 7), numbers))) == list(range(7))
+
+
+def test_errors(spark: SparkSession) -> None:
+    with pytest.raises(InvalidCatalogue, match="topic 3 is none"):
+        run_tasks(numbered(spark, 5), refusing)
+    with pytest.raises(TaskFailed, match="the disk is full"):
+        run_tasks(numbered(spark, 2), failing)
+
+
+def test_a_reason_is_one_line() -> None:
+    said = (
+        "Job aborted:\nTraceback (most recent call last):\n  File x, line 1\n    raise\n"
+        "    ^^^^\npkg.errors.StoreFailed: cannot write\n\n\tat java"
+    )
+    assert _reason(RuntimeError(said)) == "A task of Spark failed: pkg.errors.StoreFailed: cannot write"
+    assert _reason(RuntimeError("no space\nmore")) == "Spark failed: no space"
+    assert _reason(RuntimeError("")) == "Spark failed: RuntimeError"

@@ -1,0 +1,77 @@
+"""The session of the batch: the one that is there, or a local one with settings of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker_core_spark.batch.spark.java_home import JavaMissing
+from broker_core_spark.batch.spark.session import LOCAL_SETTINGS, SessionFailed, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_session_that_is_there_is_used_as_it_is(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    with spark_session(master="local[7]", conf={"spark.sql.shuffle.partitions": "99"}) as session:
+        assert session is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+    assert spark.range(3).count() == 3  # it was not stopped
+
+
+def test_settings_of_a_local_one(spark: SparkSession) -> None:
+    # The fixture's session was made by the same function, with three settings of its own.
+    assert spark.conf.get("spark.driver.memory") == "512m"
+    for key in ("spark.ui.enabled", "spark.driver.bindAddress", "spark.sql.session.timeZone"):
+        assert spark.conf.get(key) == LOCAL_SETTINGS[key]
+
+
+_OTHERS = """
+import sys
+from broker_core_spark.batch.spark.session import SessionFailed, spark_session
+try:
+    with spark_session(master=sys.argv[1]):
+        print("a session")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_without_a_java_that_fits_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    said = subprocess.run(
+        [sys.executable, "-c", _OTHERS, "local[1]"], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.startswith("JavaMissing JAVA_HOME is /nowhere, which is no Java")
+    assert issubclass(JavaMissing, Exception)
+
+
+def test_without_pyspark_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(SessionFailed, match=r"broker-core-spark\[batch\]"), spark_session():
+        pass
+
+
+def test_without_the_packages_of_spark_connect_it_is_said(tmp_path: Path) -> None:
+    script = tmp_path / "job.py"  # PySpark takes a `python -c` without these packages for a test of its own
+    script.write_text("import sys\nsys.modules['grpc_status'] = None\n" + _OTHERS, encoding="utf-8")
+    said = subprocess.run(
+        [sys.executable, script, "sc://127.0.0.1:1"], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.startswith("SessionFailed Spark does not start at sc://127.0.0.1:1: ")
+    assert said.strip().endswith("pip install 'pyspark[connect]'")
+
+
+def test_serving_imports_no_pyspark() -> None:
+    script = (
+        "import sys\nimport broker_core_spark.plugin, broker_core_spark.serving.opened.generation\n"
+        "import broker_core_spark.commands, broker_core_spark.store.publishing\n"
+        "print([name for name in ('pyspark', 'py4j', 'asyncpg') if name in sys.modules])\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "[]"

@@ -1,0 +1,49 @@
+"""Keys sort as all names of a catalogue do, and lead back to the names."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from broker_core.listing.topics_hash import utf16_key
+from broker_core.names import DOMAINS
+from broker_core_spark.batch.staging.order_keys import (
+    end_of_namespace,
+    first_of_namespace,
+    groups,
+    local_names,
+    name_of,
+)
+from broker_core_spark.format.segment_boundaries import order_key
+
+LOCALS = ["a", "a-b", "é", "\ue000", "\uffff", "😀", "\x01odd", "\U0010ffff"]
+NAMESPACES = ["a/b", "a/b-c", "a/b.c", "b/a"]
+
+
+def test_keys_sort_by_namespace_then_domain_then_utf16_and_lead_back() -> None:
+    every = [(namespace, domain, local) for namespace in NAMESPACES for domain in DOMAINS for local in LOCALS]
+    keys = {
+        order_key(namespace, domain, pa.array([local], pa.large_string()))[0].as_py(): (
+            namespace,
+            domain,
+            local,
+        )
+        for namespace, domain, local in every
+    }
+    expected = sorted(every, key=lambda name: (name[0], name[1], utf16_key(name[2])))
+    assert [keys[key] for key in sorted(keys)] == expected
+    assert [name_of(key) for key in sorted(keys)] == expected
+    column = pa.array(sorted(keys), pa.large_binary())
+    found = [
+        (namespace, domain, local)
+        for namespace, domain, low, high in groups(column)
+        for local in local_names(column[low:high], namespace).to_pylist()
+    ]
+    assert found == expected
+    for key, (namespace, _, _) in keys.items():
+        assert first_of_namespace(namespace) < key < end_of_namespace(namespace)
+
+
+def test_no_keys() -> None:
+    none = pa.array([], pa.large_binary())
+    assert list(groups(none)) == []
+    assert local_names(none, "a/b").to_pylist() == []

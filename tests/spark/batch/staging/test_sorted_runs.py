@@ -1,0 +1,92 @@
+"""Sorted runs: what is written is what is read, in order, with what the driver needs to know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.staging import sorted_runs as runs_module
+from broker_core_spark.batch.staging.order_keys import name_of
+from broker_core_spark.batch.staging.sorted_runs import Run, RunWriter, Window, joined_rows, read_rows
+from broker_core_spark.format.segment_boundaries import begins_segment, order_key
+from broker_core_spark.store import Store, open_store
+
+
+def texts(*values: str | None) -> pa.LargeStringArray:
+    return pa.array(values, pa.large_string())
+
+
+def writer(store: Store, *, properties: int = 0, window: Window | None = None) -> RunWriter:
+    return RunWriter(store, "temporary/test", properties=properties, target=4096, window=window)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(str(tmp_path))
+
+
+def test_a_run_is_sorted_and_says_what_is_in_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_module, "BLOCK_ROWS", 64)
+    names = texts(
+        *(f"orders-{number * 7919 % 1000}" for number in range(1000)), "__change_events", "😀", "\ue000"
+    )
+    values = texts(*(str(number) if number % 3 else None for number in range(len(names))))
+    made = writer(store, properties=1)
+    runs = [
+        *made.add("a/b", "persistent", names, [values]),
+        *made.add("a/a", "persistent", texts("x"), [texts(None)]),
+    ]
+    runs += made.finish()
+    (run,) = [Run.parse(each.to_bytes()) for each in runs]
+    assert run.names == {("a/b", "persistent"): 1003, ("a/a", "persistent"): 1}
+    assert run.system == 1
+    assert sum(block.rows for block in run.blocks) == 1003
+    rows = read_rows(store, run.path, run.blocks, 1)
+    keys = rows.keys.to_pylist()
+    assert keys == sorted(keys)
+    assert [block.first for block in run.blocks] == keys[::64]
+    by_name = dict(zip(names.to_pylist(), values.to_pylist(), strict=True))
+    for key, value in zip(keys, rows.properties[0].to_pylist(), strict=True):
+        namespace, _, local = name_of(key)
+        assert value == (by_name[local] if namespace == "a/b" else None)
+    shown = names.filter(pa.array([name != "__change_events" for name in names.to_pylist()]))
+    begins = shown.filter(pa.array(begins_segment("a/b", "persistent", shown, target=4096)))
+    assert set(order_key("a/b", "persistent", begins).to_pylist()) <= set(run.cuts)
+    part = read_rows(store, run.path, run.blocks[3:5], 1)
+    assert part.keys.to_pylist() == keys[3 * 64 : 5 * 64]
+
+
+def test_full_runs_are_written_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_module, "RUN_ROWS", 100)
+    made = writer(store)
+    runs = [*made.add("a/b", "persistent", texts(*map(str, range(250)))), *made.finish()]
+    assert [sum(block.rows for block in run.blocks) for run in runs] == [100, 100, 50]
+    assert sum(sum(run.names.values()) for run in runs) == 250
+    assert len({run.path for run in runs}) == 3
+
+
+def test_only_names_within_the_window_are_staged(store: Store) -> None:
+    (low, middle, high) = (key.as_py() for key in order_key("a/b", "persistent", texts("b", "d", "f")))
+    made = writer(store, window=((low, middle), (high, b"")))
+    names = texts("a", "b", "c", "d", "e", "f", "g")
+    (run,) = [*made.add("a/b", "persistent", names), *made.finish()]
+    found = [name_of(key)[2] for key in read_rows(store, run.path, run.blocks, 0).keys.to_pylist()]
+    assert found == ["b", "c", "f", "g"]
+    assert run.names == {("a/b", "persistent"): 7}
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "nul\0"], ids=["empty", "slash", "nul"])
+def test_what_is_no_name_is_refused(store: Store, name: str) -> None:
+    with pytest.raises(InvalidCatalogue, match="persistent://a/b"):
+        list(writer(store).add("a/b", "persistent", texts("fine", name)))
+
+
+def test_nothing(store: Store) -> None:
+    made = writer(store)
+    assert [*made.add("a/b", "persistent", texts()), *made.finish()] == []
+    assert len(joined_rows([], 2)) == 0
+    (run,) = [*made.add("a/b", "persistent", texts("__change_events")), *made.finish()]
+    assert (run.path, run.blocks, run.system) == ("", (), 1)

@@ -1,0 +1,173 @@
+"""Runs follow each other through all segments, in one order, and segments begin and end where the format says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from broker_core import EncodedNames
+from broker_core.names import Mode
+from broker_core_spark.batch.write_manifest import seal
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import Question, required_selectors
+from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.segment_boundaries import begins_segment
+from broker_core_spark.format.segment_checks import RunChecks, check_first_names, last_place
+from broker_core_spark.format.segment_reader import Segment
+from broker_core_spark.format.segment_writer import SegmentWriter
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.opened.open_files import Checks, open_files
+from broker_core_spark.store import Store
+from tests.support.generation_builder import build_generation
+from tests.support.generations import CATALOGUE, QUESTIONS, memory
+
+#: Names begin a segment about one time in ten.
+TARGET = 300
+NAMESPACES = ("a/a", "b/b", "c/c")
+ASKED = [Question.of(namespace, mode, None) for namespace in NAMESPACES for mode in Mode]
+
+#: (namespace, domain, what the names begin with, how many) of the runs of each segment.
+Layout = Sequence[Sequence[tuple[str, str, str, int]]]
+P, N = "persistent", "non-persistent"
+
+
+def names_of(namespace: str, domain: str, head: str, count: int, *, first: bool) -> list[str]:
+    """Ascending names, of which the first one begins a segment if ``first`` says so, and no other."""
+    every = pa.array([f"{head}{number:05}" for number in range(2000)], pa.large_string())
+    begins = begins_segment(namespace, domain, every, target=TARGET)
+    start = int(np.flatnonzero(begins)[0]) if first else 0
+    rest = [row for row in range(start, 2000) if not begins[row]]
+    rows = [start, *rest[: count - 1]] if first else rest[:count]
+    return [every[row].as_py() for row in rows]
+
+
+def manifest_of(store: Store, layout: Layout) -> Manifest:
+    """The manifest of such segments, which nothing looked at."""
+    entries: list[SegmentEntry] = []
+    required = required_selectors(ASKED)
+    for runs in layout:
+        writer = SegmentWriter()
+        for number, (namespace, domain, head, count) in enumerate(runs):
+            names = EncodedNames.of(
+                namespace,
+                domain,
+                names_of(namespace, domain, head, count, first=bool(entries) and not number),
+            )
+            selectors = required[namespace, domain]
+            writer.add_run(names, selectors, [(one, (0, len(names))) for one in selectors])
+        made = writer.finish()
+        with made.file as file:
+            store.put_new(made.name, file)
+        entries.append(made.entry)
+    sealed = seal(
+        store, catalogue_id="c", versions=dict.fromkeys(NAMESPACES, 1), segments=[], questions=ASKED
+    )
+    return replace(sealed, segments=tuple(entries), segment_bytes=TARGET)
+
+
+RIGHT: Layout = [
+    [("a/a", N, "a", 2), ("a/a", P, "a", 3), ("c/c", P, "a", 3)],
+    [("c/c", P, "b", 3)],
+]
+INTERLEAVED: dict[str, Layout] = {
+    "a namespace comes back": [
+        [("a/a", P, "x", 1), ("c/c", P, "a", 3)],
+        [("b/b", P, "a", 1)],
+        [("c/c", P, "b", 3)],
+    ],
+    "a domain comes back": [
+        [("a/a", N, "a", 2), ("a/a", P, "p", 2)],
+        [("a/a", N, "b", 1)],
+    ],
+    "within a longer segment": [
+        [("a/a", N, "a", 2), ("a/a", P, "p", 2), ("c/c", P, "a", 2)],
+        [("a/a", P, "q", 2), ("b/b", P, "a", 1), ("c/c", P, "b", 2)],
+    ],
+    "at a later border": [
+        [("a/a", P, "a", 2)],
+        [("a/a", P, "b", 2), ("b/b", P, "b", 2), ("c/c", N, "a", 2)],
+        [("b/b", P, "c", 2), ("c/c", N, "b", 1)],
+    ],
+}
+
+
+def test_segments_in_order_are_opened() -> None:
+    store = memory()
+    manifest = manifest_of(store, RIGHT)
+    store.put_new(manifest_name(manifest.id), manifest.data)
+    answer = Generation.open(store, manifest.id).lookup(Question.of("c/c", Mode.ALL, None))
+    assert answer is not None
+    assert answer.count == 6
+
+
+@pytest.mark.parametrize("how", INTERLEAVED)
+def test_segments_that_are_interleaved_are_refused_by_their_files(how: str) -> None:
+    """Also where nobody looks at the manifest for itself."""
+    store = memory()
+    manifest = manifest_of(store, INTERLEAVED[how])
+    with pytest.raises(InvalidGeneration, match="are not behind those before it") as caught:
+        open_files(store, manifest, None, Checks(seed=1))
+    assert caught.value.file in {entry.name for entry in manifest.segments[1:]}
+
+
+@pytest.mark.parametrize("how", INTERLEAVED)
+def test_a_manifest_of_interleaved_runs_is_neither_made_nor_read(how: str) -> None:
+    store = memory()
+    manifest = manifest_of(store, INTERLEAVED[how])
+    name = manifest_name(manifest.id)
+    with pytest.raises(InvalidGeneration, match="runs of the segments are not in order") as caught:
+        Manifest.parse(manifest.data, name)
+    assert caught.value.file == name
+    with pytest.raises(ValueError, match="runs of the segments are not in order"):
+        seal(
+            store,
+            catalogue_id="c",
+            versions=dict.fromkeys(NAMESPACES, 1),
+            segments=manifest.segments,
+            questions=ASKED,
+        )
+
+
+def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_that() -> None:
+    store = memory()
+    manifest = manifest_of(store, INTERLEAVED["a domain comes back"])
+    checks = RunChecks(manifest, ASKED)
+    entry = manifest.segments[0]
+    (*_, run) = checks.runs(0, Segment.open(pa.py_buffer(store.get(entry.name, entry.size)), entry.name))
+    with pytest.raises(InvalidGeneration, match="not all in front of the first one of the next") as caught:
+        checks.check_end(0, last_place(run))
+    assert caught.value.file == entry.name
+    checks.check_end(1, ("z/z", 1, b""))  # the last one has none behind it
+
+
+def test_a_cut_that_is_missing_within_a_run_is_found_where_every_name_is_looked_at() -> None:
+    store = memory()
+    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=4096)
+    lie = replace(made, segment_bytes=1024)
+    faults = 0
+    for number, entry in enumerate(made.segments):
+        content = pa.py_buffer(store.get(entry.name, entry.size))
+        assert list(
+            RunChecks(made, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True)
+        )
+        try:
+            list(RunChecks(lie, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True))
+        except InvalidGeneration as error:
+            assert "begins a segment, but there are names before it" in error.reason  # noqa: PT017
+            faults += 1
+    assert faults
+
+
+def test_first_names_that_begin_no_segment_are_found_in_the_manifest() -> None:
+    made = build_generation(memory(), CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
+    check_first_names(made)
+    with pytest.raises(InvalidGeneration, match="none that begins a segment") as caught:
+        check_first_names(replace(made, segment_bytes=2**40))
+    assert caught.value.file == made.segments[1].name
+    long = replace(made.segments[1], first_local="x" * 100_000)
+    with pytest.raises(InvalidGeneration, match="none that begins a segment"):
+        check_first_names(replace(made, segments=(made.segments[0], long)))

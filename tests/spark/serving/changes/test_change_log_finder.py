@@ -1,0 +1,104 @@
+"""Finding the change log of a generation's catalogue."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from broker_core.errors import ListingFailed
+from broker_core_spark.serving.changes.change_log_finder import FoundLog
+from broker_core_spark.serving.pass_to_next_lister import PassedOn
+
+
+@dataclass
+class Log:
+    id: str | None
+    name: str = "catalog"
+    asked: int = 0
+
+    async def catalog_id(self) -> str:
+        self.asked += 1
+        if self.id is None:
+            raise ListingFailed("the database is gone")
+        return self.id
+
+
+@dataclass
+class Of:
+    """As much of a manifest as matters."""
+
+    catalogue_id: str = "one"
+    static: bool = False
+
+
+def found(*logs: Any, **options: Any) -> FoundLog:
+    return FoundLog(lambda: logs, **options)
+
+
+async def test_the_log_with_the_id_is_found_and_asked_no_more() -> None:
+    first, second = Log("two"), Log("one", "postgres")
+    log = found(first, second)
+    assert log.name is None
+    for _ in range(3):
+        chosen: Any = await log.of(Of(), static=False)  # type: ignore[arg-type]
+        assert chosen is second
+    assert (first.asked, second.asked) == (1, 1)
+    assert str(log.name) == "postgres"
+
+
+@pytest.mark.parametrize(
+    ("logs", "manifest", "static", "reason"),
+    [
+        ([], Of(), False, "no_change_log"),
+        ([Log("two")], Of(), False, "other_catalogue"),
+        ([Log("two")], Of(), True, "other_catalogue"),
+        ([Log("two"), Log(None)], Of(), False, "unreachable"),
+        ([Log("one")], Of(static=True), False, "not_declared_static"),
+        ([], Of(static=True), True, None),
+        ([Log("one")], Of(static=True), True, None),
+        ([], Of(), True, None),
+    ],
+    ids=[
+        "none",
+        "other",
+        "other-static",
+        "unreachable",
+        "undeclared",
+        "static",
+        "static-beside",
+        "no-log-static",
+    ],
+)
+async def test_without_its_log_a_generation_is_served_only_as_declared(
+    logs: list[Log], manifest: Of, static: bool, reason: str | None
+) -> None:
+    log = found(*logs)
+    if reason is None:
+        assert await log.of(manifest, static=static) is None  # type: ignore[arg-type]
+        return
+    with pytest.raises(PassedOn) as refused:
+        await log.of(manifest, static=static)  # type: ignore[arg-type]
+    assert refused.value.reason == reason
+
+
+async def test_a_log_that_was_not_it_is_not_asked_for_each_question() -> None:
+    log = Log("two")
+    looking = found(log)
+    for _ in range(20):
+        with pytest.raises(PassedOn):
+            await looking.of(Of(), static=False)  # type: ignore[arg-type]
+    assert log.asked == 1
+
+
+async def test_a_log_that_hangs_is_unreachable() -> None:
+    class Hangs(Log):
+        async def catalog_id(self) -> str:
+            await asyncio.Event().wait()
+            return "one"
+
+    with pytest.raises(PassedOn, match="no answer") as refused:
+        await found(Hangs("one"), timeout=0.01).of(Of(), static=False)  # type: ignore[arg-type]
+    assert refused.value.reason == "unreachable"

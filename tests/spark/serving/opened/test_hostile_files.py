@@ -1,0 +1,328 @@
+"""Whatever is done to the files of a generation: it is refused by a file's name, or every answer is right.
+
+A file that was changed is found by its checksum. So here most are given a name (and a manifest) that fits what they
+have become, as a faulty or hostile writer would: then only what they say can be looked at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise, permutations
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker_core import EncodedNames
+from broker_core.names import Mode
+from broker_core_spark.errors import InvalidGeneration, StoreFailed
+from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, Question, required_selectors
+from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
+from broker_core_spark.format.segment_boundaries import begins_segment
+from broker_core_spark.format.segment_writer import SegmentWriter
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.opened.open_files import Checks
+from tests.support.generation_builder import build_generation, matches_of
+from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory
+from tests.support.topics import assert_selection
+
+ASKED = [*QUESTIONS, Question.of("t/n", Mode.PERSISTENT, "t/n/orders-.*", {"tier": "gold"})]
+PROPERTIES = {
+    f"persistent://t/n/orders-{number:03}": {"tier": "gold" if number % 3 else "lead"} for number in range(60)
+}
+STORE = memory()
+MADE = build_generation(
+    STORE,
+    CATALOGUE,
+    ASKED,
+    catalogue_id="c",
+    versions=dict.fromkeys(CATALOGUE, 7),
+    properties=PROPERTIES,
+    property_keys=["tier"],
+    segment_bytes=1536,
+    stamps={"t/n": "stamp"},
+)
+Files = dict[str, bytes]
+
+
+def _file(name: str, size: int) -> bytes:
+    data = STORE.get(name, size)
+    assert data is not None
+    return data
+
+
+FILES: Files = {file.name: _file(file.name, file.size) for file in MADE.files}
+SEGMENT = max(MADE.segments, key=lambda entry: len(entry.runs))
+
+
+def opened(files: Files, manifest: bytes) -> Generation:
+    """Open what a store with these files and this manifest has."""
+    store = memory()
+    for name, content in files.items():
+        store.put_new(name, content)
+    generation = hashlib.sha256(manifest).hexdigest()
+    store.put_new(manifest_name(generation), manifest)
+    return Generation.open(store, generation, checks=Checks(seed=1))
+
+
+def fitting(name: str, content: bytes) -> tuple[Files, Manifest]:
+    """Files and manifest in which one file has another content, and the name that this content must have."""
+    folder, _, suffix = name.partition("/")
+    entry = FileEntry(
+        f"{folder}/{hashlib.sha256(content).hexdigest()}.{suffix.partition('.')[2]}", len(content)
+    )
+    files = {other: data for other, data in FILES.items() if other != name} | {entry.name: content}
+    if name == MADE.questions.name:
+        return files, replace(MADE, questions=entry)
+    segments = tuple(
+        replace(one, name=entry.name, size=entry.size) if one.name == name else one for one in MADE.segments
+    )
+    return files, replace(MADE, segments=segments)
+
+
+def refused_or_right(
+    files: Files, manifest: bytes, catalogue: Mapping[str, Mapping[str, Any]] = CATALOGUE
+) -> str | None:
+    """The file that was refused; ``None`` where there was nothing wrong, and no answer is."""
+    text = manifest.decode("latin-1")
+    names = {
+        manifest_name(hashlib.sha256(manifest).hexdigest()),
+        *re.findall(r"\w+/\w+\.(?:seg|jsonl)", text),
+    }
+    try:
+        generation = opened(files, manifest)
+    except (InvalidGeneration, StoreFailed) as error:
+        file = error.file if isinstance(error, InvalidGeneration) else None
+        said = file or next(name for name in names if name in str(error))
+        return said if said in names else f"no file of the generation: {said}"
+    for question in generation.all_questions():
+        answer = generation.lookup(question)
+        assert answer is not None
+        assert_selection(answer.selection, expected(catalogue, question, PROPERTIES))
+    return None
+
+
+def test_without_damage_all_of_it_is_right() -> None:
+    assert len(MADE.segments) >= 3
+    assert len(SEGMENT.runs) >= 2
+    assert refused_or_right(FILES, MADE.data) is None
+
+
+def places(content: bytes) -> tuple[set[int], set[int]]:
+    """(bytes that say where something is, the borders of parts) of a segment."""
+    at, size, _ = layout.TRAILER.unpack_from(content, len(content) - layout.TRAILER.size)
+    structural = {*range(layout.HEADER.size), *range(at, len(content))}
+    borders = {0, layout.HEADER.size, at, at + size, len(content)}
+    start = layout.HEADER.size
+    for run in json.loads(content[at : at + size])["runs"]:
+        place = layout.RunPlace(start, *(run[key] for key in ("names", "fields_size", "entries", "rows")))
+        for number, (begin, length) in enumerate(place.sections()):
+            end = begin + length
+            borders |= {begin, end, end + layout.padding(length)}
+            if number in (0, 3):  # offsets and rows: the first and the last of them, and zeros behind
+                structural |= {*range(begin, min(begin + 8, end)), *range(max(begin, end - 8), end)}
+            structural |= set(range(end, end + layout.padding(length)))
+        if place.entries:
+            structural |= set(range(place.entries_at, place.entries_at + layout.ENTRY.itemsize))
+        start = place.end
+    return structural, borders
+
+
+def flipped(content: bytes, among: Iterable[int], seed: int) -> Iterator[bytes]:
+    """The content with one bit of one of these bytes turned, for each of them."""
+    random = Random(seed)
+    for place in sorted(among):
+        yield content[:place] + bytes([content[place] ^ (1 << random.randrange(8))]) + content[place + 1 :]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_flipped_bit_of_a_segment_is_found_without_its_checksum(part: int) -> None:
+    """All names are in the hash of a question here; so nothing at all can change unseen."""
+    content = FILES[SEGMENT.name]
+    structural, _ = places(content)
+    rest = sorted(set(range(len(content))) - structural)
+    among = sorted(structural)[part::4] + Random(part).sample(rest, 60)
+    for damaged in flipped(content, among, part):
+        files, manifest = fitting(SEGMENT.name, damaged)
+        refused = refused_or_right(files, manifest.data)
+        assert refused in {entry.name for entry in manifest.segments} - {*FILES}
+
+
+def test_a_segment_that_ends_elsewhere_is_found_without_its_checksum() -> None:
+    content = FILES[SEGMENT.name]
+    _, borders = places(content)
+    sizes = {size for border in borders for size in (border - 1, border, border + 1)}
+    for size in sorted(size for size in sizes if 0 <= size <= len(content) + 1 and size != len(content)):
+        files, manifest = fitting(SEGMENT.name, (content + b"\0")[:size])
+        assert refused_or_right(files, manifest.data) in {entry.name for entry in manifest.segments} - {
+            *FILES
+        }
+
+
+@pytest.mark.parametrize("kind", ["questions", "manifest"])
+def test_a_flipped_bit_of_a_text_is_found_or_harmless(kind: str) -> None:
+    content = FILES[MADE.questions.name] if kind == "questions" else MADE.data
+    among = range(len(content)) if len(content) < 400 else Random(7).sample(range(len(content)), 400)
+    found = 0
+    for damaged in flipped(content, among, 7):
+        if kind == "manifest":
+            refused = refused_or_right(FILES, damaged)
+        else:
+            files, manifest = fitting(MADE.questions.name, damaged)
+            refused = refused_or_right(files, manifest.data)
+        assert not (refused or "").startswith("no file")
+        found += refused is not None
+    assert found > len(among) // 2
+
+
+def test_swapped_and_foreign_files_are_refused_by_name() -> None:
+    foreign = memory()
+    other = build_generation(
+        foreign, {"t/n": {"persistent": ["orders-000", "other"]}}, ASKED[:1], catalogue_id="d"
+    )
+    contents: dict[str, bytes] = dict(FILES)
+    for file in other.files:
+        data = foreign.get(file.name, file.size)
+        assert data is not None
+        contents[file.name] = data
+    names = [file.name for file in MADE.files]
+    for name, taken in permutations([*names, *(file.name for file in other.files)], 2):
+        if name not in FILES:
+            continue
+        # By the name that it should have, where the checksum tells, or the size before it.
+        with pytest.raises((InvalidGeneration, StoreFailed)) as caught:
+            opened(FILES | {name: contents[taken]}, MADE.data)
+        assert name in str(caught.value)
+        if taken.partition("/")[0] == name.partition("/")[0]:
+            files, manifest = fitting(name, contents[taken])
+            assert refused_or_right(files, manifest.data) is not None
+
+
+def test_parts_of_a_manifest_that_contradict_the_files_are_refused() -> None:
+    first, second, *rest = MADE.segments
+    exchanged = (
+        replace(first, name=second.name, size=second.size),
+        replace(second, name=first.name, size=first.size),
+    )
+    renamed = (replace(first, first_local=first.first_local + "!"), second)
+    twice = (first, replace(second, name=first.name, size=first.size))
+    for pair in (exchanged, renamed, twice):
+        assert refused_or_right(FILES, replace(MADE, segments=(*pair, *rest)).data) in FILES
+    (namespace, domain, count), *others = second.runs
+    for runs in (
+        ((namespace, domain, count + 1), *others),
+        ((namespace, domain, max(1, count - 1)), *others),
+        (*second.runs, ("t/n", "persistent", 1)) if len(second.runs) == 1 else second.runs[:-1],
+    ):
+        lie = replace(MADE, segments=(first, replace(second, runs=runs), *rest))
+        assert refused_or_right(FILES, lie.data) is not None
+    for segment_bytes in (1, 64, 2**40):
+        assert refused_or_right(FILES, replace(MADE, segment_bytes=segment_bytes).data) in FILES
+    for count in (0, MADE.question_count - 1, MADE.question_count + 1):
+        assert refused_or_right(FILES, replace(MADE, question_count=count).data) == MADE.questions.name
+    assert refused_or_right(FILES, replace(MADE, property_keys=()).data) == MADE.questions.name
+
+
+SPREAD = {
+    namespace: {domain: [f"orders-{number:02}" for number in range(30)] for domain in DOMAIN_ORDER}
+    for namespace in ("t/m", "t/n", "t/o")
+}
+SPREAD_BYTES = 512
+
+
+def spread(random: Random) -> list[list[tuple[tuple[str, int], EncodedNames]]] | None:
+    """All names in segments, each of which is as it must be and begins where it must, with runs of one in another.
+
+    A run is ((namespace, number of its domain), names). ``None`` where a run fits into no segment.
+    """
+    segments: list[list[tuple[tuple[str, int], EncodedNames]]] = []
+    others: list[tuple[tuple[str, int], EncodedNames]] = []
+    for namespace in sorted(SPREAD):
+        for number, domain in enumerate(DOMAIN_ORDER):
+            names = EncodedNames.of(namespace, domain, SPREAD[namespace][domain])
+            begins = set(
+                np.flatnonzero(begins_segment(namespace, domain, names.names, target=SPREAD_BYTES)).tolist()
+            )
+            for start, stop in pairwise(sorted({0, *begins, random.randrange(30), len(names)})):
+                run = ((namespace, number), names.slice(start, stop))
+                if start in begins or not segments:
+                    segments.append([run])
+                else:
+                    others.append(run)
+    for run in others:
+        fits = [runs for runs in segments if runs[-1][0] < run[0]]
+        if not fits:
+            return None
+        random.choice(fits).append(run)
+    return segments
+
+
+def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None:
+    """Each segment by itself is right: only all of them together have no order."""
+    questions = [Question.of(namespace, mode, None) for namespace in SPREAD for mode in Mode]
+    required = required_selectors(questions)
+    store = memory()
+    made = build_generation(
+        store,
+        SPREAD,
+        questions,
+        catalogue_id="c",
+        versions=dict.fromkeys(SPREAD, 1),
+        segment_bytes=SPREAD_BYTES,
+    )
+    lines = store.get(made.questions.name, made.questions.size)
+    assert lines is not None
+    found: list[str | None] = []
+    for seed in range(200):
+        segments = spread(Random(seed))
+        if segments is None:
+            continue
+        files = {made.questions.name: lines}
+        entries = []
+        for runs in segments:
+            writer = SegmentWriter()
+            for (namespace, number), names in runs:
+                domain = DOMAIN_ORDER[number]
+                asked = required.get((namespace, domain), ())
+                picked = matches_of(names, asked, PROPERTIES)
+                writer.add_run(names, asked, picked)
+            written = writer.finish()
+            with written.file as file:
+                files[written.name] = file.read()
+            entries.append(written.entry)
+        manifest = replace(made, segments=tuple(sorted(entries, key=lambda entry: entry.order)))
+        assert manifest.topics == made.topics
+        found.append(refused_or_right(files, manifest.data, SPREAD))
+    assert sum(file is not None for file in found) > 5
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from([*(entry.name for entry in MADE.segments), MADE.questions.name]),
+    st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 64), st.one_of(st.binary(max_size=64), st.floats(0, 1))),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_parts_that_are_cut_out_written_over_or_repeated(
+    name: str, edits: list[tuple[float, int, bytes | float]]
+) -> None:
+    content = FILES[name]
+    for where, size, what in edits:
+        at = int(where * len(content))
+        # A float is where another part of the same file begins.
+        start = int(what * len(content)) if isinstance(what, float) else 0
+        put = content[start : start + size] if isinstance(what, float) else what
+        content = content[:at] + put + content[at + size :]
+    files, manifest = fitting(name, content)
+    refused = refused_or_right(files, manifest.data)
+    assert refused is not None or name == MADE.questions.name or content == FILES[name]

@@ -1,0 +1,214 @@
+"""Files of a generation are checked wholly before anything is answered from them; each is named when it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from broker_core import EncodedNames
+from broker_core.names import Mode
+from broker_core_spark.batch.write_manifest import seal
+from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
+from broker_core_spark.format.canonical_question import Question, Selector
+from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
+from broker_core_spark.format.segment_writer import Matches, SegmentWriter
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.opened.open_files import Checks, open_files
+from broker_core_spark.store import Store, open_store
+from tests.support.generation_builder import build_generation
+from tests.support.generations import CATALOGUE, QUESTIONS, memory
+
+ASKED = Selector("t/n/a.*")
+#: Segments of so few bytes may begin with any name.
+EVERYWHERE = 1
+
+
+def segment(
+    store: Store, names: list[str], asked: Iterable[Selector] = (ASKED,), picked: Matches | None = None
+) -> SegmentEntry:
+    """A segment in the store: names of t/n, and what :data:`ASKED` picks (all that begin with an a)."""
+    column = EncodedNames.of("t/n", "persistent", names)
+    rows = (
+        np.flatnonzero([name.startswith("a") for name in column.names.to_pylist()])
+        if picked is None
+        else picked
+    )
+    asked = list(asked)
+    writer = SegmentWriter()
+    writer.add_run(column, asked, [(ASKED, rows)] if ASKED in asked else [])
+    made = writer.finish()
+    with made.file as file:
+        store.put_new(made.name, file)
+    return made.entry
+
+
+def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASKED.pattern) -> Generation:
+    questions = [Question.of("t/n", Mode.PERSISTENT, pattern)]
+    made = seal(
+        store,
+        catalogue_id="c",
+        versions={"t/n": 1},
+        segments=segments,
+        questions=questions,
+        segment_bytes=EVERYWHERE,
+    )
+    return Generation.open(store, made.id, checks=Checks(seed=1))
+
+
+def test_segments_that_fit_are_opened() -> None:
+    store = memory()
+    generation = opened(store, [segment(store, ["a1", "a2"]), segment(store, ["b1", "c1"])])
+    answer = generation.lookup(Question.of("t/n", Mode.PERSISTENT, ASKED.pattern))
+    assert answer is not None
+    assert answer.selection.names.to_pylist() == ["persistent://t/n/a1", "persistent://t/n/a2"]
+
+
+def test_segments_that_overlap_are_refused() -> None:
+    store = memory()
+    with pytest.raises(InvalidGeneration, match="not behind those before"):
+        opened(store, [segment(store, ["a1", "c1"]), segment(store, ["b1", "d1"])])
+
+
+def test_a_segment_that_was_asked_something_else_is_refused() -> None:
+    for asked in ((), (ASKED, Selector("t/n/b.*"))):
+        store = memory()
+        with pytest.raises(InvalidGeneration, match="asked other patterns"):
+            opened(store, [segment(store, ["a1"], asked)])
+    store = memory()
+    with pytest.raises(InvalidGeneration, match="asked other patterns"):
+        opened(store, [segment(store, ["a1"])], "t/n/b.*")
+
+
+def test_postings_that_the_pattern_does_not_pick_are_refused() -> None:
+    store = memory()
+    with pytest.raises(InvalidGeneration, match="does not match it"):
+        opened(store, [segment(store, ["a1", "b1"], picked=(1, 2))])
+
+
+def test_runs_other_than_the_manifest_s_are_refused() -> None:
+    store = memory()
+    made = segment(store, ["a1", "b1"])
+    for runs in (
+        (("t/n", "persistent", 3),),
+        (("t/n", "persistent", 2), ("t/n-1", "persistent", 1)),
+    ):
+        entry = SegmentEntry(made.name, made.size, made.first_local, runs)
+        manifest = seal(
+            store,
+            catalogue_id="c",
+            versions={"t/n": 1, "t/n-1": 1},
+            segments=[entry],
+            questions=[Question.of("t/n", Mode.PERSISTENT, ASKED.pattern)],
+        )
+        with pytest.raises(InvalidGeneration, match="runs") as caught:
+            Generation.open(store, manifest.id)
+        assert caught.value.file == made.name
+
+
+def lying(manifest: Manifest, number: int, **parts: Any) -> Manifest:
+    """The manifest with other things said of one segment."""
+    segments = list(manifest.segments)
+    segments[number] = replace(segments[number], **parts)
+    return replace(manifest, segments=tuple(segments))
+
+
+@pytest.mark.parametrize("number", [0, 1, -1])
+@pytest.mark.parametrize("how", ["before", "behind"])
+def test_a_first_name_that_the_manifest_does_not_have_is_refused(number: int, how: str) -> None:
+    store = memory()
+    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
+    entry = made.segments[number]
+    local = entry.first_local[:-1] if how == "before" else entry.first_local + "!"
+    manifest = lying(made, number, first_local=local)
+    manifest.check()  # nothing in the manifest itself tells
+    with pytest.raises(InvalidGeneration, match="its first name is") as caught:
+        open_files(store, manifest, None, Checks())
+    assert caught.value.file == entry.name
+
+
+def test_segments_that_begin_elsewhere_than_the_format_says_are_refused() -> None:
+    """Equal to a full build is only what was cut as a full build would."""
+    store = memory()
+    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
+    with pytest.raises(InvalidGeneration, match="none that begins a segment") as caught:
+        open_files(store, replace(made, segment_bytes=2**40), None, Checks())
+    assert caught.value.file == made.segments[1].name
+    whole = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=2**40)
+    assert len(whole.segments) == 1
+    with pytest.raises(InvalidGeneration, match="begins a segment, but there are names before it"):
+        open_files(store, replace(whole, segment_bytes=EVERYWHERE), None, Checks())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def made(folder: Path) -> Manifest:
+    return build_generation(
+        open_store(str(folder)), CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=2048
+    )
+
+
+def damage(path: Path, content: bytes) -> None:
+    path.chmod(0o644)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["manifest", "questions", "segment"])
+@pytest.mark.parametrize("how", ["flipped", "truncated", "longer", "empty", "foreign", "swapped", "gone"])
+def test_a_damaged_file_is_refused_by_its_name(folder: Path, made: Manifest, kind: str, how: str) -> None:
+    names = {
+        "manifest": manifest_name(made.id),
+        "questions": made.questions.name,
+        "segment": made.segments[-1].name,
+    }
+    path = folder / names[kind]
+    content = path.read_bytes()
+    middle = len(content) // 2
+    contents = {
+        "flipped": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "truncated": content[:-1],
+        "longer": content + b"\0",
+        "empty": b"",
+        "foreign": b"PAR1" + content[4:],
+        "swapped": (folder / made.segments[0].name).read_bytes(),
+    }
+    if how == "gone":
+        path.unlink()
+    else:
+        damage(path, contents[how])
+    with pytest.raises((InvalidGeneration, NoSuchGeneration, StoreFailed)) as caught:
+        Generation.open(open_store(str(folder)), made.id)
+    assert (
+        made.id[:12] in str(caught.value)
+        if how == "gone" and kind == "manifest"
+        else names[kind] in str(caught.value)
+    )
+
+
+def test_a_file_that_changes_after_opening_changes_nothing(folder: Path, made: Manifest) -> None:
+    generation = Generation.open(open_store(str(folder)), made.id)
+    bodies = [
+        bytes(answer.selection.body()) for answer in map(generation.lookup, QUESTIONS) if answer is not None
+    ]
+    for entry in made.files:
+        damage(folder / entry.name, b"")
+    again = [
+        bytes(answer.selection.body()) for answer in map(generation.lookup, QUESTIONS) if answer is not None
+    ]
+    assert again == bodies
+    assert len(bodies) == len(QUESTIONS)
+
+
+def test_without_room_for_the_private_copy_the_folder_is_named(
+    made: Manifest, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(StoreFailed, match="no private copy"):
+        open_files(open_store(str(folder)), made, str(tmp_path / "nothing"), Checks())

@@ -1,0 +1,72 @@
+"""Kept answers: right for a version, bounded by what anybody still has of them."""
+
+from __future__ import annotations
+
+import gc
+
+from broker_core import Listing, Selection
+from broker_core.names import Mode
+from broker_core_spark.serving.answer_cache import KeptAnswers
+
+
+def answer(topics: int) -> Selection:
+    names = [f"persistent://t/n/{number:06}" for number in range(topics)]
+    return Listing.from_names("t/n", Mode.PERSISTENT, names).all()
+
+
+def test_an_answer_is_kept_for_a_version() -> None:
+    answers = KeptAnswers(1 << 20)
+    some = answer(10)
+    answers.put(b"a", 5, some)
+    answers.put(b"b", 6, None)
+    kept = answers.get(b"a")
+    assert kept is not None
+    assert (kept.number, kept.selection) == (5, some)
+    answers.put(b"a", 4, None)  # made earlier, and only ended later
+    assert answers.get(b"a") == kept
+    answers.renew(b"a", kept, 9)
+    renewed = answers.get(b"a")
+    assert renewed is not None
+    assert (renewed.number, renewed.selection) == (9, some)
+    answers.renew(b"a", kept, 10)  # of something that is not kept any more
+    assert answers.get(b"a") == renewed
+    assert answers.get(b"c") is None
+
+
+def test_memory_counts_while_anybody_has_an_answer() -> None:
+    answers = KeptAnswers(1 << 20)
+    some = answer(1000)
+    answers.put(b"a", 1, some)
+    held = answers.alive_bytes
+    assert held >= some.listing.all().column().nbytes
+    answers.put(b"a", 2, None)
+    assert answers.alive_bytes == held  # a client still reads it
+    del some
+    gc.collect()
+    assert answers.alive_bytes == 0
+
+
+def test_the_least_used_answers_make_room() -> None:
+    size = answer(1000).listing.all().column().nbytes
+    answers = KeptAnswers(3 * size + 2000)
+    for key in (b"a", b"b"):
+        answers.put(key, 1, answer(1000))
+    answers.put(b"c", 1, None)
+    assert answers.get(b"a") is not None
+    assert answers.claim(2 * size)
+    assert answers.get(b"b") is None
+    assert answers.get(b"a") is not None
+    assert answers.get(b"c") is not None  # takes no room
+    assert not answers.claim(2 * size)  # the claim itself does not make room
+    assert answers.get(b"a") is None
+    answers.give_back(2 * size)
+    assert answers.claim(3 * size)
+    assert not answers.claim(answers.limit + 1)
+
+
+def test_nothing_is_kept_when_it_is_closed() -> None:
+    answers = KeptAnswers(1 << 20)
+    answers.put(b"a", 1, answer(10))
+    answers.close()
+    assert len(answers) == 0
+    assert answers.alive_bytes == 0

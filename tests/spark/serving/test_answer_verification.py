@@ -1,0 +1,174 @@
+"""A generation that lies is caught when it is asked, counted, told of, and the client has the right answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from broker_core import EncodedNames, Listing, Mode
+from broker_core.patterns import compile_pattern
+from broker_core_spark.format.canonical_question import Question, Selector
+from broker_core_spark.format.segment_writer import Matches
+from broker_core_spark.serving.answer_verification import Proofs
+from broker_core_spark.serving.opened import generation
+from broker_core_spark.serving.opened.generation import Answer
+from broker_core_spark.serving.opened.open_files import Checks
+from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from tests.spark.test_exact_answers import check, serving
+from tests.support import generation_builder as module
+from tests.support.spark_model import Asked, publish
+
+ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})
+TENS: Asked = ("public/default", Mode.PERSISTENT, "public/default/t-1.*", {})
+ODD: Asked = ("public/default", Mode.PERSISTENT, "public/default/.*[13579]", {})
+REGISTERED = [ALL, TENS, ODD]
+NAMES = [f"persistent://public/default/t-{number:05}" for number in range(20_000)]
+
+
+def others(names: EncodedNames, picked: Matches) -> Matches:
+    """Topics that do not match, not one that does."""
+    rows = np.arange(*picked) if isinstance(picked, tuple) else picked
+    return np.setdiff1d(np.arange(len(names)), rows)
+
+
+def one_more(names: EncodedNames, picked: Matches) -> Matches:
+    rows = np.arange(*picked) if isinstance(picked, tuple) else picked
+    return np.union1d(rows, np.asarray(others(names, picked))[:1])
+
+
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening samples postings and hashes; here it happens to look at others than those that are wrong."""
+    monkeypatch.setattr(generation, "Checks", lambda: Checks(hashed_bytes=0, rematched=0))
+
+
+def faulty(monkeypatch: pytest.MonkeyPatch, change: Callable[[EncodedNames, Matches], Matches]) -> None:
+    """A batch whose matching is wrong for each pattern, and whose hashes are those of what it picked."""
+    right = module.matches_of
+
+    def matches_of(
+        names: EncodedNames, selectors: Any, properties: Any
+    ) -> Iterator[tuple[Selector, Matches]]:
+        for selector, picked in right(names, selectors, properties):
+            yield selector, picked if selector.pattern is None else change(names, picked)
+
+    monkeypatch.setattr(module, "matches_of", matches_of)
+
+
+@pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("change", [others, one_more])
+async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[EncodedNames, Matches], Matches]
+) -> None:
+    faulty(monkeypatch, change)
+    async with serving() as (server, plugin, model, uri):
+        await model.fill([f"persistent://public/default/t-{number}" for number in range(30)], Random(1))
+        await publish(uri, model, REGISTERED)
+        await plugin.shelf.look()
+        for _ in range(2):
+            for asked in REGISTERED:
+                await check(server, model, asked, Random(1))
+        assert plugin.tally.passed["wrong_answer"] >= 4
+        assert plugin.tally.answers.total() >= 2  # all topics are right
+        # And after a change, which is not spliced into what is wrong.
+        await model.create("persistent://public/default/t-199", Random(1))
+        for asked in REGISTERED:
+            await check(server, model, asked, Random(1))
+        assert plugin.tally.passed["wrong_answer"] >= 6
+        served = plugin.shelf.served
+        assert served is not None
+        assert served.wrong_answers == 2
+        reported: list[Collection[str]] = []
+        monkeypatch.setattr(plugin.shelf, "_report", reported.append)
+        await plugin.shelf.look()
+        ((problem,),) = reported
+        assert "has wrong answers, 2 so far" in problem
+        assert served.generation.id in problem
+
+
+@pytest.mark.usefixtures("unchecked")
+async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = EncodedNames.crc
+    monkeypatch.setattr(
+        EncodedNames, "crc", lambda names, picked: (right(names, picked)[0] ^ 1, right(names, picked)[1])
+    )
+    async with serving() as (server, plugin, model, uri):
+        await model.fill([f"persistent://public/default/t-{number}" for number in range(30)], Random(1))
+        await publish(uri, model, REGISTERED)
+        monkeypatch.undo()
+        monkeypatch.setattr(generation, "Checks", lambda: Checks(hashed_bytes=0, rematched=0))
+        await plugin.shelf.look()
+        for asked in REGISTERED:
+            await check(server, model, asked, Random(1))
+        assert plugin.tally.passed["wrong_answer"] >= len(REGISTERED)
+        assert plugin.tally.answers.total() == 0
+
+
+def answer_of(pattern: str, *, wrong: bool = False) -> tuple[Question, Answer]:
+    """A large scattered answer, which is not looked at on the event loop."""
+    listing = Listing.from_names("public/default", Mode.PERSISTENT, NAMES)
+    found = listing.matching(compile_pattern(pattern))
+    rows = found.row_array + (1 if wrong else 0)
+    given = Listing.from_encoded("public/default", Mode.PERSISTENT, listing.all().column()).rows(rows)
+    question = Question.of("public/default", Mode.PERSISTENT, pattern)
+    return question, Answer(given, len(given), found.topics_hash)
+
+
+async def test_an_answer_is_looked_at_once_for_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    pattern = "public/default/.*[02468]"
+    question, answer = answer_of(pattern)
+    looked = 0
+    look = Answer.look
+
+    def counted(self: Answer, compiled: Any) -> None:
+        nonlocal looked
+        looked += 1
+        look(self, compiled)
+
+    monkeypatch.setattr(Answer, "look", counted)
+    proofs, before = Proofs("g"), answer.selection
+    compiled = compile_pattern(pattern)
+    waiting = [asyncio.create_task(proofs.look_at(question, answer, compiled)) for _ in range(5)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await proofs.look_at(question, answer, compiled)
+    assert (looked, answer.fault, proofs.wrong) == (1, None, 0)
+    assert answer.selection is not before
+    assert answer.selection.pattern == pattern  # by the core's own engine
+    assert answer.selection.hash_known
+    assert answer.selection.names.equals(before.names)
+
+
+async def test_a_large_wrong_answer_is_passed_on_each_time() -> None:
+    pattern = "public/default/.*[0246]"
+    question, answer = answer_of(pattern, wrong=True)
+    proofs = Proofs("g")
+    for _ in range(2):
+        with pytest.raises(PassedOn, match=r"8000 of its 8000 topics do not match") as caught:
+            await proofs.look_at(question, answer, compile_pattern(pattern))
+        assert caught.value.reason == "wrong_answer"
+    assert proofs.wrong == 1
+    proofs.close()
+
+
+async def test_names_that_were_changed_in_the_file_are_no_answer() -> None:
+    """What is mapped is private; should its bytes be others all the same, that is no answer either."""
+    listing = Listing.from_names("public/default", Mode.PERSISTENT, NAMES[:10])
+    damaged = bytearray(listing.all().body())
+    damaged[damaged.index(b"default")] = ord("x")
+    column = listing.all().column()
+    offsets = column.buffers()[1]
+    fields = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 10, [None, offsets, pa.py_buffer(bytes(damaged))]
+    )
+    given = Listing.from_encoded("public/default", Mode.PERSISTENT, fields).all()
+    answer = Answer(given, 10, listing.topics_hash)
+    with pytest.raises(PassedOn, match="wrong"):
+        await Proofs("g").look_at(Question.of("public/default", Mode.PERSISTENT, None), answer, None)

@@ -1,0 +1,181 @@
+"""What is served: checked before, swapped, kept where the next one is none, and gone when nobody has it any more."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.serving import generation_refresher as shelf_module
+from broker_core_spark.serving.answer_cache import KeptAnswers
+from broker_core_spark.serving.changes.change_log_finder import FoundLog
+from broker_core_spark.serving.counters import Tally
+from broker_core_spark.serving.generation_refresher import Shelf
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.served_generation import FollowOptions, Served
+from broker_core_spark.settings import SparkSettings
+from broker_core_spark.store import open_store
+from broker_core_spark.store.publishing import begin_build, use
+from tests.support.eventually import eventually
+from tests.support.generation_builder import build_generation
+
+QUESTION = Question.of("t/n", Mode.PERSISTENT, None)
+
+
+def publish(folder: Path, *names: str) -> Manifest:
+    store = open_store(str(folder))
+    with begin_build(store) as build:
+        manifest = build_generation(
+            store, {"t/n": {"persistent": list(names)}}, [QUESTION], catalogue_id="one"
+        )
+        build.publish(manifest)
+    return manifest
+
+
+def damage(folder: Path, kind: str, manifest: Manifest) -> Path:
+    """Spoil a file of a generation."""
+    segment = folder / manifest.segments[0].name
+    data = bytearray(segment.read_bytes())
+    segment.chmod(0o644)
+    if kind == "cut":
+        segment.write_bytes(data[: len(data) // 2])
+    elif kind == "changed":
+        data[len(data) // 2] ^= 1
+        segment.write_bytes(data)
+    elif kind == "missing":
+        segment.unlink()
+    else:
+        other = publish(folder.with_name("elsewhere"), "quite", "another")
+        segment.write_bytes((folder.with_name("elsewhere") / other.segments[0].name).read_bytes())
+    return segment
+
+
+def shelf_of(folder: Path, refresh: float) -> Shelf:
+    settings = SparkSettings(store=str(folder), refresh=refresh, static=True)
+    options = FollowOptions(static=True)
+    answers = KeptAnswers(1 << 20)
+    return Shelf(settings, lambda generation: Served(generation, FoundLog(tuple), answers, options), Tally())
+
+
+@pytest.fixture
+async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
+    """One that looks when the test says so."""
+    made = shelf_of(tmp_path / "store", refresh=3600)
+    yield made
+    await made.close()
+
+
+def topics(shelf: Shelf) -> int:
+    assert shelf.served is not None
+    answer = shelf.served.generation.lookup(QUESTION)
+    assert answer is not None
+    return answer.count
+
+
+def is_refused(shelf: Shelf) -> bool:
+    return shelf.refused is not None
+
+
+async def test_what_is_published_is_served(shelf: Shelf, tmp_path: Path) -> None:
+    await shelf.look()
+    assert shelf.served is None
+    assert shelf.refused is not None
+    assert "nothing is published" in shelf.refused.reason
+    first = await asyncio.to_thread(publish, tmp_path / "store", "a")
+    await shelf.look()
+    assert topics(shelf) == 1
+    assert not is_refused(shelf)
+    await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
+    await shelf.look()
+    assert topics(shelf) == 2
+    assert shelf.published is not None
+    assert shelf.published.number == 2
+    await asyncio.to_thread(use, open_store(str(tmp_path / "store")), first.id[:12])
+    await shelf.look()
+    assert (topics(shelf), shelf.published.number) == (1, 3)
+
+
+async def test_the_pointer_is_followed(tmp_path: Path) -> None:
+    shelf = shelf_of(tmp_path / "store", refresh=0.01)
+    await asyncio.to_thread(publish, tmp_path / "store", "a")
+    await shelf.start(60.0)
+    assert topics(shelf) == 1
+    await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
+    await eventually(lambda: topics(shelf) == 2, timeout=60)
+    await shelf.close()
+
+
+@pytest.mark.parametrize("kind", ["cut", "changed", "missing", "foreign"])
+async def test_a_generation_that_is_not_what_it_must_be_is_refused(
+    shelf: Shelf, tmp_path: Path, kind: str
+) -> None:
+    folder = tmp_path / "store"
+    first = await asyncio.to_thread(publish, folder, "a")
+    await shelf.look()
+    second = await asyncio.to_thread(publish, folder, "a", "b")
+    segment = await asyncio.to_thread(damage, folder, kind, second)
+    await shelf.look()
+    assert topics(shelf) == 1  # the old one serves on
+    assert shelf.refused is not None
+    assert shelf.refused.generation == second.id
+    assert segment.name in shelf.refused.reason
+    assert shelf._tally.checks["failed"] == 1
+    await shelf.look()  # not checked again and again
+    assert shelf._tally.checks["failed"] == 1
+    await asyncio.to_thread(use, open_store(str(folder)), first.id)
+    await shelf.look()
+    assert topics(shelf) == 1
+    assert not is_refused(shelf)
+
+
+async def test_a_reader_that_fails_in_any_way_is_no_crash(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.to_thread(publish, tmp_path / "store", "a")
+
+    def fails(*_: object) -> Generation:
+        raise MemoryError("too much")
+
+    monkeypatch.setattr(shelf_module, "open_generation", fails)
+    await shelf.look()
+    assert shelf.refused is not None
+    assert "MemoryError: too much" in shelf.refused.reason
+
+
+async def test_a_store_that_is_none_is_refused_and_looked_at_again(shelf: Shelf, tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    await asyncio.to_thread(place.write_text, "a file, no folder")
+    await shelf.look()
+    assert shelf.served is None
+    assert shelf.refused is not None
+    assert "store" in shelf.refused.reason
+    await asyncio.to_thread(place.unlink)
+    await asyncio.to_thread(publish, place, "a")
+    await shelf.look()
+    assert topics(shelf) == 1
+
+
+async def test_a_map_goes_with_the_last_who_has_any_of_it(shelf: Shelf, tmp_path: Path) -> None:
+    await asyncio.to_thread(publish, tmp_path / "store", "a")
+    await shelf.look()
+    assert shelf.served is not None
+    generation = weakref.ref(shelf.served.generation)
+    answer = shelf.served.generation.lookup(QUESTION)
+    assert answer is not None
+    fields = weakref.ref(answer.selection.listing)
+    await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
+    await shelf.look()
+    assert topics(shelf) == 2
+    gc.collect()
+    assert generation() is None
+    assert bytes(answer.selection.body()).endswith(b"persistent://t/n/a")  # a request under way
+    del answer
+    gc.collect()
+    assert fields() is None

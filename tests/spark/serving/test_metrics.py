@@ -1,0 +1,63 @@
+"""The metrics: what is served and counted, under the plugin's own prefix."""
+
+from __future__ import annotations
+
+from random import Random
+
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from broker_core.testing import Server
+from broker_core_spark.serving.metrics import PREFIX
+from broker_core_spark.serving.pass_to_next_lister import REASONS
+from tests.spark.test_exact_answers import serving
+from tests.support.spark_model import publish
+
+
+def scraped(server: Server) -> dict[str, float]:
+    text = generate_latest(server.broker.pipeline.metrics.registry).decode()
+    return {
+        sample.name.removeprefix(PREFIX)
+        + "".join(f" {value}" for value in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name.startswith(PREFIX)
+    }
+
+
+async def test_what_is_served_is_measured() -> None:
+    random = Random(3)
+    async with serving() as (server, plugin, model, uri):
+        names = [f"persistent://public/default/t-{number}" for number in range(20)]
+        await model.fill(names, random)
+        before = scraped(server)
+        assert before["refused"] == 1  # nothing is published
+        assert "questions" not in before
+        assert {f"passed_total {reason}" for reason in REASONS} <= set(before)
+
+        published = await publish(uri, model, [("public/default", mode, None, {}) for mode in _modes()])
+        await plugin.shelf.look()
+        answer = await server.list("public/default")
+        await server.list("public/default", topics_hash=answer.topics_hash)
+        await server.list("public/default", pattern="public/default/t-1.*")
+        await model.delete(random.choice(sorted(model.topics)))
+        await server.list("public/default")
+        now = scraped(server)
+        assert now[f"generation_info {published.generation} 1"] == 1
+        assert (now["questions"], now["refused"]) == (3, 0)
+        assert now["topics"] == plugin.shelf.served.generation.topics  # type: ignore[union-attr]
+        assert now["mapped_bytes"] > 0
+        assert 0 <= now["generation_age_seconds"] < 3600
+        assert (now["answers_total served"], now["answers_total unchanged"]) == (2, 1)
+        assert (now["passed_total not_registered"], now["checks_total ok"]) == (1, 1)
+        assert (now["last_hour_questions answered"], now["last_hour_questions passed"]) == (3, 1)
+        assert now["overlay_namespaces"] == 1
+        assert 1 <= now["overlay_names"] <= 3
+        assert now["overlays_ended"] == 0
+        assert now["kept_answers_bytes"] > 0
+
+
+def _modes() -> list:  # type: ignore[type-arg]
+    from broker_core.names import Mode
+
+    return list(Mode)

@@ -1,0 +1,78 @@
+"""A bucket whose puts are not conditional is refused with the reason; options and errors are said plainly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import obstore
+import pytest
+from obstore.exceptions import NotSupportedError
+from obstore.store import MemoryStore
+
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.bucket_store import BucketStore, bucket_store, memory_store
+
+
+def test_a_bucket_that_ignores_the_condition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    put = obstore.put
+
+    def careless(client: Any, path: str, data: Any, **_: Any) -> Any:
+        return put(client, path, data)
+
+    monkeypatch.setattr(obstore, "put", careless)
+    store = BucketStore("s3://careless", MemoryStore())
+    with pytest.raises(StoreFailed, match="ignores the condition of a put"):
+        store.put_new("segments/a", b"")
+    assert list(store.list("temporary")) == []
+
+
+def test_a_bucket_without_conditional_puts_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: Any, **__: Any) -> Any:
+        raise NotSupportedError("conditional put is off")
+
+    monkeypatch.setattr(obstore, "put", none)
+    with pytest.raises(StoreFailed, match=r"no conditional put.*conditional put is off"):
+        BucketStore("s3://old", MemoryStore()).check()
+
+
+def test_a_server_that_is_not_there_is_said() -> None:
+    options = {
+        "endpoint": "http://127.0.0.1:1",
+        "region": "us-east-1",
+        "allow_http": "true",
+        "timeout": "2s",
+        "access_key_id": "id",
+        "secret_access_key": "not shown",
+    }
+    store = bucket_store("s3://bucket/x", options)
+    store._client = store._client.__class__.from_url(  # without its retries of three minutes
+        "s3://bucket/x",
+        config={
+            "aws_endpoint": "http://127.0.0.1:1",
+            "aws_region": "us-east-1",
+            "aws_skip_signature": "true",
+        },
+        client_options={"allow_http": "true"},
+        retry_config={"max_retries": 0},
+    )
+    for use in (
+        lambda: store.put_new("segments/a", b""),
+        lambda: store.get("segments/a", 1),
+        lambda: list(store.list("segments")),
+        lambda: store.delete("segments/a"),
+    ):
+        with pytest.raises(StoreFailed, match="s3://bucket/x: cannot") as caught:
+            use()
+        assert "not shown" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", [{"nonsense": "1"}, {"aws_nonsense": "1"}])
+def test_an_option_that_is_none_is_refused(options: dict[str, str]) -> None:
+    with pytest.raises(StoreFailed, match="s3://bucket"):
+        bucket_store("s3://bucket", options)
+
+
+def test_memory_is_one_store_by_its_name() -> None:
+    assert memory_store("a name") is memory_store("a name")
+    assert memory_store("a name") is not memory_store("another")

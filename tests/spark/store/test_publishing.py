@@ -1,0 +1,233 @@
+"""Of any number of publishers none is lost, the last is served, and an older generation can be served again."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
+from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.store import Store, open_store
+from broker_core_spark.store.publishing import (
+    GC_GRACE,
+    GRACE,
+    Published,
+    alive,
+    begin_build,
+    current,
+    find,
+    history,
+    make_mark,
+    marks,
+    pointers,
+    previous,
+    use,
+)
+from tests.support.generation_builder import build_generation
+from tests.support.generations import memory
+
+
+def made(store: Store, number: int) -> Manifest:
+    catalogue = {"t/n": {"persistent": [f"x{i}" for i in range(number)]}}
+    return build_generation(store, catalogue, [Question.of("t/n", Mode.ALL, None)], catalogue_id="c")
+
+
+def publish(store: Store, number: int) -> Published:
+    with begin_build(store) as build:
+        return build.publish(made(store, number))
+
+
+def test_the_last_that_was_published_is_served() -> None:
+    store = memory()
+    assert current(store) is None
+    first, second = publish(store, 1), publish(store, 2)
+    assert (first.number, second.number) == (1, 2)
+    assert current(store) == second
+    assert list(history(store)) == [second, first]
+    assert abs(datetime.now(UTC) - second.when) < timedelta(hours=1)
+    assert marks(store) == []
+
+
+def test_an_older_generation_is_served_again() -> None:
+    store = memory()
+    first, second = publish(store, 1), publish(store, 2)
+    assert previous(store) == first.generation
+    back = use(store, first.generation[:8])
+    assert (back.number, back.generation) == (3, first.generation)
+    assert current(store) == back
+    assert previous(store) == second.generation
+    assert find(store, second.generation) == second.generation
+
+
+def test_a_generation_that_is_none_is_not_used() -> None:
+    store = memory()
+    with pytest.raises(NoSuchGeneration, match="no other generation"):
+        previous(store)
+    publish(store, 1)
+    for start in ("abc", "zzzz", "", "0" * 64, "../x"):
+        with pytest.raises(NoSuchGeneration):
+            use(store, start)
+    assert len(list(history(store))) == 1
+    for name in ("abcd" + "0" * 60, "abcd" + "1" * 60):
+        store.put_new(f"manifests/{name}.json", b"")
+    with pytest.raises(NoSuchGeneration, match="2 generations begin with abcd"):
+        find(store, "abcd")
+
+
+def test_publishers_at_once_get_a_number_each() -> None:
+    store = memory()
+    generations = [made(store, number) for number in range(1, 9)]
+
+    def one(manifest: Manifest) -> Published:
+        with begin_build(store) as build:
+            return build.publish(manifest)
+
+    with ThreadPoolExecutor(8) as threads:
+        published = list(threads.map(one, generations))
+    assert sorted(pointer.number for pointer in published) == list(range(1, 9))
+    assert sorted(history(store), key=lambda pointer: pointer.number) == sorted(
+        published, key=lambda pointer: pointer.number
+    )
+
+
+@pytest.mark.parametrize("gone", ["segment", "questions", "manifest"])
+def test_a_generation_with_a_hole_is_not_published(gone: str) -> None:
+    store = memory()
+    manifest = made(store, 3)
+    path = {
+        "segment": manifest.segments[0].name,
+        "questions": manifest.questions.name,
+        "manifest": f"manifests/{manifest.id}.json",
+    }[gone]
+    with begin_build(store) as build:
+        store.delete(path)
+        with pytest.raises(InvalidGeneration, match="not in the store: not published"):
+            build.publish(manifest)
+        store.put_new(path, b"other")
+        with pytest.raises(InvalidGeneration, match="it has 5 bytes"):
+            build.publish(manifest)
+    assert current(store) is None
+
+
+def test_a_build_whose_mark_has_gone_or_whose_time_is_over_is_not_published() -> None:
+    store = memory()
+    with begin_build(store) as build:
+        for mark in marks(store):
+            store.delete(mark.file.path)
+        with pytest.raises(StoreFailed, match="mark of this build has gone"):
+            build.publish(made(store, 1))
+    with (
+        begin_build(store, grace=timedelta(0)) as build,
+        pytest.raises(StoreFailed, match="longer than its time"),
+    ):
+        build.publish(made(store, 1))
+    assert current(store) is None
+
+
+def test_a_build_that_fails_leaves_no_mark() -> None:
+    store = memory()
+    with pytest.raises(RuntimeError, match="the job"), begin_build(store):
+        raise RuntimeError("the job")
+    assert marks(store) == []
+
+
+def test_a_build_does_not_begin_while_gc_is_under_way() -> None:
+    store = memory()
+    mark = make_mark(store, "gc")
+    with pytest.raises(StoreFailed, match="gc is under way"):
+        begin_build(store, wait=0.0)
+    assert [one.kind for one in marks(store)] == ["gc"]
+    store.delete(mark)
+    with begin_build(store, wait=0.0):
+        assert [one.kind for one in marks(store)] == ["build"]
+
+
+def test_marks_die_of_age() -> None:
+    store = memory()
+    other = make_mark(store, "build")
+    own = make_mark(store, "gc")
+    found = marks(store)
+    assert [mark.file.path for mark in alive(found, "build", own, GRACE)] == [other]
+    assert alive(found, "build", own, timedelta(0)) == []
+    assert alive(found, "gc", own, GRACE) == []
+    assert GC_GRACE < GRACE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"generation":1,"when":"x"}',
+        b'{"generation":"../x","when":"2026-01-01T00:00:00+00:00"}',
+        b"{",
+        bytes(range(256)),
+        b"\xff\xfe{\x00",
+        b"x" * 5000,
+    ],
+)
+def test_a_pointer_that_is_none_is_refused_by_its_name_and_can_be_replaced(data: bytes) -> None:
+    store = memory()
+    good = publish(store, 1)
+    store.put_new("pointers/000000000002.json", data)
+    store.put_new("pointers/other", b"not counted")
+    with pytest.raises(InvalidGeneration, match="no pointer") as caught:
+        current(store)
+    assert caught.value.file == "pointers/000000000002.json"
+    assert "codec" not in str(caught.value)
+    assert list(history(store)) == [good]
+    assert [type(pointer) for pointer in pointers(store)] == [InvalidGeneration, Published]
+    assert previous(store) == good.generation
+    assert use(store, good.generation).number == 3
+    assert (now := current(store)) is not None
+    assert now.generation == good.generation
+
+
+def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_knows_the_file() -> None:
+    store = memory()
+    manifest = made(store, 3)
+    segment = manifest.segments[0]
+    data = bytearray(store.get(segment.name, segment.size) or b"")
+    data[30] ^= 1
+    store.replace(segment.name, bytes(data))
+    with begin_build(store) as build:
+        with pytest.raises(InvalidGeneration, match=r"checksum.*not published") as caught:
+            build.publish(manifest)
+        assert caught.value.file == segment.name
+        # What the build has written or read itself is not read once more.
+        assert build.publish(manifest, verified={segment.name}).number == 1
+        # To write the generation again mends it.
+        assert made(store, 3) == manifest
+        assert build.publish(manifest).number == 2
+    store.replace(manifest.questions.name, b"x" * manifest.questions.size)
+    with pytest.raises(InvalidGeneration, match=r"checksum.*not published"):
+        use(store, manifest.id)
+
+
+def test_a_number_of_any_width_is_followed_by_the_next() -> None:
+    store = memory()
+    publish(store, 1)
+    store.put_new("pointers/999999999999.json", b"foreign")
+    store.put_new("pointers/0999999999999.json", b"no way to write a number")
+    second = publish(store, 2)
+    assert second.path == "pointers/1000000000000.json"
+    assert current(store) == second
+    store.put_new(f"pointers/{'9' * 18}.json", b"foreign")
+    with pytest.raises(
+        StoreFailed, match=r"pointers/9{18}\.json is there, and no number is higher: not published"
+    ):
+        publish(store, 3)
+
+
+def test_a_number_that_something_else_has_is_passed_over(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    publish(store, 1)
+    os.mkfifo(tmp_path / "pointers" / "000000000002.json")
+    assert publish(store, 2).number == 3

@@ -1,0 +1,124 @@
+"""What every store does: a name is created once, whole, by one of any number of writers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store import Store, open_store
+from broker_core_spark.store.stored_file import Stored
+from tests.support.generations import memory
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """The address of an S3 server with the bucket ``generations``."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    urlopen(Request(f"{endpoint}/generations", method="PUT")).close()  # the bucket
+    yield endpoint
+    server.stop()
+
+
+@pytest.fixture(params=["folder", "file", "memory", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "memory":
+        return memory()
+    if request.param == "s3":
+        options = {
+            "endpoint": request.getfixturevalue("s3"),
+            "region": "us-east-1",
+            "access_key_id": "id",
+            "secret_access_key": "none",
+            "allow_http": "true",
+        }
+        return open_store(f"s3://generations/{tmp_path.name}", options)
+    path = tmp_path / "a folder" / "deep"
+    return open_store(str(path) if request.param == "folder" else path.as_uri())
+
+
+def test_a_file_is_created_once_and_read_back(store: Store) -> None:
+    store.check()
+    assert store.put_new("segments/a", b"first")
+    assert not store.put_new("segments/a", b"second")
+    assert store.put_new("segments/b", io.BytesIO(b"from a file"))
+    assert store.get("segments/a", 5) == b"first"
+    assert store.get("segments/none", 5) is None
+    into = io.BytesIO(b"in front")
+    into.seek(0, io.SEEK_END)
+    assert store.fetch("segments/b", into, 11)
+    assert into.getvalue() == b"in frontfrom a file"
+    assert not store.fetch("segments/none", into, 1)
+
+
+def test_a_file_of_another_size_is_refused(store: Store) -> None:
+    store.put_new("segments/a", b"12345")
+    with pytest.raises(StoreFailed, match="more than 4"):
+        store.get("segments/a", 4)
+    for size in (4, 6):
+        with pytest.raises(StoreFailed, match=f"segments/a: .* bytes where {size} are expected"):
+            store.fetch("segments/a", io.BytesIO(), size)
+
+
+def test_files_are_listed_and_deleted(store: Store) -> None:
+    assert list(store.list("segments")) == []
+    store.put_new("segments/a", b"1")
+    store.put_new("segments/b", b"22")
+    store.put_new("segmentsmore/c", b"333")
+    found = sorted(store.list("segments"), key=lambda file: file.path)
+    assert [(file.path, file.size) for file in found] == [("segments/a", 1), ("segments/b", 2)]
+    assert all(abs(datetime.now(UTC) - file.modified) < timedelta(hours=1) for file in found)
+    store.delete("segments/a")
+    store.delete("segments/a")
+    assert [file.path for file in store.list("segments")] == ["segments/b"]
+    assert list(store.list("temporary")) == []
+
+
+def test_of_many_writers_one_creates_the_name(store: Store) -> None:
+    store.check()
+    with ThreadPoolExecutor(8) as threads:
+        won = list(threads.map(lambda number: store.put_new("pointers/1", b"%d" % number), range(8)))
+    assert won.count(True) == 1
+    assert store.get("pointers/1", 10) == b"%d" % won.index(True)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "a", "../x", "segments/../../x", "/etc/passwd", "segments/a/b", "segments/..", "segments/"]
+)
+def test_no_path_leads_out_of_a_store(store: Store, path: str) -> None:
+    with pytest.raises(StoreFailed, match="no path of a store"):
+        store.put_new(path, b"")
+
+
+@pytest.mark.parametrize(
+    ("uri", "wrong"),
+    [
+        ("", "empty"),
+        ("ftp://host/x", "no place for generations"),
+        ("file://host/x", "no host"),
+        ("s3://", "no bucket"),
+        ("s3://user@bucket/x", "not part of the address"),
+        ("s3://bucket/x?endpoint=y", "not part of the address"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(uri: str, wrong: str) -> None:
+    with pytest.raises(StoreFailed, match=wrong):
+        open_store(uri)
+
+
+def test_a_store_says_where_it_is_and_memory_is_shared_by_its_name(tmp_path: Path) -> None:
+    assert open_store(str(tmp_path)).uri == str(tmp_path)
+    assert open_store("memory://one").uri == "memory://one"
+    open_store("memory://shared").put_new("segments/a", b"x")
+    assert open_store("memory://shared").get("segments/a", 1) == b"x"
+    assert Stored("segments/a", 1, datetime.now(UTC)).path == "segments/a"

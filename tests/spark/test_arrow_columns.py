@@ -1,0 +1,46 @@
+"""Helpers over columns do to every value, also of a slice, what their names say."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_core_spark.arrow_columns import cut_column, data_of, is_ascending, with_ends, without_head
+
+TEXTS = st.lists(st.text(max_size=5), max_size=8)
+
+
+@given(TEXTS, st.integers(0, 8))
+def test_bytes_and_offsets_are_those_of_the_slice(texts: list[str], low: int) -> None:
+    column = pa.array(texts, pa.large_string())[low:]
+    data, offsets = data_of(column)
+    found = [bytes(data)[start:stop].decode() for start, stop in pairwise(offsets)]
+    assert found == texts[low:]
+    assert cut_column(data, offsets).cast(pa.large_string()).equals(column)
+
+
+@given(TEXTS, st.text(max_size=3), st.text(max_size=3))
+def test_values_get_and_lose_their_ends(texts: list[str], head: str, tail: str) -> None:
+    longer = with_ends(pa.array(texts, pa.large_string()), head, tail)
+    assert longer.to_pylist() == [f"{head}{text}{tail}" for text in texts]
+    shorter = without_head(longer.cast(pa.large_binary()), len(head.encode()))
+    assert shorter.to_pylist() == [f"{text}{tail}".encode() for text in texts]
+
+
+def test_a_column_without_buffers_is_empty() -> None:
+    data, offsets = data_of(pa.array([], pa.large_binary()))
+    assert (bytes(data), offsets.tolist()) == (b"", [0])
+    assert len(cut_column(pa.py_buffer(b""), np.zeros(1, np.int64))) == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "ascends"),
+    [([], True), ([b"a"], True), ([b"a", b"b"], True), ([b"a", b"a"], False), ([b"b", b"a", b"c"], False)],
+)
+def test_each_value_is_greater_than_the_one_before(values: list[bytes], ascends: bool) -> None:
+    assert is_ascending(pa.array(values, pa.large_binary())) == ascends
