@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from broker_core.concurrency import loop_turn
+from tests.support.fresh_environment import built_distributions
 
 # A slow machine is no failure of a property.
 settings.register_profile("broker-core", deadline=None)
@@ -21,6 +22,19 @@ ROOT = Path(__file__).parent.parent
 def root() -> Path:
     """The root of the source tree."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The wheels and the source distributions of broker-core and its plugins; the processes of a run share them."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return built_distributions(shared / "distributions")
+
+
+@pytest.fixture(scope="session")
+def wheels(distributions: list[Path]) -> list[Path]:
+    return [path for path in distributions if path.suffix == ".whl"]
 
 
 @pytest.fixture(autouse=True)

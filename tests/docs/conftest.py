@@ -14,8 +14,8 @@ from tests.support.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return environment_of_its_own(tmp_path_factory.mktemp("environment"))
+def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Path:
+    return environment_of_its_own(tmp_path_factory.mktemp("environment"), wheels)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Runs a page: its files are written, its scripts run, and its commands typed, in order and in one folder.
 
+The commands are those of a fresh environment with the wheels of broker-core and its plugins: nothing is from the clone.
+
 What is run, by the language of a block:
 
 - ``python`` with a first line ``# NAME.py`` is a file, which is imported at the end; without one it is a script.
@@ -22,14 +24,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.docs.pages import ROOT, Block, all_pages, blocks
+from tests.docs.pages import Block, all_pages, blocks
+from tests.support.fresh_environment import fresh_environment
 from tests.support.lines import ProgramLines
 from tests.support.ports import free_ports
 from tests.support.postgres_server import PostgresServer
@@ -90,27 +91,19 @@ def run_page(page: str, folder: Path, programs: Path, postgres: Callable[[], Pos
         runner.import_all()
 
 
-def environment_of_its_own(folder: Path) -> Path:
-    """A virtual environment with all of this one's packages, into which a page may install; its ``bin`` folder."""
-    venv = folder / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    (packages,) = venv.glob("lib/python*/site-packages")
-    (packages / "behind.pth").write_text(
-        # With what is installed editable: that stands in .pth files of its own.
-        f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n{ROOT}\n",
+def environment_of_its_own(folder: Path, wheels: Sequence[Path]) -> Path:
+    """A virtual environment with these wheels, into which a page may install; its ``bin`` folder."""
+    programs = fresh_environment(folder, wheels)
+    # Nothing is fetched: what a page needs to install itself is there.
+    pip = programs / "pip"
+    pip.write_text(
+        f"#!{programs / 'python'}\n"
+        "import runpy, sys; sys.argv[2:2] = ['--no-index', '--no-build-isolation']; "
+        "runpy.run_module('pip', run_name='__main__')\n",
         encoding="utf-8",
     )
-    python = venv / "bin" / "python"
-    for name, code in {
-        "broker-core": "from broker_core.cli import main; main()",
-        # Nothing is fetched: what a page needs to install itself is there.
-        "pip": "import runpy, sys; sys.argv[2:2] = ['--no-index', '--no-build-isolation']; "
-        "runpy.run_module('pip', run_name='__main__')",
-    }.items():
-        program = venv / "bin" / name
-        program.write_text(f"#!{python}\n{code}\n", encoding="utf-8")
-        program.chmod(0o755)
-    return venv / "bin"
+    pip.chmod(0o755)
+    return programs
 
 
 def typed(text: str) -> Iterator[tuple[str, str]]:
@@ -179,10 +172,14 @@ class PageRunner:
             assert self._database_server is not None
             self._database_server.sql(text, database=DATABASE)
 
-    def script(self, block: Block) -> None:
-        """Run a block of ``sh`` as a whole; :meth:`run` leaves those out, since most need what a test has not."""
+    def script(self, block: Block) -> str:
+        """Run a block of ``sh`` as a whole; what it prints.
+
+        :meth:`run` leaves those out, since most need what a test has not.
+        """
         said, code = self._done(["bash", "-euo", "pipefail"], self._with_own_ports(block.text))
         assert code == 0, f"{block}: {said}"
+        return said
 
     def import_all(self) -> None:
         """Import the Python files that are there now."""

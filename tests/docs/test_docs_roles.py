@@ -36,9 +36,9 @@ def stock() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def programs(tmp_path: Path) -> Path:
+def programs(tmp_path: Path, wheels: list[Path]) -> Path:
     """With a ``sudo -u postgres``, which machines of tests seldom have, and the owner of the server for postgres."""
-    folder = environment_of_its_own(tmp_path / "programs")
+    folder = environment_of_its_own(tmp_path / "programs", wheels)
     sudo = folder / "sudo"
     become = "runuser -u postgres -- " if os.geteuid() == 0 else ""
     sudo.write_text(

@@ -17,7 +17,7 @@ import pytest
 from broker_core.client import LookupClient
 from tests.docs.page_runner import PageRunner, environment_of_its_own
 from tests.docs.pages import Block, blocks_of
-from tests.support.fresh_environment import ROOT, fresh_environment, install_wheels, run_program
+from tests.support.fresh_environment import ROOT, fresh_environment, install_projects, of_core, run_program
 from tests.support.postgres_server import PostgresServer
 from tests.support.served import Served
 
@@ -26,9 +26,9 @@ EXAMPLE = ROOT / "examples" / "tenant_filter_plugin"
 
 
 @pytest.fixture(scope="module")
-def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def core(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Path:
     """The programs of an environment with broker-core alone."""
-    return fresh_environment(tmp_path_factory.mktemp("fresh"))
+    return fresh_environment(tmp_path_factory.mktemp("fresh"), [of_core(wheels)])
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def project(core: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(core: Path, project: Path) -> Path:
-    install_wheels(core, project)
+    install_projects(core, project)
     return core
 
 
@@ -77,13 +77,13 @@ async def test_it_is_served(server: Served) -> None:
         assert (await client.get_topics("public/other")).topics == []
 
 
-def test_the_readme_tells_the_truth(project: Path, tmp_path: Path) -> None:
+def test_the_readme_tells_the_truth(project: Path, tmp_path: Path, wheels: list[Path]) -> None:
     def no_server() -> PostgresServer:
         raise AssertionError("the page needs no database")
 
     settings = (project / "broker-core.toml").read_text(encoding="utf-8")
     try:
-        with PageRunner(project, environment_of_its_own(tmp_path), no_server) as runner:
+        with PageRunner(project, environment_of_its_own(tmp_path, wheels), no_server) as runner:
             # With the ports of the runner.
             runner.run(Block("broker-core.toml", 1, "toml", "# broker-core.toml\n" + settings))
             first, second, tools = blocks_of((project / "README.md").read_text(encoding="utf-8"), "README.md")

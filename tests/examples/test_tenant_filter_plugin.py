@@ -9,15 +9,17 @@ import pytest
 
 from broker_core.client import LookupClient
 from broker_core.names import Mode
-from tests.support.fresh_environment import ROOT, fresh_environment, run_program
+from tests.support.fresh_environment import ROOT, fresh_environment, install_projects, of_core, run_program
 from tests.support.served import Served
 
 EXAMPLE = ROOT / "examples" / "tenant_filter_plugin"
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fresh_environment(tmp_path_factory.mktemp("fresh"), EXAMPLE)
+def environment(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Path:
+    programs = fresh_environment(tmp_path_factory.mktemp("fresh"), [of_core(wheels)])
+    install_projects(programs, EXAMPLE)
+    return programs
 
 
 SETTINGS = {

@@ -1,16 +1,28 @@
-"""An environment as after a `pip install` of wheels, without fetching anything."""
+"""Virtual environments with distributions from their wheels: without the clone, and without fetching anything."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["ROOT", "fresh_environment", "install_wheels", "run_program"]
+from tests.support.distributions import CORE, DISTRIBUTIONS, ROOT
 
-ROOT = Path(__file__).parent.parent.parent
+__all__ = [
+    "ROOT",
+    "build",
+    "built_distributions",
+    "fresh_environment",
+    "install_projects",
+    "of_core",
+    "run_program",
+]
+
+_PROGRAMS = Path(sys.executable).parent
 
 
 def run_program(command: Sequence[object], *, cwd: Path) -> str:
@@ -27,38 +39,88 @@ def run_program(command: Sequence[object], *, cwd: Path) -> str:
     return done.stdout
 
 
-def fresh_environment(folder: Path, *projects: Path) -> Path:
-    """A new virtual environment with broker-core and the ``projects``, installed from wheels; its ``bin`` folder.
+def build(project: Path, into: Path, *targets: str) -> list[Path]:
+    """Build ``wheel`` or ``sdist`` of a project with the build backend of the lock; the new files of the folder."""
+    before = set(into.iterdir())
+    options = [word for target in targets for word in ("-t", target)]
+    run_program([sys.executable, "-m", "hatchling", "build", "-d", into, *options], cwd=project)
+    return sorted(set(into.iterdir()) - before)
 
-    What they depend on is taken from the environment that runs the tests, so that nothing is fetched: a ``.pth`` file
-    puts its packages behind the fresh ones (the ``.pth`` files in there, such as that of an editable install, do not
-    count then).
+
+def built_distributions(folder: Path) -> list[Path]:
+    """The wheels and the source distributions of this repository; built once, whichever process asks first."""
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "done"
+        if not done.exists():
+            for distribution in DISTRIBUTIONS:
+                build(distribution.folder, folder, "wheel", "sdist")
+            done.touch()
+    return sorted({*folder.glob("*.whl"), *folder.glob("*.tar.gz")})
+
+
+def fresh_environment(folder: Path, wheels: Sequence[Path]) -> Path:
+    """A new virtual environment with these wheels, broker-core's among them; its folder of programs.
+
+    What they depend on is taken from the environment that runs the tests, so that nothing is fetched. That one has the
+    distributions of this repository too, editable: they are left out.
     """
+    folder.mkdir(exist_ok=True)
     venv = folder / "venv"
     run_program([sys.executable, "-m", "venv", "--without-pip", venv], cwd=folder)
     (packages,) = venv.glob("lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    dependencies = venv / "dependencies"
+    _link_dependencies(dependencies)
+    (packages / "dependencies.pth").write_text(f"{dependencies}\n", encoding="utf-8")
     programs = venv / "bin"
-    install_wheels(programs, ROOT, *projects)
-    where = run_program(
-        [programs / "python", "-c", "import broker_core; print(broker_core.__file__)"], cwd=folder
-    )
-    assert Path(where.strip()).is_relative_to(packages), "broker_core is not the one of the wheel"
+    _install(programs, wheels)
+    _check_origins(programs, packages)
     return programs
 
 
-def install_wheels(programs: Path, *projects: Path) -> None:
-    """Build the wheels of ``projects``, and install them into the environment of these programs."""
+def of_core(wheels: Sequence[Path]) -> Path:
+    """The wheel of broker-core among those of this repository."""
+    (wheel,) = (path for path in wheels if path.name.startswith(f"{CORE.package}-"))
+    return wheel
+
+
+def install_projects(programs: Path, *projects: Path) -> None:
+    """Build the wheels of projects, and install them into the environment of these programs."""
     wheels = programs.parent.parent / "wheels"
     wheels.mkdir(exist_ok=True)
-    built = [_build(project, wheels) for project in projects]
-    uv = Path(sys.executable).parent / "uv"
-    options = ["--quiet", "--no-config", "--offline", "--no-index", "--no-deps"]
-    run_program([uv, "pip", "install", *options, "--python", programs / "python", *built], cwd=wheels)
+    _install(programs, [wheel for project in projects for wheel in build(project, wheels, "wheel")])
 
 
-def _build(project: Path, into: Path) -> Path:
-    before = set(into.glob("*.whl"))
-    run_program([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", into], cwd=project)
-    (wheel,) = set(into.glob("*.whl")) - before
-    return wheel
+def _install(programs: Path, wheels: Sequence[Path]) -> None:
+    options = ["--quiet", "--no-config", "--offline", "--no-index", "--no-deps", "--compile-bytecode"]
+    command = [_PROGRAMS / "uv", "pip", "install", *options, "--python", programs / "python", *wheels]
+    run_program(command, cwd=programs)
+
+
+def _link_dependencies(into: Path) -> None:
+    """Links to all that is installed beside the tests, but for this repository and for what adds to the path."""
+    into.mkdir()
+    ours = tuple(distribution.package for distribution in DISTRIBUTIONS)
+    for entry in os.scandir(sysconfig.get_path("purelib")):
+        if not entry.name.endswith(".pth") and not entry.name.startswith(ours):
+            (into / entry.name).symlink_to(entry.path)
+
+
+def _check_origins(programs: Path, packages: Path) -> None:
+    """Nothing of broker-core comes from anywhere else than the wheels."""
+    code = """if True:
+        import sys
+        from importlib.util import find_spec
+        from importlib.metadata import distributions
+        for package in sys.argv[1:]:
+            if spec := find_spec(package):
+                print(spec.origin)
+        for distribution in distributions():
+            if distribution.name.startswith("broker-core"):
+                print(distribution.locate_file(""))
+    """
+    names = [distribution.package for distribution in DISTRIBUTIONS]
+    origins = run_program([programs / "python", "-c", code, *names], cwd=packages.parent).split()
+    assert origins
+    assert all(Path(origin).is_relative_to(packages) for origin in origins), origins

@@ -1,0 +1,94 @@
+"""The README's commands do what it says, in an environment with the wheels; tests/test_readme.py runs its plugins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.docs.page_runner import PageRunner, typed
+from tests.docs.pages import ROOT, Block, blocks_of
+from tests.support.postgres_server import PostgresServer
+
+README = blocks_of((ROOT / "README.md").read_text(encoding="utf-8"), "README.md")
+#: The runner puts free ports into the place of these.
+PORTS = "export BROKER_CORE_PULSAR__LISTEN=127.0.0.1:6650 BROKER_CORE_HTTP__LISTEN=127.0.0.1:8080\n"
+#: The README's topics for each one of the test.
+SCALE = 50
+
+
+def one_with(text: str) -> Block:
+    (block,) = (block for block in README if text in block.text)
+    return block
+
+
+def no_server() -> PostgresServer:
+    raise AssertionError("this needs no database")
+
+
+@pytest.fixture
+def home(tmp_path: Path, programs: Path) -> Path:
+    """A folder with the clone's environment, which is the one of the wheels, and a `sudo` that has nothing to do."""
+    (tmp_path / ".venv").symlink_to(programs.parent)
+    (tmp_path / "requirements").symlink_to(ROOT / "requirements")
+    sudo = programs / "sudo"
+    sudo.write_text('#!/bin/sh\n[ "$1" = apt ] && exit 0\nshift 2\nexec "$@"\n')
+    sudo.chmod(0o755)
+    return tmp_path
+
+
+@pytest.fixture
+def postgres_server() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
+
+
+def test_the_first_plugin(home: Path, programs: Path) -> None:
+    (home / "broker-core").mkdir()
+    (home / "broker-core" / ".venv").symlink_to(programs.parent)
+    folder = home / "team-topics"
+    folder.mkdir()
+    settings = one_with("[plugins.team-topics]")
+    console = one_with("$ cd ~/team-topics && pip install .")
+    with PageRunner(home, programs, no_server) as runner:
+        for name in ("team_topics.py", "pyproject.toml"):
+            (folder / name).write_text(one_with(f"# {name}").text)
+        runner.run(replace(settings, text="# broker-core.toml\n" + settings.text))
+        (home / "broker-core.toml").rename(folder / "broker-core.toml")
+        lines = []
+        for command, _ in typed(console.text):
+            words = command.partition("#")[0].strip()
+            if words.startswith("broker-core serve "):
+                words += " > serve.log &\nuntil grep -q ready serve.log; do sleep 0.1; done"
+            lines.append(words)
+        said = runner.script(replace(console, text="\n".join([*lines, "kill %1", "wait"])))
+        # And its test, with the table that the README adds.
+        (folder / "test_team_topics.py").write_text(one_with("async def test_").text)
+        with (folder / "pyproject.toml").open("a") as project:
+            project.write(one_with("asyncio_mode").text)
+        tested = runner.script(replace(console, text="cd ~/team-topics && python -m pytest"))
+    assert re.search(r"lister +team-topics", said)
+    assert "1 passed" in tested
+
+
+def test_listings_from_postgresql(home: Path, programs: Path, postgres_server: PostgresServer) -> None:
+    script = one_with("broker-core postgres migrate")
+    server = f"export PGHOST={postgres_server.folder} PGPORT={postgres_server.port} PGUSER=postgres\n"
+    with PageRunner(home, programs, no_server) as runner:
+        said = runner.script(replace(script, text=server + PORTS + script.text))
+    listed = [line for line in said.splitlines() if line.startswith("persistent://")]
+    assert listed == [f"persistent://public/default/orders-partition-{number}" for number in range(2)]
+
+
+def test_precomputed_listings_with_spark(home: Path, programs: Path) -> None:
+    script = one_with("broker-core spark build")
+    topics, answer, after = 1_000_000, 20_000, 20_001
+    assert all(f" {number}" in script.text for number in (topics, answer, after))
+    fewer = script.text.replace(f" {topics} ", f" {topics // SCALE} ")
+    with PageRunner(home, programs, no_server) as runner:
+        said = runner.script(replace(script, text=PORTS + fewer))
+    lines = [line.strip() for line in said.splitlines()]
+    assert lines.index(str(answer // SCALE)) < lines.index(str(answer // SCALE + 1))
