@@ -6,7 +6,7 @@ from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.pipeline import Pipeline
-from broker_core.pipeline.topic_description import Describing, Topic, partition_names
+from broker_core.pipeline.topic_by_name import Describing, Topic, partition_names
 
 __all__ = [
     "Answer",

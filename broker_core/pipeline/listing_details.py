@@ -17,7 +17,7 @@ from broker_core.listing.selection import Selection
 from broker_core.names.partition_columns import split_partitions
 from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
 from broker_core.pipeline.page_orders import PageOrders
-from broker_core.pipeline.verify_details import CHECK_FACTOR, check_details, check_listed_details
+from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_result import DefaultLister

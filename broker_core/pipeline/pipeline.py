@@ -27,25 +27,25 @@ from broker_core.metrics.frequent_questions import QuestionCounter
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
 from broker_core.patterns import TopicsPattern, compile_now, compile_pattern
-from broker_core.pipeline.acceptance import Acceptance
+from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.ask_listers import Listers
 from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.finishing import Finishing
+from broker_core.pipeline.finish_answer import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.listers import Listers
 from broker_core.pipeline.listing_details import Detailing
 from broker_core.pipeline.listing_in_progress import QUICK_BYTES, Run, plan_of
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.pipeline.remembered.answers_by_version import KeptAnswers
-from broker_core.pipeline.remembered.last_answers import LastAnswers
+from broker_core.pipeline.remembered.answers_by_version_hook import VersionedAnswers
+from broker_core.pipeline.remembered.last_good_answers import LastAnswers
+from broker_core.pipeline.remembered.listings_by_result_version import KeptAnswers
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
-from broker_core.pipeline.remembered.versioned_answers import VersionedAnswers
-from broker_core.pipeline.topic_description import Describing
-from broker_core.pipeline.verification import known_selection
+from broker_core.pipeline.topic_by_name import Describing
+from broker_core.pipeline.verification.verify_names import known_selection
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.depends_on import EVERYTHING
 from broker_core.plugin_api.hookspecs import ListingOutcome

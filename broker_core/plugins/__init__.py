@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from broker_core.plugins.answer_memory import Recalled, Remembers
-from broker_core.plugins.chain import ChainResult, Keeps
 from broker_core.plugins.dispatcher import Dispatcher
 from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed, PluginLoadError, Refusal
-from broker_core.plugins.load.installed import InstalledPlugin, did_you_mean, installed_plugins
-from broker_core.plugins.load.options import PluginOptions
+from broker_core.plugins.former_answers import Recalled, Remembers
+from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_mean, installed_plugins
+from broker_core.plugins.load.plugin_options import PluginOptions
 from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
-from broker_core.plugins.problems import as_problems
-from broker_core.plugins.raised import in_words
+from broker_core.plugins.namespace_chain import ChainResult, Keeps
+from broker_core.plugins.raised_exceptions import in_words
+from broker_core.plugins.reported_problems import as_problems
 
 __all__ = [
     "RESERVED",

@@ -18,11 +18,11 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.plugins.call.abandoned import Abandoned
-from broker_core.plugins.call.loop_time import LoopTime
-from broker_core.plugins.call.runner import contained, plain
-from broker_core.plugins.call.threads import PluginThreads, RaisedByPlugin
-from broker_core.plugins.raised import in_words, is_awaitable, kind, trace
+from broker_core.plugins.call.abandoned_calls import Abandoned
+from broker_core.plugins.call.event_loop_time import LoopTime
+from broker_core.plugins.call.plugin_runner import contained, plain
+from broker_core.plugins.call.plugin_threads import PluginThreads, RaisedByPlugin
+from broker_core.plugins.raised_exceptions import in_words, is_awaitable, kind, trace
 
 __all__ = ["PluginTasks"]
 

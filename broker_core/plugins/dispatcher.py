@@ -25,12 +25,23 @@ from broker_core.names import NamespaceName
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins.answer_memory import Remembers
 from broker_core.plugins.background_tasks import PluginTasks
-from broker_core.plugins.call.caller import CallObserver, HookCaller
-from broker_core.plugins.call.loop_time import LoopTime
-from broker_core.plugins.call.runner import PluginRunner
-from broker_core.plugins.chain import (
+from broker_core.plugins.call.event_loop_time import LoopTime
+from broker_core.plugins.call.hook_caller import CallObserver, HookCaller
+from broker_core.plugins.call.plugin_runner import PluginRunner
+from broker_core.plugins.declared_dependencies import Words
+from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
+from broker_core.plugins.former_answers import Remembers
+from broker_core.plugins.hooks.check_lister_answer import checked_answer, refusal_of
+from broker_core.plugins.hooks.check_mask import and_masks
+from broker_core.plugins.hooks.describers import checked_details
+from broker_core.plugins.hooks.gates import pass_gates
+from broker_core.plugins.hooks.observers import Observer
+from broker_core.plugins.hooks.startup_shutdown import offered_log, shut_down, start_up
+from broker_core.plugins.hooks.versions import Told, Versions
+from broker_core.plugins.hooks.watched_properties import WatchedProperties
+from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
+from broker_core.plugins.namespace_chain import (
     NOBODY,
     Accept,
     Chain,
@@ -43,17 +54,6 @@ from broker_core.plugins.chain import (
     mask_again,
     not_asked,
 )
-from broker_core.plugins.declared_dependencies import Words
-from broker_core.plugins.described_topics import checked_details
-from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
-from broker_core.plugins.gates import pass_gates
-from broker_core.plugins.lifecycle import offered_log, shut_down, start_up
-from broker_core.plugins.lister_answers import checked_answer, refusal_of
-from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
-from broker_core.plugins.masks import and_masks
-from broker_core.plugins.observers import Observer
-from broker_core.plugins.version_hook import Told, Versions
-from broker_core.plugins.watched_properties import WatchedProperties
 from broker_core.redaction.credentials import without_credentials
 
 __all__ = ["Dispatcher"]

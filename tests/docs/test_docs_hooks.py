@@ -15,7 +15,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import WORDS
 from broker_core.plugin_api.hookspecs import HookSpecs, ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins.load.implementations import PLAIN_HOOKS
+from broker_core.plugins.load.hook_implementations import PLAIN_HOOKS
 from tests.docs.pages import ROOT, Table, all_pages, code_in, headings, read, tables
 
 PAGE = "reference/hooks.md"

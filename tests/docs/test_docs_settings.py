@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from broker_core.plugins.load.options import CommonOptions
+from broker_core.plugins.load.plugin_options import CommonOptions
 from broker_core.settings import Settings, load_settings
 from broker_core.settings.layers import CONFIG_VARIABLE, variable_name
 from tests.docs.pages import blocks, code_in, read, tables

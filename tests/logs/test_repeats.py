@@ -71,8 +71,8 @@ def test_reasons_are_told_apart() -> None:
         (OURS, {**bad_frame(1), "event": "peer was silent"}),
         (OURS, {**bad_frame(1), "level": "error"}),
         ("broker_core.servers.http.server", bad_frame(1)),
-        ("broker_core.plugins.call.caller", {"event": "plugin failed", "plugin": "a"}),
-        ("broker_core.plugins.call.caller", {"event": "plugin failed", "plugin": "b"}),
+        ("broker_core.plugins.call.hook_caller", {"event": "plugin failed", "plugin": "a"}),
+        ("broker_core.plugins.call.hook_caller", {"event": "plugin failed", "plugin": "b"}),
     ]
     assert not any(repeats.folds(logger, event) for logger, event in lines)
     assert all(repeats.folds(logger, event) for logger, event in lines)

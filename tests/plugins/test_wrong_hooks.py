@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins.call.breaker import BreakerState
+from broker_core.plugins.call.circuit_breaker import BreakerState
 from broker_core.plugins.failures import PluginFailed
-from tests.plugins.call.test_caller import anything, caller, fails
+from tests.plugins.call.test_hook_caller import anything, caller, fails
 from tests.support.plugins import asked
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from broker_core.plugins.load.options import UnusableTable, read_table
+from broker_core.plugins.load.plugin_options import UnusableTable, read_table
 from broker_core_postgres.settings import PostgresSettings
 
 

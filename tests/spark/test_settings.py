@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.plugins.load.options import UnusableTable, read_table
+from broker_core.plugins.load.plugin_options import UnusableTable, read_table
 from broker_core_spark.settings import SparkSettings
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker_core.plugins.call.breaker import THRESHOLD, CircuitBreaker
+from broker_core.plugins.call.circuit_breaker import THRESHOLD, CircuitBreaker
 
 __all__ = ["AGES", "breakers_stay_open", "time_passes"]
 

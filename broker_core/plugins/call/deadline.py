@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeAlias
 
 from broker_core.errors import ListingFailed
-from broker_core.plugins.raised import is_a
+from broker_core.plugins.raised_exceptions import is_a
 
 __all__ = ["Deadline", "Waits"]
 

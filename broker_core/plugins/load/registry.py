@@ -18,14 +18,14 @@ from pluggy import PluginManager, PluginValidationError
 
 from broker_core.plugin_api.hookspecs import PROJECT, HookSpecs
 from broker_core.plugins.failures import PluginLoadError
-from broker_core.plugins.load.implementations import (
+from broker_core.plugins.load.hook_implementations import (
     Implementation,
     call_plain,
     checked_implementation,
     dependencies,
     settings_model,
 )
-from broker_core.plugins.load.installed import (
+from broker_core.plugins.load.installed_plugins import (
     InstalledPlugin,
     choose,
     did_you_mean,
@@ -33,8 +33,8 @@ from broker_core.plugins.load.installed import (
     installed_plugins,
     origin_text,
 )
-from broker_core.plugins.load.options import PluginOptions, UnusableTable, read_table
-from broker_core.plugins.raised import in_words
+from broker_core.plugins.load.plugin_options import PluginOptions, UnusableTable, read_table
+from broker_core.plugins.raised_exceptions import in_words
 
 __all__ = ["RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
 

@@ -16,7 +16,7 @@ from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions
-from broker_core.plugins.call.breaker import THRESHOLD
+from broker_core.plugins.call.circuit_breaker import THRESHOLD
 from broker_core.servers.pulsar import PulsarOptions
 from tests.support.clock import AGES, breakers_stay_open, time_passes
 from tests.support.eventually import eventually

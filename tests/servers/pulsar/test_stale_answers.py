@@ -14,7 +14,7 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import NamespaceName
 from broker_core.pipeline import PipelineOptions
 from broker_core.plugin_api.hookspecs import ListingOutcome
-from broker_core.plugins.call.breaker import THRESHOLD
+from broker_core.plugins.call.circuit_breaker import THRESHOLD
 from broker_core.servers.pulsar import PulsarOptions
 from tests.support.clock import AGES, breakers_stay_open, time_passes
 from tests.support.eventually import eventually

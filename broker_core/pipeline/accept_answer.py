@@ -1,0 +1,200 @@
+"""What a lister returned, made a checked selection within the request's permits.
+
+Nothing that a plugin says is used unchecked: docs/explanation/promises.md#plugins-cannot-hurt-the-broker
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+
+from broker_core.errors import Cause, InvalidListing, ListingFailed
+from broker_core.listing.listing import data_of
+from broker_core.listing.page import Page
+from broker_core.listing.selection import Selection
+from broker_core.names.name_columns import as_column
+from broker_core.pipeline.listing_details import Detailing
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.remembered.listings_by_result_version import KeptAnswers
+from broker_core.pipeline.verification.verify_names import (
+    VerifyFiltered,
+    built,
+    claim_sample,
+    given_bytes,
+    known_selection,
+    own_hash,
+)
+from broker_core.pipeline.verification.verify_pages import check_order, check_page, surely_whole
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.depends_on import key_of
+from broker_core.plugin_api.listing_result import AnswerKind, DefaultLister, TopicListingResult
+from broker_core.plugins import Dispatcher, LoadedPlugin
+
+__all__ = ["Acceptance"]
+
+#: A column of names costs this many times its bytes until it is a listing (measured: 5.0 in order, 7.5 in disorder).
+_BUILD_FACTOR: Final = 8
+#: What looking at encoded names takes at most, which is done in stretches.
+_CHECKED_BYTES: Final = 4 * 1024 * 1024
+
+
+class Acceptance:
+    """Checks the answers of listers; one for a pipeline."""
+
+    def __init__(
+        self,
+        lister: DefaultLister,
+        dispatcher: Dispatcher,
+        workers: Workers,
+        kept: KeptAnswers,
+        options: PipelineOptions,
+        detailing: Detailing,
+    ) -> None:
+        self._lister = lister
+        self._dispatcher = dispatcher
+        self._workers = workers
+        self._kept = kept
+        self._options = options
+        self._details = detailing
+
+    async def accept(self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult) -> Listed:
+        """Check what a plugin, or the default lister, returned. Raises :exc:`ListingFailed`."""
+        lister = self._lister.name if plugin is None else plugin.name
+        request, pattern = run.request, run.pattern
+        if result.kind is AnswerKind.UNCHANGED:
+            if request.page is not None:
+                raise _refused("answered unchanged to a question for a page, which no hash is of")
+            if result.topics_hash is None or result.topics_hash != request.topics_hash:
+                raise _refused("answered unchanged to a request without that hash")
+            applied = pattern if plugin is not None else request.pattern if self._options.evaluate else None
+            # The request's own: what a kind of string is equal to is no matter of its characters.
+            return Listed(lister, None, applied is not None, request.topics_hash)
+        if result.next is not None and request.page is None:
+            raise _refused("says where the next page begins (next=), and was asked for all topics")
+        selection = known_selection(result, request)
+        owned = 0
+        if selection is not None:
+            returned = len(selection)
+            if not selection.is_checked:
+                await self._look_at(run, selection)
+            if result.owned:
+                owned = data_of(selection.listing).column_bytes
+        else:
+            selection, returned, owned = await self._build(run, plugin, result)
+        said = own_hash(result, selection, returned)
+        if said is None and plugin is not None:
+            said = selection.said_hash
+        trusted = plugin is not None and plugin.options.verify_filtered == "never"
+        version = result.version if plugin is None else run.versions.get(plugin.name, result.version)
+        listed = Listed(
+            lister, selection, False, said if trusted else None, result.filtered, owned, version=version
+        )
+        if plugin is not None and not trusted:
+            listed.said_hash = said
+        if request.page is not None:
+            await self._accept_page(run, request.page, result, listed)
+        if result.details is not None:
+            listed.details = await self._details.accept(run, result.details, selection)
+        if not result.filtered:
+            return listed
+        if plugin is None:
+            # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
+            listed.filtered = request.pattern is not None and self._options.evaluate
+            return listed
+        if plugin.options.verify_filtered == "never":
+            # Also of a pattern that is not evaluated here: the operator says that this plugin is believed.
+            listed.filtered = request.pattern is not None
+            return listed
+        if pattern is None:
+            return listed  # nothing here can tell whether it is true, so the client filters
+        if selection.pattern == pattern.text:
+            # By the core's own engine, which remembers it where no plugin can write.
+            listed.filtered = True
+            return listed
+        sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
+        if sample is None:
+            listed.filtered = True
+        else:
+            matching = sample.known_matching(pattern)
+            if matching is None:
+                matching = await self._workers.matching(request.asker, sample, pattern)
+            listed.filtered = len(sample) == len(matching)
+        if not listed.filtered:
+            self._dispatcher.claim_mismatch(plugin.name, len(selection))
+            if run.trace is not None:
+                run.trace.false_claims.append(
+                    f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "
+                    f"{len(selection)} topics that it listed match the pattern: the server filters them"
+                )
+        return listed
+
+    async def _look_at(self, run: Run, selection: Selection) -> None:
+        """Look at names that were encoded elsewhere."""
+        held = run.held
+        await held.reserve(min(selection.fields_size, _CHECKED_BYTES))
+        quick = len(selection) <= QUICK_NAMES
+        try:
+            await self._workers.call(run.request.asker, selection.check, quick=quick)
+        except (InvalidListing, pa.ArrowException) as error:
+            raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
+
+    async def _accept_page(self, run: Run, page: Page, result: TopicListingResult, listed: Listed) -> None:
+        """Note whether these are all topics, and check those that are a page."""
+        selection = listed.selection
+        if selection is None:
+            return
+        listed.next = result.next
+        if result.next is None:
+            listed.whole = surely_whole(selection, page)
+            return
+        listed.whole = False
+        work = partial(check_page, selection, page, result.next)
+        quick = len(selection) <= QUICK_NAMES
+        await self._workers.call(run.request.asker, work, quick=quick)
+
+    async def _build(
+        self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult
+    ) -> tuple[Selection, int, int]:
+        """The selection of the names returned, how many there were, and the bytes built for this request alone."""
+        request = run.request
+        key = None
+        await run.request.reserve(given_bytes(result.topics))
+        # One that told its version before needs none here: it is the version of what it returned.
+        told = plugin is None or plugin.name in run.versions
+        may_keep = not told and result.next is None and not self._options.is_long(request)
+        if result.version is not None and plugin is not None and may_keep:
+            words = self._dispatcher.words.of(plugin.name)
+            # What is filtered depends on the pattern, whatever the plugin says.
+            key = key_of(request, words | {"pattern"} if result.filtered else words, plugin.name)
+            kept = self._kept.get(key, result.version)
+            if kept is not None:
+                return kept[0].all(), kept[1], 0
+        try:
+            names = await self._column(run, result.topics)
+            if result.next is not None:
+                quick = len(names) <= QUICK_NAMES
+                await self._workers.call(request.asker, partial(check_order, names), quick=quick)
+            await run.request.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
+            small = len(names) <= QUICK_NAMES
+            listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
+        except (InvalidListing, pa.ArrowException) as error:
+            raise _refused(f"returned a bad topic: {error}") from None
+        if key is not None and result.version is not None and surely_whole(listing.all(), request.page):
+            if self._kept.put(key, result.version, listing, len(names), text=key.text):
+                return listing.all(), len(names), 0  # charged where it is kept
+        return listing.all(), len(names), data_of(listing).column_bytes
+
+    async def _column(self, run: Run, topics: Any) -> pa.LargeStringArray:
+        """The names that a plugin returned as a column, which there is room for before it is made."""
+        if len(topics) <= QUICK_NAMES:
+            return as_column(topics)
+        given = given_bytes(topics)
+        await run.request.reserve(2 * given)
+        return await self._workers.call(run.request.asker, partial(as_column, topics))
+
+
+def _refused(what: str) -> ListingFailed:
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

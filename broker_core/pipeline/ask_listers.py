@@ -1,0 +1,188 @@
+"""Asking the plugins in order, then the default lister: all of them, or those behind one that asks for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.metrics.metrics import Metrics
+from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.accept_answer import Acceptance
+from broker_core.pipeline.call_services import CallServices
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.remembered.answers_by_version_hook import VersionedAnswers
+from broker_core.pipeline.remembered.last_good_answers import LastAnswers
+from broker_core.pipeline.rest_of_chain_memory import RestMemory
+from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugin_api.request_lease import Lease
+from broker_core.plugin_api.rest_answer import RestAnswer, Same
+from broker_core.plugins import BehindFailed, Dispatcher, PluginFailed
+
+__all__ = ["Listers"]
+
+
+class Listers:
+    """Everybody who lists; one for a pipeline."""
+
+    def __init__(
+        self,
+        lister: DefaultLister,
+        dispatcher: Dispatcher,
+        acceptance: Acceptance,
+        last: LastAnswers,
+        versioned: VersionedAnswers,
+        workers: Workers,
+        options: PipelineOptions,
+        metrics: Metrics,
+    ) -> None:
+        self._lister = lister
+        self._dispatcher = dispatcher
+        self._acceptance = acceptance
+        self._last = last
+        self._versioned = versioned
+        self._workers = workers
+        self._options = options
+        self._metrics = metrics
+
+    def applied(self, request: ListingRequest) -> TopicsPattern | None:
+        """The pattern that the core applies to this request, if any. Raises :exc:`ListingFailed` where it must."""
+        pattern = request.pattern
+        if pattern is None or not self._options.evaluate:
+            return None
+        if pattern.supported:
+            return pattern
+        if self._options.unsupported == "error":
+            raise ListingFailed(
+                f"Unsupported topics pattern {request.topics_pattern!r:.400}: {pattern.reason}",
+                cause=Cause.PATTERN,
+                reason="bad_pattern",
+            )
+        return None
+
+    async def list(self, run: Run, first: int = 0) -> Listed:
+        """What the plugins from number ``first`` of the chain say, or the default lister."""
+        request = run.request
+        if self._dispatcher.masks(request.namespace) and request.topics_hash is not None:
+            # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
+            request = replace(request, topics_hash=None)
+        if self._dispatcher.lists(request.namespace):
+            accepted = await self.of_plugins(run, request, first=first)
+            if accepted is not None:
+                return accepted
+        if not self._options.evaluate:
+            request = replace(request, pattern=None)
+        result = await self._lister.list_topics(request)
+        try:
+            return await self._acceptance.accept(run, None, result)
+        except TooManyRequests:
+            raise
+        except ListingFailed as failure:
+            raise ListingFailed(f"{self._lister.name} {failure.message}", reason=failure.reason) from failure
+
+    async def of_plugins(
+        self, run: Run, request: ListingRequest, *, first: int = 0, only: Collection[str] | None = None
+    ) -> Listed | None:
+        """What the plugins from number ``first`` of the chain say, or ``only`` these; ``None``: all of them pass."""
+        # A pattern that is never compiled is too long to be remembered.
+        remembers = not self._options.is_long(request)
+        chain = await self._dispatcher.ask(
+            request,
+            partial(self._acceptance.accept, run),
+            self._last.to(request, run.pattern) if remembers else None,
+            first=first,
+            only=only,
+            services=partial(self._services, run),
+            keeps=self._versioned.to(request)
+            if remembers and self._dispatcher.versions.told_by_any
+            else None,
+            versions=run.versions,
+        )
+        if run.trace is not None:
+            run.trace.chain = list(chain.steps)
+        for step in chain.steps:
+            if step.stale is not None:
+                self._metrics.stale_answer(step.plugin, step.stale)
+        accepted: Listed | None = chain.accepted
+        return accepted
+
+    def _services(self, run: Run, plugin: str, position: int) -> CallServices:
+        """What the plugin at ``position`` of the chain has in its call."""
+        namespace = run.request.namespace
+
+        def words() -> frozenset[str]:
+            behind = self._dispatcher.depends_on_from(namespace, position + 1)
+            return self._dispatcher.words.of(plugin) | behind | self._lister.depends_on
+
+        return CallServices(
+            run.request,
+            plugin,
+            run.held,
+            words,
+            partial(self._rest, run, plugin, position + 1),
+            partial(self._dispatcher.words.add, plugin),
+            mark=partial(self._versioned.mark, namespace),
+            all_calls=run.all_calls,
+        )
+
+    async def _rest(
+        self,
+        run: Run,
+        plugin: str,
+        first: int,
+        pattern: str | Same | None,
+        properties: Mapping[str, str] | Same,
+    ) -> RestAnswer:
+        """What everything behind ``plugin`` answers, before any mask."""
+        request = run.request
+        memory = RestMemory(run.held)
+        compiled = request.pattern
+        if not isinstance(pattern, Same) and pattern != request.topics_pattern:
+            compiled = (
+                None
+                if pattern is None
+                else await self._workers.compile(request.asker, pattern, self._options.max_length)
+            )
+        same = compiled is request.pattern and isinstance(properties, Same)
+        asked = replace(
+            request,
+            pattern=compiled,
+            properties=request.properties if isinstance(properties, Same) else dict(properties),
+            topics_hash=None,
+            page=None,
+            reserve_bytes=memory.reserve,
+        )
+        # Versions are those of another question where the question is another.
+        versions = run.versions if same else {}
+        trace = None if run.trace is None else run.trace.rest_of(plugin, asked)
+        inner = Run(asked, self.applied(asked), run.held, trace, versions, run.all_calls)
+        try:
+            listed = await self.list(inner, first)
+            selection = listed.selection
+            assert selection is not None  # nobody was given a hash to compare with
+            filtered = listed.filtered
+            if inner.pattern is not None and not filtered:
+                selection = await self._workers.matching(request.asker, selection, inner.pattern)
+                filtered = True
+            details = listed.details
+            if details is not None and len(selection) != len(listed.selection or ()):
+                # Handed on with the selection, they would be of topics that are not listed.
+                names_bytes = selection.fields_size + 16 * len(selection)
+                async with Lease(run.held, CHECK_FACTOR * (details.batch.nbytes + names_bytes)):
+                    work = partial(details_of, details, selection)
+                    details = await self._workers.call(request.asker, work, quick=len(details) <= QUICK_NAMES)
+            await memory.settle(selection, listed.owned)
+        except PluginFailed as failure:
+            memory.close()
+            raise BehindFailed(failure) from failure
+        except BaseException:
+            memory.close()
+            raise
+        if trace is not None:
+            trace.listed = len(selection)
+        return RestAnswer(selection, filtered, listed.version, listed.lister, listed.stale, details)

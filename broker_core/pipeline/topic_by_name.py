@@ -1,0 +1,385 @@
+"""One topic by its name: does it exist, how many partitions has it, and may this asker see it?
+
+Whoever lists a namespace describes its topics, in the order of the chain: by ``broker_core_describe_topics`` where it
+has that hook, else by what it lists. Where its answers do not depend on the pattern it is asked for all of the
+namespace, and all who ask at that time share the answer; else for the one topic, by a literal pattern. At last the
+catalogue says what it lists; brokers upstream are asked elsewhere for what they know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import re2
+
+from broker_core.access.asker import Asker
+from broker_core.errors import Cause, ListingFailed
+from broker_core.immutable.copies import copied
+from broker_core.listing.details import Details
+from broker_core.listing.listing import Listing
+from broker_core.listing.names_of_topic import count_partitions, topic_names
+from broker_core.listing.selection import Selection
+from broker_core.memory.estimates import Estimates
+from broker_core.memory.permits import Permits
+from broker_core.names import PARTITION_SUFFIX, PERSISTENT, Mode, TopicName
+from broker_core.patterns import compile_pattern
+from broker_core.pipeline.held_permit import HeldPermit
+from broker_core.pipeline.in_flight import SharedAsks
+from broker_core.pipeline.in_flight_masks import SharedMasks
+from broker_core.pipeline.listing_details import Detailing
+from broker_core.pipeline.listing_in_progress import Listed, Run
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.verification.verify_names import known_selection
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.depends_on import key_of
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugins import Dispatcher, LoadedPlugin
+
+__all__ = ["Describing", "Topic", "partition_names"]
+
+_WANTS: Final = frozenset({"partitions"})
+#: Topics that are remembered of all listings together: some 10 MB.
+_REMEMBERED: Final = 40_000
+#: Names of partitions that a mask is asked about at a time.
+_MASKED: Final = 16 * 1024
+#: Names that are gathered on the event loop.
+_FEW: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What is known of a topic; ``exists`` is false where whoever lists its namespace does not list it."""
+
+    partitions: int
+    exists: bool = True
+    #: The names that it is listed by, where it was found in a listing and somebody masks the namespace.
+    names: pa.LargeStringArray | None = None
+    #: False where only a plugin that does not list the namespace knows it: whether it exists is for others to say.
+    listed: bool = True
+
+
+_MISSING: Final = Topic(0, exists=False)
+
+
+class Describing:
+    """Finds topics by name; one for a pipeline. ``ask`` asks the plugins of these names to list, in their order."""
+
+    def __init__(
+        self,
+        lister: DefaultLister,
+        dispatcher: Dispatcher,
+        permits: Permits,
+        workers: Workers,
+        detailing: Detailing,
+        options: PipelineOptions,
+        ask: Callable[..., Awaitable[Listed | None]],
+    ) -> None:
+        self._lister = lister
+        self._dispatcher = dispatcher
+        self._permits = permits
+        self._workers = workers
+        self._detailing = detailing
+        self._options = options
+        self._ask = ask
+        self._estimates = Estimates()
+        self._shared: SharedAsks[Listed | None] = SharedAsks()
+        self._masks = SharedMasks()
+        self._known: weakref.WeakKeyDictionary[Listing, dict[str, int]] = weakref.WeakKeyDictionary()
+
+    def concerns(self, topic: TopicName) -> bool:
+        """Whether some plugin has a say about what there is in the topic's namespace."""
+        namespace = topic.namespace
+        return bool(self._dispatcher.describers(namespace)) or self._dispatcher.masks(namespace)
+
+    def is_listed_by_plugins(self, topic: TopicName) -> bool:
+        """Whether some plugin lists the topic's namespace, as far as is known before it is asked."""
+        return self._dispatcher.lists(topic.namespace)
+
+    def listed_now(self, topic: TopicName, asker: Asker) -> Topic | None:
+        """A topic as the default lister lists it, if it takes no waiting; ``None`` otherwise.
+
+        And of a system topic that is not listed: no listing has these, whether they exist or not.
+        """
+        result = self._lister.list_now(ListingRequest(topic.namespace, _mode(topic), asker=asker))
+        selection = (
+            None if result is None else known_selection(result, ListingRequest(topic.namespace, _mode(topic)))
+        )
+        if selection is None:
+            return None
+        partitions = self._partitions(selection, str(topic))
+        if partitions is None:
+            return None if topic.is_system else _MISSING
+        return Topic(partitions)
+
+    async def topic(
+        self, topic: TopicName, asker: Asker, *, by_hook: bool | None = None, answered: set[str] | None = None
+    ) -> Topic | None:
+        """What plugins say of a topic; ``None`` where nobody who lists its namespace is there to say anything.
+
+        ``by_hook`` true: plugins are only asked to describe it, and ``answered`` gets the names of those that did not
+        pass; false: they are only asked to list, without those in ``answered``. Raises :exc:`ListingFailed`.
+        """
+        deadline = asyncio.get_running_loop().time() + self._options.time_budget
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._of_plugins(topic, asker, deadline, by_hook, answered)
+        except TimeoutError:
+            raise self._too_late() from None
+
+    async def of_default_lister(self, topic: TopicName, asker: Asker, told: Topic | None = None) -> Topic:
+        """The same of what the default lister lists. ``told`` is what plugins said that do not list."""
+        deadline = asyncio.get_running_loop().time() + self._options.time_budget
+        request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
+        try:
+            async with asyncio.timeout_at(deadline):
+                result = await self._lister.list_topics(request)
+        except TimeoutError:
+            raise self._too_late() from None
+        selection = known_selection(result, request)
+        assert selection is not None  # the catalogue has nothing but listings
+        return _with(await self._found(selection, topic, asker), told)
+
+    async def is_visible(self, topic: TopicName, asker: Asker, known: Topic | None) -> bool:
+        """Whether some name that the topic is listed by may be seen, as far as masks do not depend on properties.
+
+        ``known`` is what :meth:`topic` gave; without it, it is about the name alone. Raises :exc:`ListingFailed`.
+        """
+        if not self._dispatcher.masks(topic.namespace):
+            return True
+        if known is not None and known.names is not None:
+            return await self.some_visible(topic, asker, known.names)
+        if known is None or not known.partitions:
+            return await self.some_visible(topic, asker, pa.array([str(topic)], pa.large_string()))
+        for low in range(0, known.partitions, _MASKED):
+            names = partition_names(topic, low, min(low + _MASKED, known.partitions))
+            if await self.some_visible(topic, asker, names):
+                return True
+        return False
+
+    async def some_visible(self, topic: TopicName, asker: Asker, names: pa.LargeStringArray) -> bool:
+        """Whether one of these names in the namespace of ``topic`` may be seen."""
+        deadline = asyncio.get_running_loop().time() + self._options.time_budget
+        request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
+        key = key_of(request, self._dispatcher.mask_words(topic.namespace))
+        ask = partial(self._dispatcher.visible, request, by_name=True)
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await self._masks.some_visible(key, names, ask)
+        except TimeoutError:
+            raise self._too_late() from None
+
+    # -- asking
+
+    async def _of_plugins(
+        self,
+        topic: TopicName,
+        asker: Asker,
+        deadline: float,
+        by_hook: bool | None,
+        answered: set[str] | None,
+    ) -> Topic | None:
+        """Walk the chain; plugins in a row that are asked to list are asked together."""
+        told: Topic | None = None  # by a plugin that does not list
+        listers: list[LoadedPlugin] = []
+        for plugin, describes in self._dispatcher.describers(topic.namespace):
+            if describes and by_hook is not False:
+                if (found := await self._listed(topic, asker, listers, deadline)) is not None:
+                    return _with(found, told)
+                listers = []
+                described = await self._described(plugin, topic, asker, deadline)
+                if described is not None:
+                    if answered is not None:
+                        answered.add(plugin.name)
+                    found = await self._as_listed(plugin, described, topic, asker, deadline)
+                    if found.listed:
+                        return _with(found, told)
+                    told = told or (found if found.exists else None)
+                    continue
+            if by_hook or plugin.name in (answered or ()) or not plugin.lists:
+                continue
+            listers.append(plugin)
+        found = await self._listed(topic, asker, listers, deadline)
+        return told if found is None else _with(found, told)
+
+    async def _as_listed(
+        self, plugin: LoadedPlugin, described: Topic, topic: TopicName, asker: Asker, deadline: float
+    ) -> Topic:
+        """What a plugin described, by the names that it lists it by where somebody may hide these."""
+        if not plugin.lists:
+            return copied(described, listed=False)
+        if not described.exists or not self._dispatcher.masks(topic.namespace):
+            return described
+        found = await self._listed(topic, asker, [plugin], deadline, frozenset())
+        if found is None:  # it passes where it is asked to list
+            return copied(described, listed=False)
+        if (
+            not found.exists and topic.partition >= 0
+        ):  # a partition that is told by the number alone: as its topic
+            found = (
+                await self._listed(topic.partitioned_name, asker, [plugin], deadline, frozenset()) or found
+            )
+        return _with(found, described)
+
+    async def _described(
+        self, plugin: LoadedPlugin, topic: TopicName, asker: Asker, deadline: float
+    ) -> Topic | None:
+        """What a plugin's ``broker_core_describe_topics`` says."""
+        base = topic.partitioned_name
+        names = [str(topic)] if base is topic else [str(topic), str(base)]
+        held = HeldPermit(self._permits, self._estimates.of(topic.namespace, (topic.namespace, plugin.name)))
+        try:
+            await held.acquire_estimate()
+            question = DescribeRequest(
+                topic.namespace, asker, pa.array(names, pa.large_string()), None, _WANTS, deadline, held
+            )
+            run = Run(ListingRequest(topic.namespace, asker=asker, deadline=deadline), None, held, None)
+            accept = partial(self._accepted, run, question)
+            details = await self._dispatcher.details(plugin.name, question, accept)
+            held.settle(0)
+        except BaseException:
+            held.give_up()
+            raise
+        permit = held.hand_over()
+        if permit is not None:
+            permit.release()
+        return None if details is None else _of_details(details, topic)
+
+    async def _accepted(self, run: Run, question: DescribeRequest, details: Details) -> Details:
+        if "partitions" not in details.columns:
+            raise ListingFailed(
+                "gave details without the column 'partitions', which was asked for",
+                cause=Cause.PLUGIN,
+                reason="bad_topics",
+            )
+        return await self._detailing.accepted(run, question, details)
+
+    async def _listed(
+        self,
+        topic: TopicName,
+        asker: Asker,
+        listers: Collection[LoadedPlugin],
+        deadline: float,
+        wants: frozenset[str] = _WANTS,
+    ) -> Topic | None:
+        """What plugins list, one after the other; ``None`` where all of them pass, or there are none."""
+        if not listers:
+            return None
+        depends_on: set[str] = set()
+        for plugin, _ in self._dispatcher.describers(topic.namespace):
+            depends_on |= self._dispatcher.words.of(plugin.name)
+        literal = "pattern" in depends_on
+        pattern = None
+        if literal:
+            text = f"{topic.domain}://{topic.namespace}/{re2.escape(topic.partitioned_name.local)}"
+            pattern = compile_pattern(text, max_length=len(text))
+        request = ListingRequest(
+            topic.namespace, _mode(topic), pattern, asker=asker, deadline=deadline, wants=wants
+        )
+        names = tuple(plugin.name for plugin in listers)
+        key = key_of(request, depends_on, names, wants)
+        listed = await self._shared.ask(key, partial(self._list, request, names))
+        if listed is None:
+            return None
+        assert listed.selection is not None  # the request has no hash
+        return await self._found(listed.selection, topic, asker, listed.details)
+
+    async def _list(self, request: ListingRequest, names: Collection[str]) -> Listed | None:
+        """Ask these plugins, under permits that go with what they listed."""
+        question = (request.namespace, request.mode, request.topics_pattern)
+        unknown = self._permits.heap.maximum // 4
+        held = HeldPermit(
+            self._permits,
+            self._estimates.of(request.namespace, question, unknown),
+            request.asker.connection,
+        )
+        run = Run(copied(request, reserve_bytes=held.reserve), request.pattern, held, None)
+        try:
+            # Who waits for it has a time of his own, and may be gone before this ends.
+            async with asyncio.timeout_at(request.deadline):
+                await held.acquire_estimate()
+                listed = await self._ask(run, run.request, only=names)
+        except TimeoutError:
+            held.give_up()
+            raise self._too_late() from None
+        except BaseException:
+            held.give_up()
+            raise
+        held.settle(0 if listed is None else listed.owned)
+        permit = held.hand_over()
+        if permit is not None:
+            leases = self._permits.leases
+            if listed is None or listed.selection is None or listed.selection.listing in leases:
+                permit.release()
+            else:
+                leases.hold(listed.selection.listing, permit)
+        return listed
+
+    # -- finding
+
+    async def _found(
+        self, selection: Selection, topic: TopicName, asker: Asker, details: Details | None = None
+    ) -> Topic:
+        text = str(topic)
+        partitions = self._partitions(selection, text)
+        if partitions is None:
+            return _MISSING
+        if details is not None and "partitions" in details.columns:
+            row = pc.index(details.topics, pa.scalar(text, pa.large_string())).as_py()
+            if row >= 0:
+                partitions = details.column("partitions")[row].as_py()
+        if not self._dispatcher.masks(topic.namespace):
+            return Topic(partitions)
+        find = partial(topic_names, selection, text)
+        return Topic(partitions, names=await self._workers.call(asker, find, quick=partitions <= _FEW))
+
+    def _partitions(self, selection: Selection, topic: str) -> int | None:
+        """How many partitions a topic has by its names; remembered with a listing that is asked whole."""
+        if not selection.is_whole:
+            return count_partitions(selection, topic)
+        known = self._known.get(selection.listing, {})
+        if topic in known:
+            return known[topic]
+        found = count_partitions(selection, topic)
+        if found is not None:  # of what is not there clients may ask without end
+            if sum(map(len, self._known.values())) >= _REMEMBERED:
+                self._known.clear()
+            self._known.setdefault(selection.listing, {})[topic] = found
+        return found
+
+    def _too_late(self) -> ListingFailed:
+        budget = self._options.time_budget
+        return ListingFailed(f"The lookup took longer than {budget:g} s", cause=Cause.TIME, reason="time")
+
+
+def partition_names(topic: TopicName, low: int, high: int) -> pa.LargeStringArray:
+    """The full names of the partitions ``low`` to ``high``, without the last."""
+    numbers = pa.array(range(low, high)).cast(pa.large_string())
+    prefix = pa.scalar(f"{topic}{PARTITION_SUFFIX}", pa.large_string())
+    return pc.binary_join_element_wise(prefix, numbers, pa.scalar("", pa.large_string()))
+
+
+def _with(listed: Topic, told: Topic | None) -> Topic:
+    """A topic as it is listed, with the number of partitions that somebody told who knows better."""
+    return listed if told is None or not listed.exists else copied(listed, partitions=told.partitions)
+
+
+def _of_details(details: Details, topic: TopicName) -> Topic:
+    rows: dict[str, Any] = {row["topic"]: row["partitions"] for row in details.to_pylist()}
+    if str(topic) in rows:
+        return Topic(rows[str(topic)])
+    if rows.get(str(topic.partitioned_name), 0) > topic.partition >= 0:
+        return Topic(0)
+    return _MISSING
+
+
+def _mode(topic: TopicName) -> Mode:
+    return Mode.PERSISTENT if topic.domain == PERSISTENT else Mode.NON_PERSISTENT

@@ -1,0 +1,267 @@
+"""One hook of one plugin, asked in a way that cannot hurt the broker.
+
+docs/explanation/promises.md#plugins-cannot-hurt-the-broker
+
+Theory of operation. :class:`~broker_core.plugins.call.plugin_runner.PluginRunner` runs the hook, contained and within
+its deadline. Here is what comes of it: each call is admitted by the hook's circuit breaker and counted, and whatever
+goes wrong is a :class:`PluginFailed`, but what the hook got from the broker itself (``request.reserve()``): that is the
+broker's own answer. A plugin that leaves too many calls behind is not called any more until some of them have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import structlog
+
+from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.plugins.call.circuit_breaker import Admission, BreakerState, CircuitBreaker
+from broker_core.plugins.call.deadline import Deadline
+from broker_core.plugins.call.event_loop_time import LoopTime
+from broker_core.plugins.call.hook_statistics import HookStatistics
+from broker_core.plugins.call.plugin_runner import NotInTime, PluginRunner
+from broker_core.plugins.call.plugin_threads import RaisedByPlugin, ThreadsFull
+from broker_core.plugins.failures import PluginFailed
+from broker_core.plugins.load.registry import LoadedPlugin
+from broker_core.plugins.raised_exceptions import in_words, is_a, kind, said, text, trace
+
+__all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller"]
+
+log = structlog.get_logger(__name__)
+
+#: Tasks past their deadline that one plugin may leave behind; more, and it is not called.
+ABANDONED_TASKS: Final = 100
+#: At most one line of the log for each hook in so many seconds.
+_LOG_EVERY: Final = 1.0
+
+#: Told of each call: plugin, hook without its prefix, answer, seconds (``None`` where it was not called).
+CallObserver: TypeAlias = Callable[[str, str, str, float | None], None]
+#: See :meth:`HookCaller.call`.
+Check: TypeAlias = Callable[[Any, Any], tuple[Any, str]]
+Accept: TypeAlias = Callable[[Any], Awaitable[Any]]
+
+
+class HookCaller:
+    """Calls one hook of one plugin, whichever hook; all calls share its breaker and its statistics.
+
+    All hooks of a plugin share its ``runner``: the threads, and the limit of what is left behind.
+    """
+
+    def __init__(
+        self,
+        plugin: LoadedPlugin,
+        hook: str,
+        runner: PluginRunner,
+        *,
+        on_call: CallObserver | None = None,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        self.plugin = plugin
+        self.name = plugin.name
+        self.hook = hook.removeprefix("broker_core_")
+        self.runner = runner
+        self.statistics = HookStatistics()
+        self.loop_time = LoopTime(self.name, self.hook)
+        self.breaker = breaker or CircuitBreaker()
+        self._implementation = plugin.implementations[hook]
+        self._deadline = plugin.options.deadline
+        self._on_call = on_call
+        #: What the plugin's function gets in place of the question; for tests.
+        self.shown: Callable[[Any], Any] | None = None
+        self._next_log = 0.0
+        self._not_logged = 0
+
+    async def call(
+        self, question: Any, check: Check, accept: Accept | None = None, **values: object
+    ) -> tuple[Any, str, Any]:
+        """The hook's answer, the word for it, and what ``accept`` makes of an answer that is not ``None``.
+
+        ``question`` is what the hook is asked (a request, say). Of the arguments that the plugin's function takes, each
+        that is in ``values`` is that value, ``request`` is the question itself, and any other is the question's
+        attribute of that name. While the plugin waits for the broker in a function of the question's (see its method
+        ``pausing``), its clock stands still.
+
+        ``check`` gets the answer and the question; it gives back the answer and its word, and raises :exc:`TypeError`
+        or :exc:`ValueError`, in words of its own, for what is no answer. ``accept`` may take its time, which is not the
+        plugin's, and raises :exc:`~broker_core.errors.ListingFailed` for an answer that is wrong. Raises
+        :exc:`PluginFailed`, or what the broker itself raised to the plugin and it let pass (the
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the failure of what ``request.rest()``
+        asked), or the :exc:`~broker_core.errors.TooManyRequests` of ``accept``.
+        """
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        admission = self.breaker.admit(started)
+        if admission is Admission.REFUSED:
+            raise self._not_called(
+                "plugin_breaker", f"is not asked for now: it failed {self.breaker.failures} times in a row"
+            )
+        deadline = Deadline(loop, self._deadline)
+        try:
+            answer, word = self._checked(check, await self._answer(deadline, question, values), question)
+            seconds = loop.time() - started - deadline.stood_still
+            accepted = None if accept is None or answer is None else await self._accepted(accept, answer)
+        except PluginFailed as failure:
+            self._failed(failure, admission, started + deadline.stood_still, loop.time())
+            raise
+        except BaseException:  # the request is gone, or the broker itself refused it permits
+            self.breaker.undecided(admission)
+            raise
+        if self.breaker.state is not BreakerState.CLOSED:
+            log.info("plugin recovered", plugin=self.name, hook=self.hook)
+        self.breaker.succeeded(admission)
+        self.statistics.answered(word, seconds)
+        if self._on_call is not None:
+            self._on_call(self.name, self.hook, word, seconds)
+        return answer, word, accepted
+
+    async def uncounted(self, question: Any, check: Check, **values: object) -> Any:
+        """The checked answer of a call that neither the breaker nor the statistics know of; raises as :meth:`call`."""
+        deadline = Deadline(asyncio.get_running_loop(), self._deadline)
+        return self._checked(check, await self._answer(deadline, question, values), question)[0]
+
+    def describe(self) -> dict[str, Any]:
+        """Plain values of the state of this hook."""
+        return {
+            "breaker": self.breaker.state.name.lower(),
+            "breaker_opened": self.breaker.opened,
+            **self.statistics.describe(),
+            "loop": self.loop_time.describe(),
+        }
+
+    async def _answer(self, deadline: Deadline, question: Any, values: Mapping[str, object]) -> Any:
+        """What the plugin's function returned within the deadline."""
+        left = len(self.runner.abandoned)
+        if left >= ABANDONED_TASKS:
+            raise PluginFailed(
+                self.name,
+                f"is not asked for now: {left} of its calls are past their deadline and still run",
+                reason="plugin_threads",
+            )
+        if hasattr(question, "pausing"):
+            question = question.pausing(deadline.paused)
+        if self.shown is not None:
+            question = self.shown(question)
+        given = {
+            name: values[name]
+            if name in values
+            else question
+            if name == "request"
+            else getattr(question, name)
+            for name in self._implementation.arguments
+        }
+        try:
+            return await self.runner.run(self._implementation, given, deadline, self.loop_time)
+        except NotInTime:
+            late = f"did not answer within {self._deadline:g} s"
+            if deadline.overrun:
+                late += (
+                    ", and held the event loop: its hook should be a plain function, which runs in a thread"
+                )
+            raise PluginFailed(self.name, late, reason="plugin_deadline") from None
+        except ThreadsFull as full:
+            raise PluginFailed(self.name, f"has no free thread: {full}", reason="plugin_threads") from full
+        except RaisedByPlugin as carried:
+            error = carried.error
+        of_broker = deadline.raised(error)
+        try:
+            if of_broker is not None and said(of_broker) is not None:
+                raise of_broker
+            told = said(error)
+            if told is not None and is_a(error, TooManyRequests):
+                # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
+                raise TooManyRequests(told.message, reason="plugin_error") from error
+            raise self._raised(error) from error
+        finally:
+            del error, of_broker  # in its own traceback, it would keep all that the call had
+
+    def _checked(self, check: Check, answer: Any, question: Any) -> tuple[Any, str]:
+        try:
+            return check(answer, question)
+        except BaseException as error:
+            # Of an object that is no honest answer, any part may raise anything.
+            wrong = text(error) if is_a(error, (TypeError, ValueError)) else in_words(error)
+            raise PluginFailed(self.name, f"gave a wrong answer: {wrong}", reason="plugin_answer") from error
+
+    async def _accepted(self, accept: Accept, answer: Any) -> Any:
+        try:
+            return await accept(answer)
+        except TooManyRequests:
+            raise
+        except ListingFailed as error:
+            raise PluginFailed(
+                self.name, error.message, reason="plugin_topics", cause=error.cause, code=error.code
+            ) from error
+        except Exception as error:
+            # Its fields were set past all checks.
+            raise PluginFailed(
+                self.name,
+                f"gave an answer that cannot be read: {in_words(error)}",
+                reason="plugin_answer",
+            ) from error
+
+    def _raised(self, error: BaseException) -> PluginFailed:
+        told = said(error)
+        if told is not None:  # the plugin says itself what the client is to know
+            return PluginFailed(
+                self.name,
+                f"failed: {told.message}",
+                reason="plugin_error",
+                cause=told.cause,
+                code=told.code,
+                counts=told.counts,
+            )
+        return PluginFailed(
+            self.name,
+            f"failed: {kind(error)}",
+            reason="plugin_error",
+            detail=f"plugin {self.name!r} failed: {in_words(error)}",
+        )
+
+    def _not_called(self, reason: str, message: str) -> PluginFailed:
+        failure = PluginFailed(self.name, message, reason=reason)
+        self.statistics.failed(reason, failure.detail, None)
+        if self._on_call is not None:
+            self._on_call(self.name, self.hook, "error", None)
+        return failure
+
+    def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
+        opened = self.breaker.opened
+        # What a gate raises closes it for that question alone: any client could lock all others out by a question that
+        # it fails on. One that hangs, or has no thread free, is left alone as everybody is.
+        of_question = self.hook == "authorize" and failure.reason in {"plugin_error", "plugin_answer"}
+        if failure.counts and not of_question:
+            self.breaker.failed(admission, now)
+        else:
+            self.breaker.undecided(admission)
+        self.statistics.failed(failure.reason, failure.detail, now - started)
+        if self._on_call is not None:
+            self._on_call(self.name, self.hook, "error", now - started)
+        if now < self._next_log and self.breaker.opened == opened:
+            self._not_logged += 1
+            return
+        log.warning(
+            "plugin failed",
+            plugin=self.name,
+            hook=self.hook,
+            error=failure.detail,
+            breaker=self.breaker.state.name.lower(),
+            not_logged=self._not_logged,
+            **_traceback(failure),
+        )
+        self._next_log = now + _LOG_EVERY
+        self._not_logged = 0
+
+
+def _traceback(failure: PluginFailed) -> dict[str, str]:
+    """What the author of a plugin needs to find what raised.
+
+    As text, since renderers that make more of an exception take a good part of a second on the event loop, and show the
+    values of local variables, which may be secrets. A :exc:`~broker_core.errors.ListingFailed` needs none: the plugin
+    raised it on purpose, to say in words what is wrong.
+    """
+    cause = failure.__cause__
+    if failure.reason != "plugin_error" or cause is None or said(cause) is not None:
+        return {}
+    return {"exception": trace(cause)}

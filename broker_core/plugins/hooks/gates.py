@@ -1,0 +1,95 @@
+"""Asking the gates (``broker_core_authorize``): nobody passes unless each of them has answered that he may.
+
+They are asked one by one in the operator's order; the first that refuses, or fails, ends it. Whatever goes wrong with a
+gate keeps the gate closed: what it raises, its deadline, its breaker, an answer that is none. No decision is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from broker_core.access.access import Access, Refused
+from broker_core.errors import Cause, ListingFailed
+from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.failures import ChainStep, PluginFailed, Refusal
+from broker_core.plugins.raised_exceptions import bounded
+
+__all__ = ["pass_gates"]
+
+log = structlog.get_logger(__name__)
+
+
+async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[ChainStep] | None) -> None:
+    """Ask whether ``access`` is allowed. ``steps`` gets one entry for each gate that was asked.
+
+    Raises :exc:`Refusal` where a gate refuses it, :exc:`PluginFailed` with the cause ``DENIED`` where one fails.
+    """
+    clock = asyncio.get_running_loop().time
+    for gate in gates:
+        started = clock()
+        try:
+            refused, word, _ = await gate.call(access, _check, access=access)
+        except ListingFailed as failure:
+            closed = _closed(gate.name, failure)
+            step = ChainStep(gate.name, "error", clock() - started, closed.detail)
+            if steps is not None:
+                steps.append(step)
+            try:
+                raise closed from failure
+            finally:
+                del closed  # in its own traceback
+        step = ChainStep(gate.name, word, clock() - started)
+        if steps is not None:
+            steps.append(step)
+        if refused is not None:
+            message = bounded(refused.message)
+            log.info(
+                "gate refuses",
+                plugin=gate.name,
+                action=access.action,
+                namespace=str(access.namespace),
+                role=access.asker.role,
+                peer=access.asker.remote_address,
+                message=message,
+            )
+            raise Refusal(gate.name, message, refused.cause, reason="gate")
+
+
+def _closed(plugin: str, failure: ListingFailed) -> PluginFailed:
+    """A gate that fails has let nobody pass, and the client learns that it may not, whatever the gate raised."""
+    name = f"plugin {plugin!r} "
+    said = failure.message
+    said = said.removeprefix(name) if said.startswith(name) else f"failed: {said}"
+    return PluginFailed(
+        plugin,
+        said,
+        reason=failure.reason,
+        detail=failure.detail if isinstance(failure, PluginFailed) else None,
+        cause=Cause.DENIED,
+        counts=failure.counts,
+    )
+
+
+def _check(answer: object, _access: Access) -> tuple[Refused | None, str]:
+    if answer is None:
+        return None, "allowed"
+    if type(answer) is not Refused:
+        raise TypeError(f"it returned {_shown(answer)}, not None or a Refused: {_instead(answer)}")
+    # Set past all checks, they may be anything.
+    if not isinstance(answer.message, str) or not isinstance(answer.cause, Cause):
+        raise TypeError("it returned a Refused whose fields were changed")
+    return answer, "refused"
+
+
+def _shown(answer: Any) -> str:
+    return repr(answer) if isinstance(answer, bool) else f"a {type(answer).__name__}"
+
+
+def _instead(answer: object) -> str:
+    if answer is True:
+        return "write `return None` to let it pass"
+    return 'write `return Refused("why")` to refuse, `return None` to let it pass'

@@ -1,0 +1,69 @@
+"""Telling plugins about served listings, without anybody waiting for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from broker_core.errors import ListingFailed
+from broker_core.immutable.copies import copied
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins.call.hook_caller import HookCaller
+
+__all__ = ["BACKLOG", "Observer"]
+
+log = structlog.get_logger(__name__)
+
+#: Outcomes that wait for one slow observer; later ones are dropped and counted.
+BACKLOG: Final = 1000
+
+
+class Observer:
+    """One plugin's ``broker_core_listing_served``: told one outcome after the other.
+
+    So it takes one thread at most. It gets the request without its permits, which are released by then.
+    """
+
+    def __init__(self, caller: HookCaller) -> None:
+        self.caller = caller
+        self.dropped = 0
+        self._backlog: deque[tuple[ListingRequest, ListingOutcome]] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+        """Leave an outcome for the plugin; must run on the event loop."""
+        if len(self._backlog) >= BACKLOG:
+            self.dropped += 1
+            return
+        # An outcome of its own: another observer must not read what this one may have made of it.
+        self._backlog.append((replace(request, reserve_bytes=_nothing), copied(outcome)))
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._work())
+
+    async def close(self, timeout: float) -> None:
+        """Let the plugin have what is left, for at most ``timeout`` seconds."""
+        if self._task is not None:
+            await asyncio.wait([self._task], timeout=timeout)
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _work(self) -> None:
+        while self._backlog:
+            request, outcome = self._backlog.popleft()
+            try:
+                await self.caller.call(request, _anything, outcome=outcome)
+            except ListingFailed:
+                pass  # counted and logged by the caller
+
+
+async def _nothing(_size: int) -> None:
+    """There is nothing left to reserve memory for."""
+
+
+def _anything(_answer: object, _request: ListingRequest) -> tuple[None, str]:
+    return None, "observed"

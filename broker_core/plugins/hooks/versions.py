@@ -1,0 +1,94 @@
+"""What plugins tell before the work (``broker_core_version``): asked once for each question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeAlias
+
+from broker_core.errors import ListingFailed
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.declared_dependencies import Words
+
+__all__ = ["Told", "Versions", "check_version"]
+
+#: What plugins have told for one question, by their names.
+Told: TypeAlias = dict[str, str | None]
+
+_VERSION: Final = "broker_core_version"
+#: Characters of a version.
+_LONGEST: Final = 1024
+
+
+class Versions:
+    """Asks for versions; ``callers`` are those of each plugin, by hook."""
+
+    def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: Words) -> None:
+        self._callers = callers
+        #: Whether some plugin is one that tells.
+        self.told_by_any = any(_VERSION in hooks for hooks in callers.values())
+        self._words = words
+
+    def __contains__(self, plugin: str) -> bool:
+        """Whether the plugin is one that tells."""
+        return _VERSION in self._callers[plugin]
+
+    async def of(self, request: ListingRequest, plugin: str, told: Told) -> str | None:
+        """What the plugin tells; ``None`` where it tells none. ``told`` is what is known of this question.
+
+        Raises :exc:`~broker_core.plugins.failures.PluginFailed`.
+        """
+        caller = self._callers[plugin].get(_VERSION)
+        if caller is None:
+            return None
+        if plugin not in told:
+            told[plugin], _, _ = await caller.call(self._words.asked(request, plugin), check_version)
+        return told[plugin]
+
+    async def still(
+        self, request: ListingRequest, plugin: str, version: str, answer: TopicListingResult | None = None
+    ) -> bool:
+        """Whether the plugin tells the same after its work as before: only then is what it found of that version.
+
+        An answer that says the version itself need not be asked about. A failure of this call says no; it counts as any
+        other failure of the hook.
+        """
+        if answer is not None and answer.version == version:
+            return True
+        try:
+            return await self.of(request, plugin, {}) == version
+        except ListingFailed:
+            return False
+
+    async def all_still(
+        self, request: ListingRequest, plugins: Iterable[str], versions: Iterable[str]
+    ) -> bool:
+        """Whether each of the plugins tells the same after its work as before."""
+        for plugin, version in zip(plugins, versions, strict=True):
+            if not await self.still(request, plugin, version):
+                return False
+        return True
+
+    async def of_all(
+        self, request: ListingRequest, plugins: Iterable[str], told: Told
+    ) -> tuple[str, ...] | None:
+        """What each of the plugins tells; ``None`` where one of them tells none."""
+        found = []
+        for plugin in plugins:
+            version = await self.of(request, plugin, told)
+            if version is None:
+                return None
+            found.append(version)
+        return tuple(found)
+
+
+def check_version(answer: object, _request: ListingRequest) -> tuple[str | None, str]:
+    """The version and the word for it. Raises :exc:`TypeError` or :exc:`ValueError` for what is none."""
+    if answer is None:
+        return None, "none"
+    if type(answer) is not str:
+        raise TypeError(f"its version is a {type(answer).__name__}, not a string or None: write str(version)")
+    if len(answer) > _LONGEST:
+        raise ValueError(f"its version has {len(answer)} characters, more than {_LONGEST}: give a hash of it")
+    return answer, "version"

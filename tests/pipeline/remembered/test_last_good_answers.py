@@ -1,0 +1,229 @@
+"""The last good answer to a question: the newest one, to exactly that question, and never older than allowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from broker_core import ListingRequest, TopicListingResult, hookimpl
+from broker_core.access.asker import Asker
+from broker_core.client import LookupClient
+from broker_core.listing.listing import Listing
+from broker_core.memory.leases import Leases
+from broker_core.memory.permits import PermitBudget
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+from broker_core.pipeline.listing_in_progress import Listed
+from broker_core.pipeline.remembered.answer_store import AnswerStore
+from broker_core.pipeline.remembered.last_good_answers import LastAnswers, LastAnswersTo
+from broker_core.plugins import LoadedPlugin
+from broker_core.testing import serve
+from tests.support.plugins import PluginOf, loaded
+
+NAMESPACE = NamespaceName("t", "n")
+EVERYTHING = frozenset({"pattern", "properties", "principal", "client", "address"})
+
+
+def listing(*names: str) -> Listing:
+    return Listing.from_names(NAMESPACE, Mode.PERSISTENT, [f"persistent://t/n/{name}" for name in names])
+
+
+def plugin(depends_on: frozenset[str] = EVERYTHING, max_stale: float = 10) -> LoadedPlugin:
+    hooks = PluginOf(depends_on=lambda: depends_on, list_topics=lambda: None)
+    return loaded(hooks, on_failure="stale", max_stale=max_stale)
+
+
+def listed(names: Listing, *, filtered: bool = False, claimed: bool = False) -> Listed:
+    return Listed("p", names.all(), filtered, None, claimed)
+
+
+class Asked:
+    """Questions to one plugin, with one memory."""
+
+    def __init__(self, depends_on: frozenset[str] = EVERYTHING, budget: int = 10**8) -> None:
+        self.plugin = plugin(depends_on)
+        self.budget = PermitBudget(budget)
+        self.leases = Leases()
+        self.last = LastAnswers(AnswerStore(self.budget, self.leases), lambda _: depends_on)
+
+    def to(self, pattern: str | None = None, **fields: Any) -> LastAnswersTo:
+        compiled = None if pattern is None else compile_pattern(pattern)
+        return self.last.to(ListingRequest(NAMESPACE, pattern=compiled, **fields), compiled)
+
+    def answered(self, what: Listed | None, at: float, pattern: str | None = None, **fields: Any) -> None:
+        self.to(pattern, **fields).answered(self.plugin, what, at)
+
+    def recalled(
+        self, now: float, pattern: str | None = None, topics_hash: str | None = None, **fields: Any
+    ) -> tuple[str, Any, float] | None:
+        """The word, the names (or the hash), and the age."""
+        recalled = self.to(pattern, **fields).recalled(self.plugin, topics_hash, now)
+        if recalled is None:
+            return None
+        what = recalled.accepted
+        if what is not None:
+            assert what.stale == recalled.age
+            what = what.topics_hash if what.selection is None else what.selection.listing
+        return recalled.word, what, recalled.age
+
+
+def test_it_is_good_for_max_stale_and_not_a_moment_longer() -> None:
+    asked, names = Asked(), listing("a")
+    assert asked.recalled(0) is None
+    asked.answered(listed(names), 100)
+    assert asked.recalled(100) == ("success", names, 0)
+    assert asked.recalled(110) == ("success", names, 10)
+    assert asked.recalled(110.001) is None
+    assert asked.recalled(100) is None  # what is too old is let go
+    assert asked.budget.acquired == names.nbytes  # this test has it still
+    del names
+    asked.leases.settle()
+    assert asked.budget.acquired == 0
+
+
+def test_the_newest_question_counts_not_the_last_answer() -> None:
+    asked, older, newer = Asked(), listing("a"), listing("b")
+    asked.answered(listed(newer), 105)
+    asked.answered(listed(older), 101)  # asked before, and answered after
+    assert asked.recalled(106) == ("success", newer, 1)
+    asked.answered(None, 106)
+    assert asked.recalled(107) == ("pass_through", None, 1)
+    asked.answered(listed(older), 108)
+    assert asked.recalled(108) == ("success", older, 0)
+
+
+def test_the_same_names_again_are_only_younger() -> None:
+    asked, names = Asked(), listing("a", "b")
+    asked.answered(listed(names), 100)
+    held = asked.budget.acquired
+    asked.answered(listed(names), 109)
+    assert asked.recalled(118) == ("success", names, 9)
+    assert asked.budget.acquired == held
+
+
+@pytest.mark.parametrize("what", sorted(EVERYTHING))
+def test_another_question_has_no_answer(what: str) -> None:
+    others: dict[str, dict[str, Any]] = {
+        "pattern": {"pattern": "t/n/b.*"},
+        "properties": {"properties": {"region": "us"}},
+        "principal": {"asker": Asker(role="other", remote_address="here")},
+        "client": {"asker": Asker(role="me", remote_address="here", client_version="other")},
+        "address": {"asker": Asker(role="me", remote_address="other")},
+    }
+    base: dict[str, Any] = {
+        "pattern": "t/n/a.*",
+        "properties": {"region": "eu"},
+        "asker": Asker(role="me", remote_address="here"),
+    }
+    asked = Asked()
+    asked.answered(listed(listing("a")), 100, **base)
+    assert asked.recalled(101, **base)
+    assert asked.recalled(101, **base | others[what]) is None
+    shared = Asked(EVERYTHING - {what})
+    shared.answered(listed(listing("a")), 100, **base)
+    assert shared.recalled(101, **base | others[what])
+
+
+def test_what_was_filtered_by_one_pattern_is_no_answer_to_another() -> None:
+    """Whatever the plugin says that it depends on."""
+    asked = Asked(frozenset())
+    asked.answered(listed(listing("a"), filtered=True, claimed=True), 100, "t/n/a.*")
+    assert asked.recalled(101, "t/n/b.*") is None
+    assert asked.recalled(101) is None
+    assert asked.recalled(101, "t/n/a.*")
+    asked.answered(listed(listing("a", "b")), 102, "t/n/a.*")
+    assert asked.recalled(103, "t/n/b.*")
+
+
+def test_unchanged_makes_the_same_names_younger() -> None:
+    for pattern, filtered in ((None, False), ("t/n/a.*", False), ("t/n/a.*", True)):
+        asked, names = Asked(), listing("a") if filtered else listing("a", "b")
+        asked.answered(listed(names, filtered=filtered, claimed=filtered), 100, pattern)
+        sent = names.all() if pattern is None else names.matching(compile_pattern(pattern))
+        same = sent.topics_hash
+        asked.answered(Listed("p", None, pattern is not None, same), 108, pattern)
+        assert asked.recalled(115, pattern) == ("success", names, 7)
+        asked.answered(Listed("p", None, pattern is not None, "01234567"), 116, pattern)
+        assert asked.recalled(117, pattern) == ("success", names, 9)
+
+
+def test_a_hash_alone_is_good_for_who_holds_it() -> None:
+    asked, names = Asked(), listing("a")
+    asked.answered(Listed("p", None, True, "01234567"), 100, "t/n/a.*")
+    assert asked.recalled(101, "t/n/a.*") is None
+    assert asked.recalled(101, "t/n/a.*", "76543210") is None
+    assert asked.recalled(101, "t/n/b.*", "01234567") is None
+    assert asked.recalled(101, "t/n/a.*", "01234567") == ("unchanged", "01234567", 1)
+    assert asked.recalled(111, "t/n/a.*", "01234567") is None
+    asked.answered(Listed("p", None, True, "01234567"), 90, "t/n/a.*")  # asked long ago
+    assert asked.recalled(101, "t/n/a.*", "01234567") == ("unchanged", "01234567", 1)
+    asked.answered(listed(names), 105, "t/n/a.*")
+    # What is known to be true later counts.
+    assert asked.recalled(106, "t/n/a.*", "01234567") == ("success", names, 1)
+
+
+def test_a_part_of_a_listing_charges_all_that_it_holds_in_memory() -> None:
+    asked, names = Asked(), listing(*(f"t-{number}" for number in range(1000)))
+    for first in range(5):
+        part = names.matching(compile_pattern(f"t/n/t-{first}.*"))
+        asked.answered(Listed("p", part, False, None), 100, f"t/n/t-{first}.*")
+    assert names.nbytes < asked.budget.acquired < names.nbytes + 5 * 2000
+    small = Asked(budget=names.nbytes)
+    small.answered(listed(names), 100)
+    assert small.recalled(100) is None
+
+
+ANSWERS = [listing("a"), listing("b"), listing("a", "b")]
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(0, 100),  # when it was asked
+        st.integers(-1, 2),  # which names; -1 passes through
+        st.sampled_from([None, "t/n/a.*", "t/n/b.*"]),
+        st.sampled_from(["me", "you"]),
+    ),
+    max_size=30,
+)
+
+
+@given(events=EVENTS, now=st.integers(0, 120))
+def test_what_is_recalled_is_what_a_full_record_says(events: list[Any], now: int) -> None:
+    """Of all that was answered to exactly this question: the one that was asked last, if it is young enough."""
+    asked = Asked()
+    record: dict[Any, tuple[int, int]] = {}
+    for at, which, pattern, role in events:
+        what = None if which < 0 else listed(ANSWERS[which])
+        asked.answered(what, at, pattern, asker=Asker(role=role))
+        if (pattern, role) not in record or at >= record[pattern, role][0]:
+            record[pattern, role] = at, which
+    for pattern in (None, "t/n/a.*", "t/n/b.*"):
+        for role in ("me", "you", "nobody"):
+            found = asked.recalled(now, pattern, asker=Asker(role=role))
+            at, which = record.get((pattern, role), (-1000, 0))
+            if now - at > 10:
+                assert found is None
+            elif which < 0:
+                assert found == ("pass_through", None, now - at)
+            else:
+                assert found == ("success", ANSWERS[which], now - at)
+
+
+async def test_it_survives_a_reconnect_of_the_client() -> None:
+    """The port of a client is another one each time."""
+    fails = False
+
+    class Failing:
+        @hookimpl
+        def broker_core_list_topics(self, namespace: object) -> TopicListingResult:
+            if fails:
+                raise OSError("the database is away")
+            return TopicListingResult.success([f"persistent://{namespace}/a"])
+
+    settings = {"plugins": {"failing": {"on_failure": "stale"}}}
+    async with serve({"failing": Failing()}, settings=settings) as server:
+        first = await server.list("t/n")
+        fails = True
+        async with LookupClient(server.url) as again:
+            assert (await again.get_topics("t/n")).topics == first.topics == ["persistent://t/n/a"]

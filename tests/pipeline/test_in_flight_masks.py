@@ -1,0 +1,70 @@
+"""Names of several lookups in one question: each gets its own answer, and who asks later is asked about later."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.pipeline.in_flight_masks import SharedMasks
+from tests.support.eventually import eventually
+
+
+class Masks:
+    """Hides names that end in ``x``, once it is let go."""
+
+    def __init__(self) -> None:
+        self.columns: list[list[str]] = []
+        self.open = asyncio.Event()
+
+    async def __call__(self, names: pa.LargeStringArray) -> Any:
+        self.columns.append(names.to_pylist())
+        await self.open.wait()
+        if "broken" in self.columns[-1]:
+            raise RuntimeError("no")
+        return pc.invert(pc.ends_with(names, "x"))
+
+
+def column(*names: str) -> pa.LargeStringArray:
+    return pa.array(names, pa.large_string())
+
+
+async def test_who_waits_shares_one_column() -> None:
+    shared, masks = SharedMasks(), Masks()
+    first = asyncio.create_task(shared.some_visible("k", column("a"), masks))
+    other = asyncio.create_task(shared.some_visible("other", column("o"), masks))
+    await eventually(lambda: len(masks.columns) == 2)
+    rest = [
+        asyncio.create_task(shared.some_visible("k", names, masks))
+        for names in (column("b", "cx"), column("dx", "ex"), column(), column("f"))
+    ]
+    gone = asyncio.create_task(shared.some_visible("k", column("g"), masks))
+    await asyncio.sleep(0)
+    gone.cancel()
+    masks.open.set()
+    assert await asyncio.gather(first, other, *rest) == [True, True, True, False, False, True]
+    assert masks.columns == [["a"], ["o"], ["b", "cx", "dx", "ex", "f", "g"]]
+    assert not await shared.some_visible("k", column("zx"), masks)  # nothing is left over
+    assert not shared._running
+    assert not shared._next
+
+
+async def test_a_failure_opens_nothing_and_ends_with_its_column() -> None:
+    shared, masks = SharedMasks(), Masks()
+    masks.open.set()
+    for result in await asyncio.gather(
+        *(shared.some_visible("k", column("broken"), masks) for _ in range(3)), return_exceptions=True
+    ):
+        assert isinstance(result, RuntimeError)
+    assert await shared.some_visible("k", column("a"), masks)
+
+
+async def test_a_column_is_bounded() -> None:
+    shared, masks = SharedMasks(), Masks()
+    masks.open.set()
+    large = column(*(f"n{number}" for number in range(16_000)))
+    found = await asyncio.gather(*(shared.some_visible("k", large, masks) for _ in range(4)))
+    assert found == [True] * 4
+    assert max(map(len, masks.columns)) <= 16_384
