@@ -11,6 +11,7 @@ from broker_core.settings.load import (
     find_problems,
     load_settings,
 )
+from broker_core.settings.mask_secrets import MASK, masked
 from broker_core.settings.models import (
     CatalogSettings,
     HttpSettings,
@@ -24,7 +25,6 @@ from broker_core.settings.models import (
 )
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.problems import dotted as dotted  # for other parts of the core
-from broker_core.settings.secrets import MASK, masked
 
 __all__ = [
     "CONFIG_VARIABLE",

@@ -17,7 +17,7 @@ from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
-from broker_core.servers.pulsar.lookups import Lookups, StandaloneLookups
+from broker_core.servers.pulsar.standalone_lookups import Lookups, StandaloneLookups
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.raw_client import RawClient

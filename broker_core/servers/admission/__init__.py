@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.servers.admission.acceptor import Acceptor
+from broker_core.servers.admission.connection_limits import Places
 from broker_core.servers.admission.file_budget import FileBudget, raise_file_limit
-from broker_core.servers.admission.places import Places
 
 __all__ = ["Acceptor", "FileBudget", "Places", "raise_file_limit"]

@@ -26,7 +26,7 @@ from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.metrics.frequent_questions import Question, question_lines
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
-from broker_core.servers.http.statuses import STATUSES
+from broker_core.servers.http.status_codes import STATUSES
 
 __all__ = ["HttpListenError", "HttpServer", "Readiness"]
 

@@ -26,12 +26,12 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.quantities import ListenAddress
-from broker_core.servers.pulsar.inbox import Inbox
+from broker_core.servers.connection.answer_writer import Outbox
+from broker_core.servers.connection.command_queue import Inbox
 from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.servers.pulsar.lookup_access import lookup_access
-from broker_core.servers.pulsar.lookups import LOOKUP_COMMANDS, Lookups
 from broker_core.servers.pulsar.options import LookupSlots, PulsarOptions
-from broker_core.servers.pulsar.outbox import Outbox
+from broker_core.servers.pulsar.standalone_lookups import LOOKUP_COMMANDS, Lookups
 from broker_core.wire.pulsar import BaseCommand, FrameError, TooManyElements, commands
 
 __all__ = ["Connection", "Host"]

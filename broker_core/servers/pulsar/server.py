@@ -17,9 +17,9 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import Acceptor, Places
 from broker_core.servers.pulsar.client_connection import Connection
-from broker_core.servers.pulsar.lookups import Lookups
 from broker_core.servers.pulsar.options import LookupSlots, PulsarOptions
-from broker_core.servers.pulsar.refusal import Refusal, refuse_at_once
+from broker_core.servers.pulsar.refused_connection import Refusal, refuse_at_once
+from broker_core.servers.pulsar.standalone_lookups import Lookups
 from broker_core.wire.pulsar import frame_limit
 
 __all__ = ["PulsarServer"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from broker_core.upstream.pulsar.cluster import Upstream
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
-from broker_core.upstream.pulsar.lister import UpstreamLister
+from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
-from broker_core.upstream.pulsar.relay import LookupRelay
+from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 
 __all__ = ["ConnectionPool", "LookupRelay", "Upstream", "UpstreamLister", "UpstreamOptions"]

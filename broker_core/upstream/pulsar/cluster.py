@@ -9,9 +9,9 @@ import structlog
 
 from broker_core.client import ServiceUrl
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
-from broker_core.upstream.pulsar.lister import UpstreamLister
+from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
-from broker_core.upstream.pulsar.relay import LookupRelay
+from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 from broker_core.wire.pulsar import DEFAULT_MAX_MESSAGE_SIZE, CommandConnected
 
 __all__ = ["Upstream"]

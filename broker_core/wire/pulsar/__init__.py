@@ -7,7 +7,7 @@ encodes them. The messages (``pulsar_api_pb2``) are generated from ``pulsar_api.
 
 from __future__ import annotations
 
-from broker_core.wire.pulsar.frame_buffer import FrameBuffer
+from broker_core.wire.pulsar.buffered_frame_decoder import FrameBuffer
 from broker_core.wire.pulsar.frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
     HEADER_SIZE,

@@ -10,8 +10,8 @@ import pytest
 
 from broker_core import TopicListingResult
 from broker_core.memory.permits import PermitLimits
+from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.pace import LEAST_PIECE
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually

@@ -8,7 +8,6 @@ import pytest
 
 from broker_core.memory import permits as permits_module
 from broker_core.memory.permits import PermitLimits
-from broker_core.servers.pulsar import pace
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -26,7 +25,7 @@ HEAP = 600_000  # two such answers
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(permits_module, "PRESSURE", 0.001)
-    monkeypatch.setattr(pace, "_SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(reader_pace, "_SLOW_SECONDS", 0.0)
 
 
 async def held_by_readers(s: Serving, count: int) -> list[RawClient]:

@@ -14,9 +14,9 @@ from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline.fair_threads import Call
+from broker_core.servers.connection.answer_writer import WINDOW
+from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.outbox import WINDOW
-from broker_core.servers.pulsar.pace import LEAST_PIECE
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister

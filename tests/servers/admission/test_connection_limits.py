@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.admission.places import Places, same_address
+from broker_core.servers.admission.connection_limits import Places, same_address
 
 
 def test_places_in_all() -> None:

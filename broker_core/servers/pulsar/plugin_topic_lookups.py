@@ -16,7 +16,7 @@ from broker_core.names import TopicName
 from broker_core.pipeline import Describing, Topic, partition_names
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.lookup_access import topic_of
-from broker_core.servers.pulsar.lookups import MOST_PARTITIONS, Lookups
+from broker_core.servers.pulsar.standalone_lookups import MOST_PARTITIONS, Lookups
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
 
 __all__ = ["TopicLookups"]

@@ -15,8 +15,8 @@ from broker_core import DescribeRequest, Details, Listing, ListingRequest, Mode,
 from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, ListingFailed, ServerError
 from broker_core.names import TopicName
-from broker_core.servers.pulsar.lookups import StandaloneLookups
-from broker_core.servers.pulsar.topic_lookups import TopicLookups
+from broker_core.servers.pulsar.plugin_topic_lookups import TopicLookups
+from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, commands
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import NAMESPACE, Made, made

@@ -13,8 +13,8 @@ import pytest
 
 from broker_core.errors import TooManyRequests
 from broker_core.memory.permits import PermitLimits, Permits
-from broker_core.servers.pulsar.outbox import CROWDED, WINDOW, Outbox
-from broker_core.servers.pulsar.pace import LEAST_PIECE, PIECE
+from broker_core.servers.connection.answer_writer import CROWDED, WINDOW, Outbox
+from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 

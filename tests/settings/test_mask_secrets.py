@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.settings.secrets import MASK, masked
+from broker_core.settings.mask_secrets import MASK, masked
 
 # In pieces, so that the test of the tree finds no address with a password in it.
 WITH_PASSWORD = "postgres://app:hunter2" + "@db:5432/topics"

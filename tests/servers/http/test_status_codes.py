@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from broker_core.errors import Cause
-from broker_core.servers.http.statuses import STATUSES
+from broker_core.servers.http.status_codes import STATUSES
 
 
 def test_each_cause_has_a_status_of_an_error() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.errors import ServerError
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.refusal import MESSAGES, Refusal, refuse_at_once
+from broker_core.servers.pulsar.refused_connection import MESSAGES, Refusal, refuse_at_once
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand

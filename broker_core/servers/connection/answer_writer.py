@@ -1,7 +1,7 @@
 """What a connection sends: frames in order, bounded by permits and by the time that a peer may take to read them.
 
 An asyncio transport takes all that it is given and copies what the socket does not take at once. So it is given little:
-a large answer goes out in pieces (:mod:`~broker_core.servers.pulsar.pace`), each only when the one before has
+a large answer goes out in pieces (:mod:`~broker_core.servers.connection.reader_pace`), each only when the one before has
 left. What may
 wait in a transport is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
 
@@ -26,7 +26,7 @@ from typing import Final
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
-from broker_core.servers.pulsar.pace import LEAST_PIECE, Pace
+from broker_core.servers.connection.reader_pace import LEAST_PIECE, Pace
 
 __all__ = ["CROWDED", "WINDOW", "Outbox"]
 

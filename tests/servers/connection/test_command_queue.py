@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.servers.pulsar.inbox import Inbox
+from broker_core.servers.connection.command_queue import Inbox
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameError
 from broker_core.wire.pulsar.large_commands import TooManyElements

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.servers.pulsar.pace import LEAST_PIECE, PIECE, Pace
+from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE, Pace
 
 MB = 1_000_000
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.wire.pulsar.frame_buffer import FrameBuffer
+from broker_core.wire.pulsar.buffered_frame_decoder import FrameBuffer
 from broker_core.wire.pulsar.frames import FrameDecoder, FrameError, frame
 
 LIMIT = 1 << 20
