@@ -26,16 +26,16 @@ from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import FileBudget, raise_file_limit
 from broker_core.servers.http import AllowedQuestions, HttpServer, Readiness
 from broker_core.servers.pulsar import (
-    Lookups,
+    LookupService,
+    PluginTopicLookups,
     PulsarOptions,
     PulsarServer,
     RequestBounds,
     StandaloneLookups,
-    TopicLookups,
 )
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
-from broker_core.upstream.pulsar import Upstream, UpstreamOptions
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -181,7 +181,7 @@ class _Core:
     """All but the sockets."""
 
     pipeline: Pipeline
-    lookups: Lookups
+    lookups: LookupService
     permits: Permits
     metrics: Metrics
     catalog: SqliteCatalog | None
@@ -222,9 +222,9 @@ async def _opened(
         catalog: SqliteCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
-        lookups: Lookups
+        lookups: LookupService
         if settings.upstream is not None:
-            upstream = Upstream(
+            upstream = UpstreamCluster(
                 UpstreamOptions(
                     service_url=settings.upstream.service_url,
                     max_message_size=settings.pulsar.max_message_size,
@@ -254,7 +254,7 @@ async def _opened(
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings, selecting))
         stack.callback(pipeline.close)
-        lookups = TopicLookups(pipeline.describing, lookups, lists_itself=catalog is not None)
+        lookups = PluginTopicLookups(pipeline.describing, lookups, lists_itself=catalog is not None)
         metrics.watch(permits, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
         stack.callback(metrics.of_plugins.close)

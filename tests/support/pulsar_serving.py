@@ -17,7 +17,8 @@ from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
-from broker_core.servers.pulsar.standalone_lookups import Lookups, StandaloneLookups
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.raw_client import RawClient
@@ -96,7 +97,7 @@ async def serving(
     limits: PermitLimits | None = None,
     options: PulsarOptions | None = None,
     pipeline_options: PipelineOptions | None = None,
-    lookups: Lookups | None = None,
+    lookups: LookupService | None = None,
     internal_errors: bool = False,
     send_buffer: int | None = None,
 ) -> AsyncIterator[Serving]:

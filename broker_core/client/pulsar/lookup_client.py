@@ -16,7 +16,7 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
     server_error,
 )
-from broker_core.client.pulsar.lookup_connection import Admit, Answer, Connection, Credentials
+from broker_core.client.pulsar.lookup_connection import Admit, Answer, Credentials, LookupConnection
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError
@@ -106,14 +106,14 @@ class LookupClient:
         self._max_frame = max_frame
         self._credentials = credentials
         self._on_lost = on_lost
-        self._connection: Connection | None = None
+        self._connection: LookupConnection | None = None
 
     async def connect(self, *, first: int = 0) -> None:
         """Connect to the first address of the URL that answers, beginning with the one at ``first``."""
         addresses = self.service_url.addresses
         for attempt in range(len(addresses)):
             try:
-                self._connection = await Connection.open(
+                self._connection = await LookupConnection.open(
                     addresses[(first + attempt) % len(addresses)],
                     client_version=self.client_version,
                     credentials=self._credentials,
@@ -156,7 +156,7 @@ class LookupClient:
         return self._connected.server
 
     @property
-    def _connected(self) -> Connection:
+    def _connected(self) -> LookupConnection:
         if self._connection is None:
             raise ConnectionLost(f"not connected to {self.service_url}")
         return self._connection

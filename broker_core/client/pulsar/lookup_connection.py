@@ -24,14 +24,14 @@ from broker_core.errors import ServerError
 from broker_core.wire.pulsar import (
     MAX_COMMAND_SIZE,
     BaseCommand,
+    BufferedFrameDecoder,
     CommandConnected,
     FeatureFlags,
-    FrameBuffer,
     FrameError,
     commands,
 )
 
-__all__ = ["Admit", "Answer", "Connection", "Credentials"]
+__all__ = ["Admit", "Answer", "Credentials", "LookupConnection"]
 
 #: What answers a request: the command, decoded; but the answer to a listing as it came, for
 #: :class:`~broker_core.client.pulsar.topics_answer.TopicsAnswer` to read.
@@ -66,7 +66,7 @@ class _Pending:
     admission: asyncio.Task[None] | None = None
 
 
-class Connection(asyncio.BufferedProtocol):
+class LookupConnection(asyncio.BufferedProtocol):
     """An open connection; :meth:`open` makes one."""
 
     def __init__(self, address: tuple[str, int], *, max_frame: int | None, credentials: Credentials) -> None:
@@ -75,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self.client_version = ""
         self._loop = asyncio.get_running_loop()
         self._credentials = credentials
-        self._frames = FrameBuffer(_NO_FRAME_LIMIT if max_frame is None else max_frame)
+        self._frames = BufferedFrameDecoder(_NO_FRAME_LIMIT if max_frame is None else max_frame)
         self._transport: asyncio.Transport | None = None
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -101,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
         keep_alive: float = 30.0,
         max_frame: int | None = None,
         on_lost: Callable[[], None] | None = None,
-    ) -> Connection:
+    ) -> LookupConnection:
         """Connect and shake hands within ``connect_timeout`` seconds; ``on_lost`` is called once it is open no more.
 
         Raises :exc:`ConnectionLost`, or :exc:`HandshakeRefused` where the server says no.

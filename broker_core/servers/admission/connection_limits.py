@@ -6,10 +6,10 @@ from collections import Counter
 from ipaddress import IPv6Address
 from typing import Literal
 
-__all__ = ["Places", "same_address"]
+__all__ = ["ConnectionLimits", "same_address"]
 
 
-class Places:
+class ConnectionLimits:
     """Places for connections: ``limit`` in all (``None``: any number), ``per_address`` from one address (0: any)."""
 
     def __init__(self, limit: int | None = None, per_address: int = 0) -> None:

@@ -1,9 +1,9 @@
 """What a connection sends: frames in order, bounded by permits and by the time that a peer may take to read them.
 
 An asyncio transport takes all that it is given and copies what the socket does not take at once. So it is given little:
-a large answer goes out in pieces (:mod:`~broker_core.servers.connection.reader_pace`), each only when the one before has
-left. What may
-wait in a transport is covered by direct permits (PIP-442), held until the bytes have gone to the kernel:
+a large answer goes out in pieces, each only when the one before has left; their size is the reader's pace
+(:mod:`~broker_core.servers.connection.reader_pace`). What may wait in a transport is covered by direct permits
+(PIP-442), held until the bytes have gone to the kernel:
 
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
   them. A peer for which more than :data:`CROWDED` bytes wait gets no more of them: it cannot take the whole reserve.
@@ -26,9 +26,9 @@ from typing import Final
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
-from broker_core.servers.connection.reader_pace import LEAST_PIECE, Pace
+from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
-__all__ = ["CROWDED", "WINDOW", "Outbox"]
+__all__ = ["CROWDED", "WINDOW", "AnswerWriter"]
 
 #: Bytes of an answer that are written in one turn of the event loop where nobody else writes.
 WINDOW: Final = 1024 * 1024
@@ -36,7 +36,7 @@ WINDOW: Final = 1024 * 1024
 CROWDED: Final = 128 * 1024
 
 
-class Outbox:
+class AnswerWriter:
     """The sending side of one connection; made when it is open, told of its transport's flow control.
 
     ``min_rate`` is in bytes a second (0: any). ``on_stalled`` is called when the peer has stopped reading, or reads too
@@ -88,7 +88,7 @@ class Outbox:
         self._loop = asyncio.get_running_loop()
         self._paused = False  # bytes wait in the transport
         self._in_frame = False  # a large answer is being written
-        self._pace: Pace | None = None  # of that answer
+        self._pace: ReaderPace | None = None  # of that answer
         self._large = asyncio.Lock()
         self._small = asyncio.Lock()
         self._backlog: deque[tuple[bytes, Permit | None]] = deque()
@@ -187,7 +187,7 @@ class Outbox:
             await self._nothing_before()
             self._in_frame = True  # from here on other frames wait, and what is begun must be ended
             size = len(head) + body.left + len(tail)
-            pace = self._pace = Pace(
+            pace = self._pace = ReaderPace(
                 size, self._loop.time(), write_timeout=self._write_timeout, min_rate=self._min_rate
             )
             try:
@@ -207,7 +207,7 @@ class Outbox:
         while (self._paused or self._backlog) and not self._transport.is_closing():
             await self._change()
 
-    async def _write_pieces(self, head: bytes, body: FieldsReader, tail: bytes, pace: Pace) -> None:
+    async def _write_pieces(self, head: bytes, body: FieldsReader, tail: bytes, pace: ReaderPace) -> None:
         transport = self._transport
         self._transport.write(head)
         since_others = 0

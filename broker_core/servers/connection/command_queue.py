@@ -15,13 +15,13 @@ from typing import Final
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.wire.pulsar import LARGE, BaseCommand, FrameDecoder, TooManyElements, commands, decode_large
 
-__all__ = ["Inbox"]
+__all__ = ["CommandQueue"]
 
 #: Seconds that the commands of one chunk may take until everybody else has had a turn.
 _SLICE: Final = 0.002
 
 
-class Inbox:
+class CommandQueue:
     """The receiving side of one connection.
 
     ``handle`` gets each command; ``bomb`` one with so many repeated parts (``max_elements``) that decoding it would

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LEAST_PIECE", "PIECE", "SLOW", "Pace"]
+__all__ = ["LEAST_PIECE", "PIECE", "SLOW", "ReaderPace"]
 
 #: Bytes of an answer that are given to a transport at once, at the most. A hundred peers may be writable in one turn of
 #: the event loop, and the kernel copies all that is written in it: at a mebibyte each, a PONG would wait for a hundred
@@ -21,7 +21,7 @@ _PIECE_SECONDS: Final = 0.02  # what a piece should take to leave
 _LEAST_SECONDS: Final = 0.001  # before this nothing is known of a peer's speed
 
 
-class Pace:
+class ReaderPace:
     """The pace of one answer of ``size`` bytes, from ``now`` on; times are in seconds of the event loop's clock.
 
     The peer has ``write_timeout`` seconds and one for each ``min_rate`` bytes; what it does not keep the server waiting

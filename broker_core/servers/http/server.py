@@ -26,7 +26,7 @@ from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.metrics.frequent_questions import Question, question_lines
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
-from broker_core.servers.http.status_codes import STATUSES
+from broker_core.servers.http.status_codes import STATUS_CODES
 
 __all__ = ["HttpListenError", "HttpServer", "Readiness"]
 
@@ -238,7 +238,7 @@ async def _errors_in_json(
     except web.HTTPException as error:
         return _json(error.status, {"error": error.reason})
     except ListingFailed as failure:
-        return _json(STATUSES[failure.cause], {"error": failure.message})
+        return _json(STATUS_CODES[failure.cause], {"error": failure.message})
     except Exception:  # noqa: BLE001 - whatever a metric raises, it is our fault and not the end of the connection
         _log.exception("an HTTP request failed", path=request.path)
         return _json(500, {"error": "internal error; the log says more"})

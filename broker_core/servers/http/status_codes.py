@@ -8,9 +8,9 @@ from typing import Final
 
 from broker_core.errors import Cause
 
-__all__ = ["STATUSES"]
+__all__ = ["STATUS_CODES"]
 
-STATUSES: Final[Mapping[Cause, int]] = MappingProxyType(
+STATUS_CODES: Final[Mapping[Cause, int]] = MappingProxyType(
     {
         Cause.PATTERN: 400,
         Cause.NAME: 400,

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from broker_core.servers.pulsar.listing_command import RequestBounds
+from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
-from broker_core.servers.pulsar.plugin_topic_lookups import TopicLookups
+from broker_core.servers.pulsar.plugin_topic_lookups import PluginTopicLookups
 from broker_core.servers.pulsar.server import PulsarServer
-from broker_core.servers.pulsar.standalone_lookups import Lookups, StandaloneLookups
+from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 
-__all__ = ["Lookups", "PulsarOptions", "PulsarServer", "RequestBounds", "StandaloneLookups", "TopicLookups"]
+__all__ = [
+    "LookupService",
+    "PluginTopicLookups",
+    "PulsarOptions",
+    "PulsarServer",
+    "RequestBounds",
+    "StandaloneLookups",
+]

@@ -26,15 +26,15 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.quantities import ListenAddress
-from broker_core.servers.connection.answer_writer import Outbox
-from broker_core.servers.connection.command_queue import Inbox
+from broker_core.servers.admission import RequestSlots
+from broker_core.servers.connection import AnswerWriter, CommandQueue
 from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.servers.pulsar.lookup_access import lookup_access
-from broker_core.servers.pulsar.options import LookupSlots, PulsarOptions
-from broker_core.servers.pulsar.standalone_lookups import LOOKUP_COMMANDS, Lookups
+from broker_core.servers.pulsar.lookup_service import LOOKUP_COMMANDS, LookupService
+from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.wire.pulsar import BaseCommand, FrameError, TooManyElements, commands
 
-__all__ = ["Connection", "Host"]
+__all__ = ["ClientConnection", "Host"]
 
 _log = structlog.get_logger(__name__)
 
@@ -55,20 +55,20 @@ class Host(Protocol):
     """What a connection knows of its server: what all connections of it share."""
 
     pipeline: Pipeline
-    lookups: Lookups
+    lookups: LookupService
     permits: Permits
     metrics: Metrics
     options: PulsarOptions
     identify: Callable[[Asker], Asker]
     frame_limit: int
-    slots: LookupSlots
+    slots: RequestSlots
     tasks: set[asyncio.Task[None]]
     loop: asyncio.AbstractEventLoop
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: ClientConnection) -> None:
         """One more."""
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: ClientConnection) -> None:
         """One less."""
 
     def buffered(self, change: int) -> None:
@@ -81,7 +81,7 @@ class Host(Protocol):
         """Whether a connection that holds ``size`` bytes has to go: all hold too much, and it is a large part."""
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop. ``gone`` is called when it is over."""
 
     def __init__(self, server: Host, gone: Callable[[], None]) -> None:
@@ -90,8 +90,8 @@ class Connection(asyncio.Protocol):
         self._options = server.options
         self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport
-        self._inbox: Inbox
-        self._outbox: Outbox
+        self._queue: CommandQueue
+        self._writer: AnswerWriter
         self._asker: Asker | None = None  # known once the handshake is done
         self._peer_limit: int | None = server.frame_limit
         self._heard = True  # something came since the last tick of the keep-alive
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
-        self._outbox = Outbox(
+        self._writer = AnswerWriter(
             transport,
             server.permits,
             self._options.write_timeout,
@@ -116,14 +116,14 @@ class Connection(asyncio.Protocol):
             on_stalled=self._stalled,
             on_room=self._room,
         )
-        self._inbox = Inbox(
+        self._queue = CommandQueue(
             transport,
             max_frame=server.frame_limit,
             max_elements=max(1000, self._options.bounds.properties),
             handle=self._handle,
             bomb=self._refuse_bomb,
             failed=self._failed,
-            is_crowded=lambda: self._outbox.is_crowded,
+            is_crowded=lambda: self._writer.is_crowded,
             count=server.buffered,
         )
         self._keep_alive = server.loop.call_later(self._options.keep_alive, self._tick)
@@ -133,16 +133,16 @@ class Connection(asyncio.Protocol):
         self._server.closed(self)
         self._gone()
         self._keep_alive.cancel()
-        self._inbox.close()
-        self._outbox.closed()
+        self._queue.close()
+        self._writer.closed()
         for task in self._tasks:
             task.cancel()
 
     def pause_writing(self) -> None:
-        self._outbox.paused()
+        self._writer.paused()
 
     def resume_writing(self) -> None:
-        self._outbox.resumed()
+        self._writer.resumed()
         if self._draining:
             # Not now: within this call of the transport, closing it would end the connection twice.
             self._server.loop.call_soon(self._close_if_drained)
@@ -166,14 +166,14 @@ class Connection(asyncio.Protocol):
             answer.permit is not None and answer.permit.count and answer.permit.budget is budget
         ) and not (isinstance(leased, Permit) and leased.budget is budget):
             return None
-        return self._outbox.waits_for(now)
+        return self._writer.waits_for(now)
 
     def make_room(self) -> None:
         """Close a peer that reads slowly, for others who wait for the memory of its answer."""
         self._close_for("slow", "peer reads slowly while others wait for the memory of its answer")
 
     def _close_if_drained(self) -> None:
-        if self._draining and not self._tasks and self._outbox.is_idle:
+        if self._draining and not self._tasks and self._writer.is_idle:
             self._transport.close()
 
     def _close_for(self, reason: str, event: str, **values: object) -> None:
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
         if self._asker is None:
             self._close_for("handshake", "peer was silent", waiting_for="CONNECT")
             return
-        if self._transport.is_reading() and self._outbox.is_idle:
+        if self._transport.is_reading() and self._writer.is_idle:
             if not self._heard:
                 self._close_for("keep_alive", "peer was silent", waiting_for="PONG")
                 return
@@ -213,13 +213,13 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
-        self._inbox.feed(data)
-        if self._inbox.size and self._server.buffered_too_much(self._inbox.size):
+        self._queue.feed(data)
+        if self._queue.size and self._server.buffered_too_much(self._queue.size):
             self._close_for("buffers", "too much memory in incomplete frames")
 
     def _room(self) -> None:
         if not self._transport.is_closing():
-            self._inbox.go_on()
+            self._queue.go_on()
 
     def _failed(self, error: Exception) -> None:
         """What the peer sent cannot be understood; or this server failed, and nobody knows how far it came."""
@@ -311,7 +311,7 @@ class Connection(asyncio.Protocol):
                 await pipeline.authorize(lookup_access(command, asker), deadline)
             frame = await self._server.lookups.answer(command, asker)
             # Of another's making, so of any size: a schema has permits like a listing.
-            await self._outbox.send_answer(b"", frame, b"", deadline)
+            await self._writer.send_answer(b"", frame, b"", deadline)
         except ListingFailed as failure:
             self._send(commands.refuse(command, lookup_code(failure.code), failure.message))
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error, and the log the rest
@@ -352,7 +352,7 @@ class Connection(asyncio.Protocol):
         try:
             head, tail = self._ends(request_id, answer)
             body = answer.selection.body() if answer.selection is not None else b""
-            sent = self._outbox.send_answer_now(head, body, tail)
+            sent = self._writer.send_answer_now(head, body, tail)
         except BaseException:
             answer.release()
             raise
@@ -374,7 +374,7 @@ class Connection(asyncio.Protocol):
         try:
             head, tail = self._ends(request_id, answer)
             body = b"" if answer.selection is None else answer.selection.reader()
-            await self._outbox.send_answer(head, body, tail, request.deadline, partial(self._writes, answer))
+            await self._writer.send_answer(head, body, tail, request.deadline, partial(self._writes, answer))
         except ListingFailed as failure:
             self._fail(request_id, failure)
         finally:
@@ -412,7 +412,7 @@ class Connection(asyncio.Protocol):
     def _take_slot(self) -> bool:
         """A place for the command that is being handled, and for its bytes."""
         server = self._server
-        has_room = len(self._tasks) < _MAX_REQUESTS and server.has_room_for(self._inbox.command_size)
+        has_room = len(self._tasks) < _MAX_REQUESTS and server.has_room_for(self._queue.command_size)
         return has_room and server.slots.take()
 
     def _start(self, work: Coroutine[Any, Any, None], on_end: Callable[[], None] | None = None) -> None:
@@ -420,7 +420,7 @@ class Connection(asyncio.Protocol):
         task = self._server.loop.create_task(work)
         self._tasks.add(task)
         self._server.tasks.add(task)
-        size = self._inbox.command_size if self._inbox.command_size > _SMALL_COMMAND else 0
+        size = self._queue.command_size if self._queue.command_size > _SMALL_COMMAND else 0
         self._server.buffered(size)
         task.add_done_callback(partial(self._ended, size, on_end))
 
@@ -439,4 +439,4 @@ class Connection(asyncio.Protocol):
         self._close_if_drained()
 
     def _send(self, frame: bytes) -> None:
-        self._outbox.send(frame)
+        self._writer.send(frame)

@@ -1,4 +1,4 @@
-"""What a server of Pulsar's protocol is set up with, and the places for requests that it has."""
+"""What a server of Pulsar's protocol is set up with."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from broker_core.servers.pulsar.listing_command import RequestBounds
 
-__all__ = ["LookupSlots", "PulsarOptions"]
+__all__ = ["PulsarOptions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +32,3 @@ class PulsarOptions:
     connections_per_address: int = 0
     refusals: int = 16
     file_ceiling: int | None = None
-
-
-class LookupSlots:
-    """Places for requests under way (``maxConcurrentLookupRequest``); 0 or less is no limit."""
-
-    __slots__ = ("_limit", "taken")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.taken = 0
-
-    @property
-    def are_taken(self) -> bool:
-        return 0 < self._limit <= self.taken
-
-    def take(self) -> bool:
-        if self.are_taken:
-            return False
-        self.taken += 1
-        return True
-
-    def give_back(self) -> None:
-        self.taken -= 1

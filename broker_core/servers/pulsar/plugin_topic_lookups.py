@@ -16,19 +16,19 @@ from broker_core.names import TopicName
 from broker_core.pipeline import Describing, Topic, partition_names
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.lookup_access import topic_of
-from broker_core.servers.pulsar.standalone_lookups import MOST_PARTITIONS, Lookups
+from broker_core.servers.pulsar.lookup_service import MOST_PARTITIONS, LookupService
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
 
-__all__ = ["TopicLookups"]
+__all__ = ["PluginTopicLookups"]
 
 #: Partitions that a mask is asked about where their number is not known.
 _GUESSED: Final = 64
 
 
-class TopicLookups:
+class PluginTopicLookups:
     """In front of the lookups of a catalogue (``lists_itself``), or of those that are relayed to a cluster."""
 
-    def __init__(self, describing: Describing, behind: Lookups, *, lists_itself: bool) -> None:
+    def __init__(self, describing: Describing, behind: LookupService, *, lists_itself: bool) -> None:
         self._describing = describing
         self._behind = behind
         self._lists_itself = lists_itself

@@ -14,7 +14,7 @@ from typing import Final
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 
-__all__ = ["MESSAGES", "Refusal", "refuse_at_once"]
+__all__ = ["MESSAGES", "RefusedConnection", "refuse_at_once"]
 
 #: What a client reads, by the reason in the metrics.
 MESSAGES: Final = {
@@ -33,10 +33,10 @@ _DEADLINE: Final = 1.0
 _MOST: Final = 64 * 1024
 
 
-class Refusal(asyncio.Protocol):
+class RefusedConnection(asyncio.Protocol):
     """The protocol of such a connection; ``ended`` is called with it when it is over."""
 
-    def __init__(self, reason: str, ended: Callable[[Refusal], None]) -> None:
+    def __init__(self, reason: str, ended: Callable[[RefusedConnection], None]) -> None:
         self._frame = _FRAMES[reason]
         self._ended = ended
         self._told = False

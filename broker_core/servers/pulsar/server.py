@@ -15,11 +15,11 @@ from broker_core.access.asker import Asker
 from broker_core.memory.permits import PermitBudget, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import Acceptor, Places
-from broker_core.servers.pulsar.client_connection import Connection
-from broker_core.servers.pulsar.options import LookupSlots, PulsarOptions
-from broker_core.servers.pulsar.refused_connection import Refusal, refuse_at_once
-from broker_core.servers.pulsar.standalone_lookups import Lookups
+from broker_core.servers.admission import Acceptor, ConnectionLimits, RequestSlots
+from broker_core.servers.pulsar.client_connection import ClientConnection
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.servers.pulsar.refused_connection import RefusedConnection, refuse_at_once
 from broker_core.wire.pulsar import frame_limit
 
 __all__ = ["PulsarServer"]
@@ -40,7 +40,7 @@ class PulsarServer:
     def __init__(
         self,
         pipeline: Pipeline,
-        lookups: Lookups,
+        lookups: LookupService,
         permits: Permits,
         metrics: Metrics,
         options: PulsarOptions | None = None,
@@ -55,15 +55,15 @@ class PulsarServer:
         self.options = options or PulsarOptions()
         self.identify: Callable[[Asker], Asker] = identify or _as_it_says
         self.frame_limit = frame_limit(self.options.max_message_size)
-        self.slots = LookupSlots(self.options.concurrent_lookups)
+        self.slots = RequestSlots(self.options.concurrent_lookups)
         self.buffered_bytes = 0
         self.tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
         self.loop: asyncio.AbstractEventLoop
         self._stopping = False
-        self._connections: set[Connection] = set()
+        self._connections: set[ClientConnection] = set()
         self._all_closed: asyncio.Event
-        self._places = Places(self.options.connections, self.options.connections_per_address)
-        self._refusals: set[Refusal] = set()
+        self._places = ConnectionLimits(self.options.connections, self.options.connections_per_address)
+        self._refusals: set[RefusedConnection] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._acceptor = Acceptor(self._accepted, at_once=_AT_ONCE, on_pause=metrics.accept_paused)
 
@@ -128,12 +128,12 @@ class PulsarServer:
         reason = "files" if ceiling is not None and sock.fileno() >= ceiling else self._places.take(host)
         if reason is None:
             gone = partial(self._places.give_back, host)
-            self._open(sock, lambda: Connection(self, gone), gone)
+            self._open(sock, lambda: ClientConnection(self, gone), gone)
             return
         self.metrics.connection_refused(reason)
         _log.warning("connection refused", peer=host, reason=reason, connections=self._places.taken)
         if len(self._refusals) < self.options.refusals:
-            refusal = Refusal(reason, self._refusals.discard)
+            refusal = RefusedConnection(reason, self._refusals.discard)
             self._refusals.add(refusal)
             self._open(sock, lambda: refusal, partial(self._refusals.discard, refusal))
         else:
@@ -156,13 +156,13 @@ class PulsarServer:
             sock.close()
             gone()
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: ClientConnection) -> None:
         """For connections: one more."""
         self._connections.add(connection)
         if self._stopping:  # it was accepted in the last moment
             connection.abort()
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: ClientConnection) -> None:
         """For connections: one less."""
         self._connections.discard(connection)
         if not self._connections:

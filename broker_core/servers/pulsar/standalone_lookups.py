@@ -1,4 +1,4 @@
-"""The lookup commands around a listing: answered from the catalogue, or by whoever relays them to a cluster."""
+"""Lookups without a cluster: partitions from the catalogue, and a clear refusal of what only brokers can answer."""
 
 from __future__ import annotations
 
@@ -8,29 +8,10 @@ from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, InvalidName, ServerError
 from broker_core.names import TopicName
 from broker_core.servers.pulsar.lookup_access import topic_of
+from broker_core.servers.pulsar.lookup_service import MOST_PARTITIONS
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags, commands
 
-__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "Lookups", "Partitions", "StandaloneLookups"]
-
-#: The commands that :class:`Lookups` answers.
-LOOKUP_COMMANDS = frozenset({BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA})
-
-#: The field of the answer is unsigned, but Java and Go read it into a signed int.
-MOST_PARTITIONS = 2**31 - 1
-
-
-class Lookups(Protocol):
-    """Answers PARTITIONED_METADATA, LOOKUP and GET_SCHEMA."""
-
-    @property
-    def feature_flags(self) -> FeatureFlags:
-        """What CONNECTED may promise of these commands."""
-
-    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
-        """The whole frame that answers the command, mostly its refusal too.
-
-        Raises :exc:`~broker_core.errors.ListingFailed`.
-        """
+__all__ = ["Partitions", "StandaloneLookups"]
 
 
 class Partitions(Protocol):

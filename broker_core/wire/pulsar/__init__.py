@@ -7,7 +7,7 @@ encodes them. The messages (``pulsar_api_pb2``) are generated from ``pulsar_api.
 
 from __future__ import annotations
 
-from broker_core.wire.pulsar.buffered_frame_decoder import FrameBuffer
+from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
 from broker_core.wire.pulsar.frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
     HEADER_SIZE,
@@ -35,13 +35,13 @@ __all__ = [
     "LARGE",
     "MAX_COMMAND_SIZE",
     "BaseCommand",
+    "BufferedFrameDecoder",
     "CommandConnected",
     "CommandGetSchemaResponse",
     "CommandGetTopicsOfNamespace",
     "CommandLookupTopicResponse",
     "CommandPartitionedTopicMetadataResponse",
     "FeatureFlags",
-    "FrameBuffer",
     "FrameDecoder",
     "FrameError",
     "KeyValue",

@@ -13,12 +13,12 @@ import numpy as np
 
 from broker_core.wire.pulsar.frames import HEADER_SIZE, FrameError, parse_header
 
-__all__ = ["FrameBuffer"]
+__all__ = ["BufferedFrameDecoder"]
 
 _CHUNK: Final = 64 * 1024  # bytes; a frame that is larger gets memory of its own
 
 
-class FrameBuffer:
+class BufferedFrameDecoder:
     """Hands out the buffer to read into, then the commands that are whole.
 
     ``max_frame`` bounds a frame with its four bytes of size. Commands of small frames come as ``bytes``; that of a

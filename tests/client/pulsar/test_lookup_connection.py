@@ -14,7 +14,7 @@ from broker_core.client.errors import (
     ServerRefused,
     UnexpectedAnswer,
 )
-from broker_core.client.pulsar.lookup_connection import Connection, Credentials
+from broker_core.client.pulsar.lookup_connection import Credentials, LookupConnection
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError, TooManyRequests
 from broker_core.wire.pulsar import commands
@@ -29,8 +29,8 @@ LISTING = BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
 TOPIC = "persistent://t/n/x"
 
 
-async def open_to(server: ScriptedServer, **options: object) -> Connection:
-    return await Connection.open(("127.0.0.1", server.port), client_version="Test-1", **options)  # type: ignore[arg-type]
+async def open_to(server: ScriptedServer, **options: object) -> LookupConnection:
+    return await LookupConnection.open(("127.0.0.1", server.port), client_version="Test-1", **options)  # type: ignore[arg-type]
 
 
 def ask_partitions(request_id: int) -> bytes:
@@ -41,7 +41,7 @@ def ask_topics(request_id: int) -> bytes:
     return commands.get_topics(request_id, "t/n")
 
 
-async def partitions(connection: Connection, timeout: float = 10.0) -> int:
+async def partitions(connection: LookupConnection, timeout: float = 10.0) -> int:
     answer = await connection.request(ask_partitions, PARTITIONS, timeout=timeout)
     assert isinstance(answer, BaseCommand)
     return answer.partitionMetadataResponse.partitions
@@ -228,7 +228,7 @@ async def test_a_handshake_that_never_ends() -> None:
 
 async def test_nobody_there() -> None:
     with pytest.raises(ConnectionLost, match=r"cannot connect to 127\.0\.0\.1"):
-        await Connection.open(("127.0.0.1", free_port()), client_version="Test-1")
+        await LookupConnection.open(("127.0.0.1", free_port()), client_version="Test-1")
 
 
 async def test_credentials_are_sent_and_asked_for_anew() -> None:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.admission.connection_limits import Places, same_address
+from broker_core.servers.admission.connection_limits import ConnectionLimits, same_address
 
 
 def test_places_in_all() -> None:
-    places = Places(2)
+    places = ConnectionLimits(2)
     assert [places.take("a"), places.take("b"), places.take("a")] == [None, None, "connections"]
     places.give_back("a")
     assert places.take("c") is None
@@ -14,7 +14,7 @@ def test_places_in_all() -> None:
 
 
 def test_places_of_an_address() -> None:
-    places = Places(None, 2)
+    places = ConnectionLimits(None, 2)
     assert [places.take(host) for host in ("10.0.0.1", "::ffff:10.0.0.1", "10.0.0.1")] == [
         None,
         None,
@@ -27,7 +27,7 @@ def test_places_of_an_address() -> None:
 
 
 def test_who_is_refused_takes_nothing_and_nothing_is_remembered_of_who_left() -> None:
-    places = Places(3, 1)
+    places = ConnectionLimits(3, 1)
     for _ in range(3):
         assert places.take("a") is None
         assert places.take("a") == "address"
@@ -37,7 +37,7 @@ def test_who_is_refused_takes_nothing_and_nothing_is_remembered_of_who_left() ->
 
 
 def test_without_bounds_everybody_gets_in() -> None:
-    places = Places()
+    places = ConnectionLimits()
     assert not any(places.take("a") for _ in range(1000))
     assert not places._by_address
 

@@ -13,7 +13,7 @@ import pytest
 
 from broker_core.errors import TooManyRequests
 from broker_core.memory.permits import PermitLimits, Permits
-from broker_core.servers.connection.answer_writer import CROWDED, WINDOW, Outbox
+from broker_core.servers.connection.answer_writer import CROWDED, WINDOW, AnswerWriter
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
@@ -23,7 +23,7 @@ KIB = 1024
 
 
 class Wire(asyncio.Protocol):
-    """A connection with an outbox; the other end is a socket that is read when a test says so."""
+    """A connection with an writer; the other end is a socket that is read when a test says so."""
 
     def __init__(self, permits: Permits, write_timeout: float, min_rate: int) -> None:
         self.permits = permits
@@ -33,7 +33,7 @@ class Wire(asyncio.Protocol):
         self.lost = asyncio.Event()
         self.rooms = 0
         self.transport: asyncio.Transport
-        self.outbox: Outbox
+        self.writer: AnswerWriter
         self.ours: socket.socket
         self.peer: socket.socket
         self.break_before_resuming = False
@@ -41,7 +41,7 @@ class Wire(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self.outbox = Outbox(
+        self.writer = AnswerWriter(
             transport,
             self.permits,
             self._write_timeout,
@@ -51,19 +51,19 @@ class Wire(asyncio.Protocol):
         )
 
     def room(self) -> None:
-        assert not self.outbox.is_crowded
+        assert not self.writer.is_crowded
         self.rooms += 1
 
     def pause_writing(self) -> None:
-        self.outbox.paused()
+        self.writer.paused()
 
     def resume_writing(self) -> None:
         if self.break_before_resuming:
             self.ours.shutdown(socket.SHUT_WR)
-        self.outbox.resumed()
+        self.writer.resumed()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self.outbox.closed()
+        self.writer.closed()
         self.lost.set()
 
     @property
@@ -90,7 +90,7 @@ class Wire(asyncio.Protocol):
         sent = bytearray()
         while not self.waits:
             frame = bytes([len(sent) % 251]) * (4 * KIB)
-            self.outbox.send(frame)
+            self.writer.send(frame)
             sent += frame
         return bytes(sent)
 
@@ -137,31 +137,31 @@ def start(work: Awaitable[Any]) -> asyncio.Task[Any]:
 
 async def test_frames_go_out_in_order_and_at_once() -> None:
     async with wire() as w:
-        w.outbox.send(b"one")
-        assert w.outbox.send_answer_now(b"<", b"two", b">")
-        await w.outbox.send_answer(b"[", b"three", b"]", FOREVER)
+        w.writer.send(b"one")
+        assert w.writer.send_answer_now(b"<", b"two", b">")
+        await w.writer.send_answer(b"[", b"three", b"]", FOREVER)
         assert await w.read(13) == b"one<two>[three]"[:13]
-        assert w.outbox.is_idle
+        assert w.writer.is_idle
         w.assert_nothing_held()
 
 
 async def test_a_small_answer_holds_its_permits_until_its_bytes_have_left() -> None:
     async with wire() as w:
         before = w.fill()
-        assert w.outbox.send_answer_now(b"<", b"x" * 1000, b">")
+        assert w.writer.send_answer_now(b"<", b"x" * 1000, b">")
         assert w.permits.reserve.acquired == 1002
-        assert not w.outbox.is_idle
+        assert not w.writer.is_idle
         assert await w.read(len(before) + 1002) == before + b"<" + b"x" * 1000 + b">"
-        await eventually(lambda: w.outbox.is_idle)
+        await eventually(lambda: w.writer.is_idle)
         assert w.permits.reserve.acquired == 0
 
 
 async def test_a_small_answer_is_no_large_one_and_without_permits_it_is_not_sent_now() -> None:
     async with wire() as w:
-        assert not w.outbox.send_answer_now(b"<", b"x" * (64 * KIB), b">")
+        assert not w.writer.send_answer_now(b"<", b"x" * (64 * KIB), b">")
         held = await w.permits.reserve.acquire(w.permits.reserve.maximum)
-        assert not w.outbox.send_answer_now(b"<", b"x", b">")
-        waiting = start(w.outbox.send_answer(b"<", b"x", b">", FOREVER))
+        assert not w.writer.send_answer_now(b"<", b"x", b">")
+        waiting = start(w.writer.send_answer(b"<", b"x", b">", FOREVER))
         await eventually(lambda: w.permits.reserve.queue_size == 1)
         held.release()
         await waiting
@@ -172,13 +172,13 @@ async def test_a_peer_that_does_not_read_gets_only_so_many_answers() -> None:
     """What one peer leaves unread must not take the reserve from all others."""
     async with wire() as w:
         answers = [bytes([number]) * (32 * KIB) for number in range(100)]
-        tasks = [start(w.outbox.send_answer(b"", answer, b"", FOREVER)) for answer in answers]
-        await eventually(lambda: w.outbox.is_crowded)
-        assert not w.outbox.send_answer_now(b"", b"x", b"")
+        tasks = [start(w.writer.send_answer(b"", answer, b"", FOREVER)) for answer in answers]
+        await eventually(lambda: w.writer.is_crowded)
+        assert not w.writer.send_answer_now(b"", b"x", b"")
         assert CROWDED < w.permits.reserve.acquired <= CROWDED + 2 * 32 * KIB
         assert await w.read(100 * 32 * KIB) == b"".join(answers)
         await asyncio.gather(*tasks)
-        await eventually(lambda: w.outbox.is_idle)
+        await eventually(lambda: w.writer.is_idle)
         assert w.rooms > 0
         w.assert_nothing_held()
 
@@ -186,34 +186,34 @@ async def test_a_peer_that_does_not_read_gets_only_so_many_answers() -> None:
 async def test_whoever_waits_for_a_peer_that_does_not_read_is_told_in_time() -> None:
     async with wire() as w:
         w.fill()
-        w.outbox.send(b"x" * (CROWDED + 1))
+        w.writer.send(b"x" * (CROWDED + 1))
         loop = asyncio.get_running_loop()
         for answer in (b"small", b"large" * WINDOW):
             with pytest.raises(TooManyRequests, match="could not be sent in time"):
-                await w.outbox.send_answer(b"", answer, b"", loop.time() + 0.01)
+                await w.writer.send_answer(b"", answer, b"", loop.time() + 0.01)
         w.assert_nothing_held()
 
 
 async def test_a_large_answer_goes_out_in_pieces_and_others_wait() -> None:
     async with wire() as w:
         body = body_of(3 * WINDOW + 12_345, 1)
-        large = start(w.outbox.send_answer(b"head", body, b"tail", FOREVER))
+        large = start(w.writer.send_answer(b"head", body, b"tail", FOREVER))
         await eventually(lambda: w.waits)
         assert LEAST_PIECE <= w.permits.direct.acquired <= PIECE
         assert w.transport.get_write_buffer_size() <= w.permits.direct.acquired
-        w.outbox.send(b"pong")
-        assert w.outbox.send_answer_now(b"<", b"small", b">")
+        w.writer.send(b"pong")
+        assert w.writer.send_answer_now(b"<", b"small", b">")
         expected = b"head" + bytes(body) + b"tail" + b"pong" + b"<small>"
         assert await w.read(len(expected)) == expected
         await large
-        await eventually(lambda: w.outbox.is_idle)
+        await eventually(lambda: w.writer.is_idle)
 
 
 async def test_large_answers_of_one_connection_go_one_after_the_other_with_permits_for_one_piece() -> None:
     async with wire() as w:
         bodies = [body_of(WINDOW + 1000 * seed, seed) for seed in range(4)]
         tasks = [
-            start(w.outbox.send_answer(b"h%d" % n, body, b"t", FOREVER)) for n, body in enumerate(bodies)
+            start(w.writer.send_answer(b"h%d" % n, body, b"t", FOREVER)) for n, body in enumerate(bodies)
         ]
         await eventually(lambda: w.waits)
         expected = b"".join(b"h%d" % n + bytes(body) + b"t" for n, body in enumerate(bodies))
@@ -228,9 +228,9 @@ async def test_large_answers_of_one_connection_go_one_after_the_other_with_permi
 async def test_a_small_answer_does_not_wait_for_permits_behind_a_large_one() -> None:
     async with wire() as w:
         held = await w.permits.direct.acquire(w.permits.direct.maximum)
-        large = start(w.outbox.send_answer(b"", b"L" * WINDOW, b"", FOREVER))
+        large = start(w.writer.send_answer(b"", b"L" * WINDOW, b"", FOREVER))
         await eventually(lambda: w.permits.direct.queue_size == 1)
-        await w.outbox.send_answer(b"<", b"small", b">", FOREVER)
+        await w.writer.send_answer(b"<", b"small", b">", FOREVER)
         assert await w.read(7) == b"<small>"
         held.release()
         assert await w.read(WINDOW) == b"L" * WINDOW
@@ -241,10 +241,10 @@ async def test_no_permits_in_time_is_too_many_requests_and_nothing_is_sent() -> 
     async with wire(PermitLimits(timeout=0.01)) as w:
         held = await w.permits.direct.acquire(w.permits.direct.maximum)
         with pytest.raises(TooManyRequests, match="Cannot acquire permits for direct memory") as raised:
-            await w.outbox.send_answer(b"", b"L" * WINDOW, b"", FOREVER)
+            await w.writer.send_answer(b"", b"L" * WINDOW, b"", FOREVER)
         assert raised.value.reason == "direct_timeout"
         held.release()
-        w.outbox.send(b"next")
+        w.writer.send(b"next")
         assert await w.read(4) == b"next"
 
 
@@ -260,7 +260,7 @@ async def test_a_peer_that_reads_a_large_answer_too_slowly_has_stalled(
     """Each piece leaves in good time, and all of them together do not."""
     async with wire(write_timeout=60, min_rate=64 * KIB) as w:
         large = start(
-            w.outbox.send_answer(b"", body_of(WINDOW, 6), b"", FOREVER)
+            w.writer.send_answer(b"", body_of(WINDOW, 6), b"", FOREVER)
         )  # 60 s, and 16 for its size
         await eventually(lambda: w.waits)
         for _ in range(3):
@@ -280,7 +280,7 @@ async def test_what_the_server_takes_itself_is_not_the_peers_slowness(
     async with wire(write_timeout=60, min_rate=64 * KIB) as w:
         body = body_of(WINDOW, 7)
         held = await w.permits.direct.acquire(w.permits.direct.maximum)
-        large = start(w.outbox.send_answer(b"", body, b"", FOREVER))
+        large = start(w.writer.send_answer(b"", body, b"", FOREVER))
         await eventually(lambda: w.permits.direct.queue_size == 1)
         time_passes(monkeypatch, 20)
         held.release()
@@ -296,12 +296,12 @@ async def test_slow_readers_leave_room_for_others() -> None:
         first = await stack.enter_async_context(wire(limits))
         slow = [await stack.enter_async_context(wire(permits=first.permits)) for _ in range(40)]
         body = body_of(WINDOW, 8)
-        tasks = [start(each.outbox.send_answer(b"", body, b"", FOREVER)) for each in slow]
+        tasks = [start(each.writer.send_answer(b"", body, b"", FOREVER)) for each in slow]
         await eventually(lambda: all(each.waits for each in slow))
         assert first.permits.direct.queue_size == 0
         waiting = sum(each.transport.get_write_buffer_size() for each in slow)
         assert waiting <= first.permits.direct.acquired <= first.permits.direct.maximum
-        quick = start(first.outbox.send_answer(b"", body, b"", FOREVER))
+        quick = start(first.writer.send_answer(b"", body, b"", FOREVER))
         assert await first.read(len(body)) == bytes(body)
         await quick
         for each in slow:
@@ -312,35 +312,35 @@ async def test_slow_readers_leave_room_for_others() -> None:
 async def test_a_peer_that_reads_has_not_stalled() -> None:
     async with wire(write_timeout=60) as w:
         body = body_of(4 * WINDOW, 2)
-        large = start(w.outbox.send_answer(b"", body, b"", FOREVER))
+        large = start(w.writer.send_answer(b"", body, b"", FOREVER))
         assert await w.read(len(body)) == bytes(body)
         await large
         assert not w.stalled.done()
-        assert w.outbox.is_idle
+        assert w.writer.is_idle
 
 
 @pytest.mark.parametrize("size", [1000, 4 * WINDOW])
 async def test_when_the_connection_ends_everybody_goes_on_and_permits_return(size: int) -> None:
     async with wire() as w:
         w.fill()
-        w.outbox.send(b"x" * (CROWDED + 1))
-        assert w.outbox.is_crowded
-        tasks = [start(w.outbox.send_answer(b"", b"y" * size, b"", FOREVER)) for _ in range(5)]
+        w.writer.send(b"x" * (CROWDED + 1))
+        assert w.writer.is_crowded
+        tasks = [start(w.writer.send_answer(b"", b"y" * size, b"", FOREVER)) for _ in range(5)]
         await asyncio.sleep(0)
         w.transport.abort()
         await asyncio.wait_for(asyncio.gather(*tasks), 60)
         await w.lost.wait()
         w.assert_nothing_held()
-        assert w.rooms == 0 or not w.outbox.is_crowded
+        assert w.rooms == 0 or not w.writer.is_crowded
 
 
 async def test_the_connection_ends_in_the_midst_of_a_window() -> None:
     async with wire() as w:
-        large = start(w.outbox.send_answer(b"h", body_of(8 * WINDOW, 3), b"t", FOREVER))
+        large = start(w.writer.send_answer(b"h", body_of(8 * WINDOW, 3), b"t", FOREVER))
         await eventually(lambda: w.waits)
         for _ in range(10):
-            w.outbox.send(b"pong")
-        assert w.outbox.send_answer_now(b"", b"small", b"")
+            w.writer.send(b"pong")
+        assert w.writer.send_answer_now(b"", b"small", b"")
         w.peer.close()
         await asyncio.wait_for(large, 60)
         await w.lost.wait()
@@ -350,10 +350,10 @@ async def test_the_connection_ends_in_the_midst_of_a_window() -> None:
 async def test_half_an_answer_ends_the_connection() -> None:
     """A task that is cancelled in the midst of a frame leaves nothing that the peer could understand."""
     async with wire() as w:
-        large = start(w.outbox.send_answer(b"h", body_of(8 * WINDOW, 4), b"t", FOREVER))
+        large = start(w.writer.send_answer(b"h", body_of(8 * WINDOW, 4), b"t", FOREVER))
         await eventually(lambda: w.waits)
         for _ in range(10):
-            w.outbox.send(b"pong")
+            w.writer.send(b"pong")
         large.cancel()
         with pytest.raises(asyncio.CancelledError):
             await large
@@ -364,13 +364,13 @@ async def test_half_an_answer_ends_the_connection() -> None:
 async def test_cancelled_while_waiting_for_the_turn_leaves_the_connection_alone() -> None:
     async with wire() as w:
         body = body_of(2 * WINDOW, 5)
-        first = start(w.outbox.send_answer(b"", body, b"", FOREVER))
-        second = start(w.outbox.send_answer(b"", body, b"", FOREVER))
+        first = start(w.writer.send_answer(b"", body, b"", FOREVER))
+        second = start(w.writer.send_answer(b"", body, b"", FOREVER))
         await eventually(lambda: w.waits)
         second.cancel()
         assert await w.read(len(body)) == bytes(body)
         await first
-        w.outbox.send(b"alive")
+        w.writer.send(b"alive")
         assert await w.read(5) == b"alive"
         with pytest.raises(asyncio.CancelledError):
             await second
@@ -380,9 +380,9 @@ async def test_nothing_is_written_once_the_connection_is_over(caplog: pytest.Log
     async with wire() as w:
         w.transport.abort()
         for _ in range(20):
-            w.outbox.send(b"late")
-            assert w.outbox.send_answer_now(b"", b"late", b"")
-        await w.outbox.send_answer(b"", b"y" * WINDOW, b"", FOREVER)
+            w.writer.send(b"late")
+            assert w.writer.send_answer_now(b"", b"late", b"")
+        await w.writer.send_answer(b"", b"y" * WINDOW, b"", FOREVER)
         await w.lost.wait()
         w.assert_nothing_held()
     assert "socket.send() raised exception" not in caplog.text
@@ -394,7 +394,7 @@ async def test_a_failed_write_out_of_flow_control_ends_the_connection_once() -> 
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     async with wire() as w:
         before = w.fill()
-        w.outbox.send(b"next")
+        w.writer.send(b"next")
         w.break_before_resuming = True
         await w.read(len(before))
         await asyncio.wait_for(w.lost.wait(), 60)
@@ -412,9 +412,9 @@ async def test_any_mix_of_frames_arrives_whole(seed: int) -> None:
             head = number.to_bytes(4, "big") + size.to_bytes(4, "big")
             body = bytes([number]) * size
             if size == 10:
-                w.outbox.send(head + body + b"!")
+                w.writer.send(head + body + b"!")
             else:
-                tasks.append(start(w.outbox.send_answer(head, body, b"!", FOREVER)))
+                tasks.append(start(w.writer.send_answer(head, body, b"!", FOREVER)))
             if rng.random() < 0.2:
                 await asyncio.sleep(0)
         left = set(range(len(sizes)))
@@ -425,5 +425,5 @@ async def test_any_mix_of_frames_arrives_whole(seed: int) -> None:
             left.remove(number)
             assert await w.read(size + 1) == bytes([number]) * size + b"!"
         await asyncio.gather(*tasks)
-        await eventually(lambda: w.outbox.is_idle)
+        await eventually(lambda: w.writer.is_idle)
         w.assert_nothing_held()

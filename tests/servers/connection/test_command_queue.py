@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.servers.connection.command_queue import Inbox
+from broker_core.servers.connection.command_queue import CommandQueue
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameError
 from broker_core.wire.pulsar.large_commands import TooManyElements
@@ -22,7 +22,7 @@ MAX_FRAME = 1 << 20
 
 
 class Receiver(asyncio.Protocol):
-    """A connection with an inbox that notes what happens; ``peer`` is the other end."""
+    """A connection with an queue that notes what happens; ``peer`` is the other end."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -33,13 +33,13 @@ class Receiver(asyncio.Protocol):
         self.on_handle: Callable[[int], None] = lambda _: None
         self.lost = asyncio.Event()
         self.transport: asyncio.Transport
-        self.inbox: Inbox
+        self.queue: CommandQueue
         self.peer: socket.socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self.inbox = Inbox(
+        self.queue = CommandQueue(
             transport,
             max_frame=MAX_FRAME,
             max_elements=100,
@@ -51,10 +51,10 @@ class Receiver(asyncio.Protocol):
         )
 
     def data_received(self, data: bytes) -> None:
-        self.inbox.feed(data)
+        self.queue.feed(data)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self.inbox.close()
+        self.queue.close()
         self.lost.set()
 
     def handle(self, command: BaseCommand) -> None:
@@ -90,7 +90,7 @@ async def receiving() -> AsyncIterator[Receiver]:
         await made.lost.wait()
         peer.close()
         assert made.counted == 0
-        assert made.inbox.size == 0
+        assert made.queue.size == 0
 
 
 def question(number: int, **fields: Any) -> bytes:
@@ -105,29 +105,29 @@ async def test_commands_are_handled_in_order_however_they_come() -> None:
             await r.send(stream[start : start + 777])
         await r.handled(301)
         assert r.ids == [1000, *range(300)]
-        assert r.inbox.size == 0
+        assert r.queue.size == 0
 
 
 async def test_an_incomplete_frame_is_counted() -> None:
     async with receiving() as r:
         frame = question(7, topics_pattern="x" * 5000)
         await r.send(frame[:3000])
-        await eventually(lambda: r.inbox.size == 3000)
+        await eventually(lambda: r.queue.size == 3000)
         assert r.counted == 3000
         await r.send(frame[3000:])
         await r.handled(1)
-        assert r.inbox.size == r.counted == 0
+        assert r.queue.size == r.counted == 0
 
 
 async def test_nothing_is_handled_nor_read_while_answers_wait() -> None:
     async with receiving() as r:
         r.crowded = True
         await r.send(question(1) + question(2))
-        await eventually(lambda: r.inbox.size > 0)
+        await eventually(lambda: r.queue.size > 0)
         assert not r.transport.is_reading()
         assert r.ids == []
         r.crowded = False
-        r.inbox.go_on()
+        r.queue.go_on()
         assert r.ids == [1, 2]
         assert r.transport.is_reading()
         assert r.counted == 0
@@ -145,7 +145,7 @@ async def test_it_is_crowded_again_in_between() -> None:
             await r.handled(done)
             assert len(r.ids) == done
             r.crowded = False
-            r.inbox.go_on()
+            r.queue.go_on()
         assert r.ids == [0, 1, 2]
 
 
@@ -154,7 +154,7 @@ async def test_a_single_command_waits_too() -> None:
     async with receiving() as r:
         r.crowded = True
         await r.send(question(1))
-        await eventually(lambda: r.inbox.size > 0)
+        await eventually(lambda: r.queue.size > 0)
         assert r.ids == []
         assert not r.transport.is_reading()
 
@@ -217,9 +217,9 @@ async def test_what_waits_is_dropped_with_the_connection() -> None:
     async with receiving() as r:
         r.crowded = True
         await r.send(question(1) + question(2) + b"\0\0")
-        await eventually(lambda: r.inbox.size > 0)
+        await eventually(lambda: r.queue.size > 0)
         r.transport.abort()
         await r.lost.wait()
         r.crowded = False
-        r.inbox.go_on()
+        r.queue.go_on()
         assert r.ids == []

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE, Pace
+from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE, ReaderPace
 
 MB = 1_000_000
 
 
-def pace(size: int = 65 * MB, min_rate: int = 256 * 1024) -> Pace:
-    return Pace(size, 100.0, write_timeout=15.0, min_rate=min_rate)
+def pace(size: int = 65 * MB, min_rate: int = 256 * 1024) -> ReaderPace:
+    return ReaderPace(size, 100.0, write_timeout=15.0, min_rate=min_rate)
 
 
 def test_a_peer_that_reads_quickly_gets_large_pieces() -> None:

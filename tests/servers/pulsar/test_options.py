@@ -1,25 +1,10 @@
-"""The places for requests that a server has."""
+"""What a server of Pulsar's protocol is set up with."""
 
 from __future__ import annotations
 
-import pytest
-
-from broker_core.servers.pulsar.options import LookupSlots
+from broker_core.servers.pulsar.options import PulsarOptions
 
 
-def test_slots_are_counted() -> None:
-    slots = LookupSlots(2)
-    assert slots.take()
-    assert slots.take()
-    assert slots.are_taken
-    assert not slots.take()
-    slots.give_back()
-    assert slots.take()
-    assert slots.taken == 2
-
-
-@pytest.mark.parametrize("limit", [0, -1])
-def test_slots_without_a_limit(limit: int) -> None:
-    slots = LookupSlots(limit)
-    assert all(slots.take() for _ in range(100_000))
-    assert not slots.are_taken
+def test_without_settings_there_is_room_for_everybody() -> None:
+    options = PulsarOptions()
+    assert (options.connections, options.connections_per_address, options.file_ceiling) == (None, 0, None)

@@ -15,7 +15,7 @@ from broker_core import DescribeRequest, Details, Listing, ListingRequest, Mode,
 from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, ListingFailed, ServerError
 from broker_core.names import TopicName
-from broker_core.servers.pulsar.plugin_topic_lookups import TopicLookups
+from broker_core.servers.pulsar.plugin_topic_lookups import PluginTopicLookups
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, commands
 from tests.support.memory_lister import MemoryLister
@@ -62,13 +62,15 @@ async def lookups(
     names: list[str] | None = None,
     cluster: Cluster | None = None,
     tables: Any = None,
-) -> AsyncIterator[tuple[TopicLookups, Made]]:
+) -> AsyncIterator[tuple[PluginTopicLookups, Made]]:
     async with made(MemoryLister(names or []), plugins, tables=tables) as m:
         behind: Any = cluster or StandaloneLookups(Unlisted())
-        yield TopicLookups(m.pipeline.describing, behind, lists_itself=cluster is None), m
+        yield PluginTopicLookups(m.pipeline.describing, behind, lists_itself=cluster is None), m
 
 
-async def metadata(lookups: TopicLookups, topic: str, *, auto_create: bool = False) -> int | ServerError:
+async def metadata(
+    lookups: PluginTopicLookups, topic: str, *, auto_create: bool = False
+) -> int | ServerError:
     frame = commands.partitioned_metadata(7, BASE + topic, auto_create=auto_create)
     answer = await lookups.answer(commands.decode(frame[HEADER_SIZE:]), Asker())
     body = commands.decode(answer[HEADER_SIZE:]).partitionMetadataResponse
@@ -76,7 +78,7 @@ async def metadata(lookups: TopicLookups, topic: str, *, auto_create: bool = Fal
     return body.partitions if body.response == body.Success else ServerError(body.error)
 
 
-async def outcome(lookups: TopicLookups, frame: bytes) -> ServerError:
+async def outcome(lookups: PluginTopicLookups, frame: bytes) -> ServerError:
     answer = commands.decode(
         (await lookups.answer(commands.decode(frame[HEADER_SIZE:]), Asker()))[HEADER_SIZE:]
     )

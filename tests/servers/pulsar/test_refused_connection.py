@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.errors import ServerError
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.refused_connection import MESSAGES, Refusal, refuse_at_once
+from broker_core.servers.pulsar.refused_connection import MESSAGES, RefusedConnection, refuse_at_once
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
@@ -113,9 +113,9 @@ async def test_the_refused_end_with_the_server() -> None:
 async def test_what_they_send_is_bounded() -> None:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    ended: list[Refusal] = []
+    ended: list[RefusedConnection] = []
     loop = asyncio.get_running_loop()
-    await loop.connect_accepted_socket(lambda: Refusal("connections", ended.append), ours)
+    await loop.connect_accepted_socket(lambda: RefusedConnection("connections", ended.append), ours)
     try:
         await asyncio.wait_for(loop.sock_sendall(theirs, b"x" * (16 << 20)), 60)
     except ConnectionError:

@@ -8,6 +8,7 @@ import pytest
 
 from broker_core.memory import permits as permits_module
 from broker_core.memory.permits import PermitLimits
+from broker_core.servers.connection import reader_pace
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister

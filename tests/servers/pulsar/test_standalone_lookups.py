@@ -7,7 +7,8 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, ServerError
 from broker_core.names import TopicName
-from broker_core.servers.pulsar.standalone_lookups import LOOKUP_COMMANDS, StandaloneLookups
+from broker_core.servers.pulsar.lookup_service import LOOKUP_COMMANDS
+from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand

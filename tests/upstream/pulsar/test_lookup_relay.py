@@ -12,7 +12,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
-from broker_core.upstream.pulsar import LookupRelay, Upstream, UpstreamOptions
+from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.pulsar_api_pb2 import (
@@ -68,7 +68,7 @@ def options_for(port: int) -> UpstreamOptions:
 @asynccontextmanager
 async def relay_to(script: Script) -> AsyncIterator[tuple[LookupRelay, ScriptedServer]]:
     async with ScriptedServer(script) as server:
-        upstream = Upstream(options_for(server.port))
+        upstream = UpstreamCluster(options_for(server.port))
         await upstream.start()
         try:
             yield upstream.relay, server
@@ -258,7 +258,7 @@ async def test_a_code_that_clients_do_not_know_is_not_passed_on() -> None:
 
 @pytest.mark.parametrize("question", [PARTITIONS, LOOKUP, SCHEMA])
 async def test_without_brokers_it_is_a_metadata_error_in_bounded_time(question: BaseCommand) -> None:
-    upstream = Upstream(replace(options_for(free_port()), connection_wait=0.05))
+    upstream = UpstreamCluster(replace(options_for(free_port()), connection_wait=0.05))
     await upstream.start()
     assert not upstream.is_connected
     code, message = refusal_of(only(await upstream.relay.answer(question, ASKER)))
@@ -269,7 +269,7 @@ async def test_without_brokers_it_is_a_metadata_error_in_bounded_time(question: 
 
 async def test_silent_brokers_are_a_metadata_error_in_bounded_time() -> None:
     async with ScriptedServer() as server:
-        upstream = Upstream(replace(options_for(server.port), lookup_timeout=0.5))
+        upstream = UpstreamCluster(replace(options_for(server.port), lookup_timeout=0.5))
         code, message = refusal_of(only(await upstream.relay.answer(LOOKUP, ASKER)))
         assert code == ServerError.MetadataError
         assert "0.5 s" in message
@@ -278,7 +278,7 @@ async def test_silent_brokers_are_a_metadata_error_in_bounded_time() -> None:
 
 async def test_no_more_at_a_time_than_the_limit() -> None:
     async with ScriptedServer() as server:
-        upstream = Upstream(replace(options_for(server.port), lookups=2))
+        upstream = UpstreamCluster(replace(options_for(server.port), lookups=2))
         waiting = [asyncio.create_task(upstream.relay.answer(LOOKUP, ASKER)) for _ in range(2)]
         await eventually(lambda: len(asked(server)) == 2)
         code, message = refusal_of(only(await upstream.relay.answer(LOOKUP, ASKER)))

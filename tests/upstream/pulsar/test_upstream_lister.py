@@ -17,7 +17,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import AnswerKind
-from broker_core.upstream.pulsar import Upstream, UpstreamLister, UpstreamOptions
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamLister, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.clock import AGES, time_passes
@@ -49,7 +49,7 @@ def options_for(port: int) -> UpstreamOptions:
 @asynccontextmanager
 async def lister_to(script: Script, **options: Any) -> AsyncIterator[tuple[UpstreamLister, ScriptedServer]]:
     async with ScriptedServer(script) as server:
-        upstream = Upstream(replace(options_for(server.port), **options))
+        upstream = UpstreamCluster(replace(options_for(server.port), **options))
         await upstream.start()
         try:
             yield upstream.lister, server
@@ -154,7 +154,7 @@ async def test_brokers_that_break_off_are_an_error() -> None:
 
 
 async def test_without_brokers_it_is_an_error() -> None:
-    upstream = Upstream(replace(options_for(free_port()), connection_wait=0.05))
+    upstream = UpstreamCluster(replace(options_for(free_port()), connection_wait=0.05))
     await upstream.start()
     with pytest.raises(ListingFailed, match="no connection to pulsar://127") as failed:
         await upstream.lister.list_topics(ListingRequest(NAMESPACE))
@@ -169,7 +169,7 @@ async def test_brokers_that_refuse_the_connection_are_an_error() -> None:
         )
 
     async with ScriptedServer(script, handshake=False) as server:
-        upstream = Upstream(replace(options_for(server.port), connection_wait=0.05))
+        upstream = UpstreamCluster(replace(options_for(server.port), connection_wait=0.05))
         await upstream.start()
         with pytest.raises(ListingFailed, match="who are you") as failed:
             await upstream.lister.list_topics(ListingRequest(NAMESPACE))

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.wire.pulsar.buffered_frame_decoder import FrameBuffer
+from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
 from broker_core.wire.pulsar.frames import FrameDecoder, FrameError, frame
 
 LIMIT = 1 << 20
 
 
-def read(buffer: FrameBuffer, data: bytes, step: int) -> list[bytes | memoryview]:
+def read(buffer: BufferedFrameDecoder, data: bytes, step: int) -> list[bytes | memoryview]:
     """What a transport does: fill the buffer as far as there is data, at most ``step`` bytes at a time."""
     commands: list[bytes | memoryview] = []
     position = 0
@@ -32,18 +32,18 @@ def read(buffer: FrameBuffer, data: bytes, step: int) -> list[bytes | memoryview
 )
 def test_small_and_large_frames_in_any_order(sizes: list[int], step: int) -> None:
     sent = [bytes((index,)) * size for index, size in enumerate(sizes)]
-    buffer = FrameBuffer(LIMIT)
+    buffer = BufferedFrameDecoder(LIMIT)
     assert read(buffer, b"".join(map(frame, sent)), step) == sent
     assert buffer.buffered == 0
 
 
 def test_byte_by_byte() -> None:
     sent = [b"", b"a", b"x" * 300]
-    assert read(FrameBuffer(LIMIT), b"".join(map(frame, sent)), 1) == sent
+    assert read(BufferedFrameDecoder(LIMIT), b"".join(map(frame, sent)), 1) == sent
 
 
 def test_a_large_command_is_not_copied_and_not_shared() -> None:
-    buffer = FrameBuffer(LIMIT)
+    buffer = BufferedFrameDecoder(LIMIT)
     first, second = read(buffer, frame(b"a" * 100_000) + frame(b"b" * 100_000), LIMIT)
     assert isinstance(first, memoryview)
     assert isinstance(second, memoryview)
@@ -52,7 +52,7 @@ def test_a_large_command_is_not_copied_and_not_shared() -> None:
 
 
 def test_a_large_frame_is_announced_before_it_has_memory() -> None:
-    buffer = FrameBuffer(1 << 30)
+    buffer = BufferedFrameDecoder(1 << 30)
     assert read(buffer, frame(b"a") + (1 << 29).to_bytes(4) + (1 << 28).to_bytes(4) + b"begin", LIMIT) == [
         b"a"
     ]
@@ -60,13 +60,13 @@ def test_a_large_frame_is_announced_before_it_has_memory() -> None:
     assert bytes(buffer.beginning) == b"begin"
     assert len(buffer.get_buffer()) == (1 << 29) + 4 - 13
     assert bytes(buffer.beginning) == b"begin"
-    small = FrameBuffer(LIMIT)
+    small = BufferedFrameDecoder(LIMIT)
     read(small, frame(b"abc")[:10], LIMIT)
     assert (small.large_frame, bytes(small.beginning)) == (0, b"ab")
 
 
 def test_a_frame_over_the_limit_is_an_error_for_good() -> None:
-    buffer = FrameBuffer(LIMIT)
+    buffer = BufferedFrameDecoder(LIMIT)
     with pytest.raises(FrameError, match="over the limit"):
         read(buffer, frame(b"x" * LIMIT), 4096)
     with pytest.raises(FrameError, match="over the limit"):
@@ -75,7 +75,7 @@ def test_a_frame_over_the_limit_is_an_error_for_good() -> None:
 
 @given(st.binary(max_size=2000), st.integers(1, 500))
 def test_agrees_with_the_decoder_of_chunks(data: bytes, step: int) -> None:
-    decoder, buffer = FrameDecoder(500), FrameBuffer(500)
+    decoder, buffer = FrameDecoder(500), BufferedFrameDecoder(500)
     expected: list[bytes] = []
     failed = False
     try:

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.client import InvalidServiceUrl
-from broker_core.upstream.pulsar import Upstream, UpstreamOptions
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 from broker_core.wire.pulsar.pulsar_api_pb2 import CommandConnected, FeatureFlags
 from tests.support.ports import free_port
 from tests.support.scripted_server import ScriptedServer
@@ -21,7 +21,7 @@ def warnings_of(logs: Sequence[Mapping[str, object]]) -> list[str]:
 
 async def test_watchers_of_the_brokers_are_warned_of_at_start() -> None:
     async with ScriptedServer(topic_watchers=True) as server:
-        upstream = Upstream(UpstreamOptions(server.url))
+        upstream = UpstreamCluster(UpstreamOptions(server.url))
         with capture_logs() as logs:
             await upstream.start()
         (warning,) = warnings_of(logs)
@@ -33,7 +33,7 @@ async def test_watchers_of_the_brokers_are_warned_of_at_start() -> None:
 
 async def test_another_max_message_size_is_warned_of_at_start() -> None:
     async with ScriptedServer(max_message_size=1_000_000) as server:
-        upstream = Upstream(UpstreamOptions(server.url))
+        upstream = UpstreamCluster(UpstreamOptions(server.url))
         with capture_logs() as logs:
             await upstream.start()
         (warning,) = warnings_of(logs)
@@ -43,7 +43,7 @@ async def test_another_max_message_size_is_warned_of_at_start() -> None:
 
 async def test_nothing_to_warn_of() -> None:
     async with ScriptedServer(max_message_size=7) as server:
-        upstream = Upstream(replace(UpstreamOptions(server.url), max_message_size=7))
+        upstream = UpstreamCluster(replace(UpstreamOptions(server.url), max_message_size=7))
         with capture_logs() as logs:
             await upstream.start()
         assert warnings_of(logs) == []
@@ -51,7 +51,7 @@ async def test_nothing_to_warn_of() -> None:
 
 
 async def test_the_brokers_may_be_down_at_start() -> None:
-    upstream = Upstream(UpstreamOptions(f"pulsar://127.0.0.1:{free_port()}"))
+    upstream = UpstreamCluster(UpstreamOptions(f"pulsar://127.0.0.1:{free_port()}"))
     with capture_logs() as logs:
         await upstream.start()
     assert set(warnings_of(logs)) == {"upstream unreachable"}
@@ -60,7 +60,7 @@ async def test_the_brokers_may_be_down_at_start() -> None:
 
 
 def test_promises_follow_the_brokers() -> None:
-    upstream = Upstream(UpstreamOptions("pulsar://127.0.0.1:1"))
+    upstream = UpstreamCluster(UpstreamOptions("pulsar://127.0.0.1:1"))
     flags = FeatureFlags(
         supports_get_partitioned_metadata_without_auto_creation=True, supports_auth_refresh=True
     )
@@ -71,4 +71,4 @@ def test_promises_follow_the_brokers() -> None:
 
 def test_a_bad_service_url_is_an_error_at_once() -> None:
     with pytest.raises(InvalidServiceUrl):
-        Upstream(UpstreamOptions("localhost:6650"))
+        UpstreamCluster(UpstreamOptions("localhost:6650"))

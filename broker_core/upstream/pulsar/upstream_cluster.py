@@ -14,7 +14,7 @@ from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 from broker_core.wire.pulsar import DEFAULT_MAX_MESSAGE_SIZE, CommandConnected
 
-__all__ = ["Upstream"]
+__all__ = ["UpstreamCluster"]
 
 _MAX_LOOKUP_ANSWER: Final = (
     16 * 1024 * 1024
@@ -24,7 +24,7 @@ _LOOKUPS_IN_FLIGHT: Final = 256  # over one connection, before another is opened
 _log = structlog.get_logger(__name__)
 
 
-class Upstream:
+class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait."""
 
     def __init__(self, options: UpstreamOptions) -> None:
