@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Self
 
 from broker_core.errors import BrokerCoreError
-from broker_core.names import PARTITION_SUFFIX
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.names.topic_forms import Listed
 
 __all__ = [

@@ -18,7 +18,7 @@ from broker_core.listing.fields_codec import TAG, binary_column, decode_fields, 
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topics_hash import crc_text, extend_crc
-from broker_core.names import MAX_NAME_BYTES, PARTITION_SUFFIX, Mode, NamespaceName, system_topics_rule
+from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.name_columns import (
     check_local_names,
@@ -31,6 +31,8 @@ from broker_core.names.name_columns import (
     without_ends,
 )
 from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names.system_topics import system_topics_rule
 from broker_core.patterns import TopicsPattern
 
 __all__ = ["ListingEncoder", "page_column"]

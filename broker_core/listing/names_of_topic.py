@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from broker_core.listing.page import NO_PARTITION
 from broker_core.listing.selection import Selection
-from broker_core.names import PARTITION_SUFFIX, partition_index, partitioned_local_name
 from broker_core.names.partition_columns import split_partitions
+from broker_core.names.partition_suffix import PARTITION_SUFFIX, partition_index, partitioned_local_name
 
 __all__ = ["count_partitions", "partitions_of", "topic_names"]
 

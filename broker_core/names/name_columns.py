@@ -16,16 +16,12 @@ import re2
 
 from broker_core.concurrency.interpreter_lock import pass_lock_on
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.names import (
-    MAX_NAME_BYTES,
-    NON_PERSISTENT,
-    PERSISTENT,
-    Mode,
-    NamespaceName,
-    TopicName,
-    check_local_name,
-    system_topics_rule,
-)
+from broker_core.names.domain import NON_PERSISTENT, PERSISTENT
+from broker_core.names.mode import Mode
+from broker_core.names.namespace_name import NamespaceName
+from broker_core.names.system_topics import system_topics_rule
+from broker_core.names.topic_name import MAX_NAME_BYTES, TopicName, check_local_name
+from broker_core.redaction.quoted import quoted
 
 __all__ = [
     "as_column",
@@ -196,14 +192,13 @@ def split_full_names(
 
 
 def _refuse(name: str, namespace: NamespaceName, mode: Mode) -> None:
-    shown = repr(name if len(name) <= 200 else name[:200] + "…")
     try:
         topic = TopicName.parse(name)
     except InvalidName as error:
         raise InvalidListing(str(error)) from None
     if topic.namespace != namespace:
-        raise InvalidListing(f"Topic {shown} is not in namespace {namespace}")
-    raise InvalidListing(f"Topic {shown} does not belong into a listing of mode {mode.name}")
+        raise InvalidListing(f"Topic {quoted(name)} is not in namespace {namespace}")
+    raise InvalidListing(f"Topic {quoted(name)} does not belong into a listing of mode {mode.name}")
 
 
 def system_topics(

@@ -8,14 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.names import (
-    MAX_PARTITION_INDEX,
-    NON_PERSISTENT,
-    PARTITION_SUFFIX,
-    PERSISTENT,
-    NamespaceName,
-)
+from broker_core.names.domain import NON_PERSISTENT, PERSISTENT
 from broker_core.names.name_columns import column_data, contains, with_ends, without_ends
+from broker_core.names.namespace_name import NamespaceName
+from broker_core.names.partition_suffix import MAX_PARTITION_INDEX, PARTITION_SUFFIX
 
 __all__ = ["matched_forms", "partitioned_local_names", "split_partitions"]
 

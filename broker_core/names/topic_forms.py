@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from broker_core.names import PARTITION_SUFFIX
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
 __all__ = ["NOTHING", "PLAIN", "Listed", "merge_listed"]
 

@@ -28,7 +28,8 @@ from broker_core.listing.names_of_topic import count_partitions, topic_names
 from broker_core.listing.selection import Selection
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
-from broker_core.names import PARTITION_SUFFIX, PERSISTENT, Mode, TopicName
+from broker_core.names import PERSISTENT, Mode, TopicName
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.in_flight import SharedAsks

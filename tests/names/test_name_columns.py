@@ -14,22 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import broker_core.names
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.encoded_names import EncodedNames
 from broker_core.listing.listing import Listing
 from broker_core.listing.topics_hash import utf16_key
-from broker_core.names import (
-    DOMAINS,
-    MAX_NAME_BYTES,
-    PERSISTENT,
-    Mode,
-    NamespaceName,
-    TopicName,
-    check_local_name,
-    is_system_topic,
-    partitioned_local_name,
-)
+from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, Mode, NamespaceName, TopicName
+from broker_core.names import system_topics as rules
 from broker_core.names.name_columns import (
     as_column,
     check_local_names,
@@ -43,6 +33,9 @@ from broker_core.names.name_columns import (
     with_ends,
     without_ends,
 )
+from broker_core.names.partition_suffix import partitioned_local_name
+from broker_core.names.system_topics import is_system_topic
+from broker_core.names.topic_name import check_local_name
 from broker_core.plugin_api.listing_builder import ListingBuilder
 from broker_core.plugin_api.listing_request import ListingRequest
 from tests.support.topics import NAMESPACE, full_names, local_names
@@ -311,7 +304,7 @@ def test_a_name_that_becomes_a_system_topic_is_one_everywhere(
 ) -> None:
     full = [f"persistent://{NAMESPACE}/{local}" for local in system]
     assert Listing.from_names(NAMESPACE, Mode.PERSISTENT, full).names.to_pylist() == sorted(full)
-    monkeypatch.setattr(broker_core.names, list_of, change(getattr(broker_core.names, list_of)))
+    monkeypatch.setattr(rules, list_of, change(getattr(rules, list_of)))
     assert all(TopicName.parse(name).is_system for name in full)
     assert len(Listing.from_names(NAMESPACE, Mode.PERSISTENT, full)) == 0
     builder = ListingBuilder(ListingRequest(NAMESPACE))

@@ -9,7 +9,8 @@ from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS, SqliteCatalog
-from broker_core.names import DOMAINS, PARTITION_SUFFIX, NamespaceName
+from broker_core.names import DOMAINS, NamespaceName
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.names.topic_forms import Listed
 
 __all__ = ["ExportFormat", "export_topics"]

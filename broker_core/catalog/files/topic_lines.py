@@ -26,16 +26,10 @@ from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
 from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS
 from broker_core.errors import InvalidName
-from broker_core.names import (
-    DOMAINS,
-    MAX_NAME_BYTES,
-    PARTITION_SUFFIX,
-    PERSISTENT,
-    NamespaceName,
-    TopicName,
-    check_local_name,
-)
+from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.names.topic_forms import Listed, merge_listed
+from broker_core.names.topic_name import check_local_name
 
 __all__ = [
     "CHUNK_BYTES",

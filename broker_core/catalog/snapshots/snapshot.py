@@ -18,8 +18,9 @@ from broker_core.change_log import CatalogVersion, Change, Changes
 from broker_core.listing.listing import Listing, listing_of_locals
 from broker_core.listing.selection import Selection
 from broker_core.memory.bounded_cache import BoundedCache
-from broker_core.names import DOMAINS, PARTITION_SUFFIX, Mode, NamespaceName
+from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.names.name_columns import with_ends
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.names.topic_forms import Listed
 
 __all__ = ["Snapshot", "SnapshotRest", "expected_bytes", "load_snapshot", "only_mode"]

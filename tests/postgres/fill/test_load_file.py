@@ -9,7 +9,8 @@ import pytest
 
 from broker_core.catalog.errors import ImportRefused
 from broker_core.catalog.files import topic_lines as lines_module
-from broker_core.names import NamespaceName, partitioned_local_name
+from broker_core.names import NamespaceName
+from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core_postgres.fill import load_file as load_module
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import LoadReport, load_topics

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidPattern
-from broker_core.names import Mode, NamespaceName, partitioned_local_name
+from broker_core.names import Mode, NamespaceName
+from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing.row_filter import Plan, make_plan
 from tests.support.regexes import Regex, regexes

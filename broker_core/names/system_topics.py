@@ -1,0 +1,61 @@
+"""The topics that brokers keep for themselves and hide from listings, as Pulsar's ``SystemTopicNames`` has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core.names.namespace_name import NamespaceName
+from broker_core.names.partition_suffix import partitioned_local_name
+
+__all__ = ["SystemTopics", "is_system_topic", "system_topics_rule"]
+
+SYSTEM_LOCAL_NAMES: Final = frozenset(
+    {
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_segments",
+        "__transaction_buffer_snapshot_indexes",
+    }
+)
+SYSTEM_LOCAL_SUFFIX: Final = "__transaction_pending_ack"
+SYSTEM_NAME_PREFIXES: Final = (
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTopics:
+    """Which topics brokers keep for themselves: one rule for single names and for columns of them."""
+
+    local_names: frozenset[str]
+    local_suffix: str
+    name_prefixes: tuple[str, ...]
+
+    @property
+    def mark(self) -> str:
+        """What stands in each of these local names, to see quickly that a column has none; it may be empty."""
+        return "__" if all("__" in name for name in (*self.local_names, self.local_suffix)) else ""
+
+    def local_prefixes(self, namespace: NamespaceName, domain: str) -> list[str]:
+        """How local names of a namespace begin that are system topics there; an empty one is all of them."""
+        own = f"{domain}://{namespace}/"
+        return [
+            prefix.removeprefix(own) if prefix.startswith(own) else ""
+            for prefix in self.name_prefixes
+            if prefix.startswith(own) or own.startswith(prefix)
+        ]
+
+
+def system_topics_rule() -> SystemTopics:
+    """The rule as of now."""
+    return SystemTopics(SYSTEM_LOCAL_NAMES, SYSTEM_LOCAL_SUFFIX, SYSTEM_NAME_PREFIXES)
+
+
+def is_system_topic(domain: str, namespace: NamespaceName, local: str) -> bool:
+    """Whether a name is one of the topics that brokers keep for themselves, partitions of them included."""
+    base, rule = partitioned_local_name(local), system_topics_rule()
+    if base in rule.local_names or base.endswith(rule.local_suffix):
+        return True
+    return base.startswith(tuple(rule.local_prefixes(namespace, domain)))
