@@ -18,7 +18,8 @@ from broker_core.listing.listing_part import Part, row_range
 from broker_core.listing.pattern_scan import PatternScan, quick_to_match
 from broker_core.listing.selection_splice import spliced_fields
 from broker_core.names.partition_columns import matched_forms
-from broker_core.patterns import TopicsPattern, real_pattern
+from broker_core.patterns import TopicsPattern
+from broker_core.patterns.topics_pattern import real_pattern
 
 __all__ = ["Matching", "Selection", "part_of", "search", "search_is_quick", "selection_of"]
 

@@ -26,7 +26,8 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.frequent_questions import QuestionCounter
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
-from broker_core.patterns import TopicsPattern, compile_now, compile_pattern
+from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.patterns.compile_with_re2 import compile_now
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.ask_listers import Listers

@@ -12,7 +12,8 @@ import re2
 from broker_core.catalog import SqliteCatalog
 from broker_core.listing.topics_hash import utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
-from broker_core.patterns import compile_pattern, strip_scheme
+from broker_core.patterns import compile_pattern
+from broker_core.patterns.scheme import strip_scheme
 from broker_core.testing import Server
 from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.store import open_store

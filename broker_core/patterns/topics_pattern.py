@@ -1,0 +1,138 @@
+"""A compiled topics pattern: what is known of it before it runs, and matching."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.errors import InvalidPattern
+from broker_core.immutable.sealed import Sealed, seal_fields
+from broker_core.names import TopicName
+from broker_core.patterns.scheme import strip_scheme
+from broker_core.redaction.quoted import quoted
+
+__all__ = ["TopicsPattern", "new_pattern", "real_pattern"]
+
+
+@final
+# Weak references: objects of another class are laid out otherwise then, so that none can be given this class.
+@dataclass(frozen=True, slots=True, weakref_slot=True, init=False, repr=False)
+class TopicsPattern(Sealed):
+    """One compiled pattern, of :func:`compile_pattern`; immutable.
+
+    ``raw`` is what the client sent, ``text`` the same without its scheme. ``supported`` is false where RE2 cannot run
+    it (``reason`` says why); nothing else is known of it then. ``literal`` is the one matched form
+    (``tenant/ns/topic``) that can match, ``ranges`` are half-open ``[low, high)`` bounds of the matched form in UTF-8
+    order, sorted and disjoint, outside of which nothing matches (empty: anything may), ``required`` substrings of
+    every match, longest first. ``exact_range`` says that all of the only range (of everything, where there is none)
+    matches, unless it has a newline. ``program_size`` counts RE2's instructions: what matching may cost.
+
+    What matches it is remembered by its text, and believed: so nobody else can make one, or write to one.
+    """
+
+    raw: str
+    text: str
+    reason: str | None
+    literal: str | None
+    ranges: tuple[tuple[bytes, bytes], ...]
+    exact_range: bool
+    required: tuple[str, ...]
+    match_all: bool
+    #: The text that both engines run: anchored at both ends. Empty where unsupported.
+    anchored: str
+    program_size: int
+    #: How a listing is narrowed: ``all``, ``literal``, ``range``, ``scan``, or ``unsupported``.
+    plan: str = field(compare=False)
+
+    @staticmethod
+    def without_scheme(raw: str) -> str:
+        """What is matched of a pattern as a client sends it: ``text``, without compiling it.
+
+        Raises :exc:`InvalidPattern` where the scheme is none of Pulsar's.
+        """
+        return strip_scheme(raw)
+
+    @property
+    def supported(self) -> bool:
+        return self.reason is None
+
+    def match_column(self, matched: pa.LargeStringArray) -> pa.BooleanArray:
+        """Which matched forms (``tenant/namespace/topic`` without partition suffix) match in full.
+
+        Raises :exc:`InvalidPattern` where the pattern is not supported.
+        """
+        if self.match_all:
+            return pc.is_valid(matched)
+        if not self.supported:
+            raise InvalidPattern(f"Unsupported topics pattern {quoted(self.raw)}: {self.reason}")
+        return pc.match_substring_regex(matched, self.anchored)
+
+    def matches(self, name: str) -> bool:
+        """Whether one full topic name matches."""
+        topic = TopicName.parse(name).partitioned_name
+        if self.match_all:
+            return True
+        form = pa.array([f"{topic.namespace}/{topic.local}"], pa.large_string())
+        return bool(self.match_column(form)[0].as_py())
+
+    def shortened(self, length: int) -> TopicsPattern:
+        """One with the begin of its text alone, which nothing can be matched by: for who is told of it."""
+        text = self.raw[:length]
+        return new_pattern(text, text, reason=self.reason or "it is cut short")
+
+    def __repr__(self) -> str:
+        return f"<TopicsPattern {quoted(self.raw)}: {self.plan}>"
+
+
+_setters: Final = seal_fields(TopicsPattern)
+
+
+def new_pattern(
+    raw: str,
+    text: str,
+    *,
+    reason: str | None = None,
+    literal: str | None = None,
+    ranges: tuple[tuple[bytes, bytes], ...] = (),
+    exact_range: bool = False,
+    required: tuple[str, ...] = (),
+    match_all: bool = False,
+    anchored: str = "",
+    program_size: int = 1,
+) -> TopicsPattern:
+    plan = "range" if ranges else "scan"
+    if reason is not None:
+        plan = "unsupported"
+    elif match_all:
+        plan = "all"
+    elif literal is not None:
+        plan = "literal"
+    facts = (
+        raw,
+        text,
+        reason,
+        literal,
+        ranges,
+        exact_range,
+        required,
+        match_all,
+        anchored,
+        program_size,
+        plan,
+    )
+    pattern = object.__new__(TopicsPattern)
+    for put, fact in zip(_setters, facts, strict=True):
+        put(pattern, fact)
+    return pattern
+
+
+def real_pattern(pattern: TopicsPattern) -> TopicsPattern:
+    """The same, if :func:`compile_pattern` made it: what matches it is believed. Raises :exc:`TypeError`."""
+    if type(pattern) is not TopicsPattern or not hasattr(pattern, "plan"):
+        raise TypeError(
+            f"a pattern is what broker_core.patterns.compile_pattern(text) gives, not a {type(pattern).__name__}"
+        )
+    return pattern
