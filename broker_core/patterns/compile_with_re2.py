@@ -17,11 +17,11 @@ import re2
 from broker_core.errors import InvalidPattern
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
+from broker_core.patterns.literals import Shape, plain_shape, read_shape
 from broker_core.patterns.malformation import malformation
 from broker_core.patterns.match_ranges import match_ranges
 from broker_core.patterns.re2_engine import MAX_PROGRAM, anchored_text, engine_options
 from broker_core.patterns.scheme import strip_scheme
-from broker_core.patterns.shape import Shape, plain_shape, read_shape
 from broker_core.patterns.tokens import has_any_byte
 from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern
 from broker_core.redaction.quoted import cut_short, quoted
