@@ -12,7 +12,7 @@ from prometheus_client import Gauge, generate_latest
 from broker_core import ListingRequest, TopicListingResult, hookimpl
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.store.log_reader import CatalogLogReader
+from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.change_log import Changes
 from broker_core.client import LookupClient, ServerRefused
 from broker_core.errors import InvalidName, ListingFailed

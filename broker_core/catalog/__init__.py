@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker_core.catalog.changes.delete_topics import DeletionReport, delete_matching, delete_of_file
-from broker_core.catalog.changes.set_properties import (
+from broker_core.catalog.bulk_changes.delete_topics import DeletionReport, delete_matching, delete_of_file
+from broker_core.catalog.bulk_changes.set_properties import (
     PropertiesChange,
     PropertiesReport,
     set_properties,
@@ -19,19 +19,19 @@ from broker_core.catalog.errors import (
     TopicExists,
     TopicMissing,
 )
-from broker_core.catalog.files.export_file import ExportFormat, export_topics
-from broker_core.catalog.files.import_file import ImportReport, import_topics
-from broker_core.catalog.files.topic_lines import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.properties import check_properties
-from broker_core.catalog.records import Catalog, TopicRecord
-from broker_core.catalog.store.file_state import CatalogState
-from broker_core.catalog.store.log_reader import CatalogLogReader
-from broker_core.catalog.store.migration import Migration, MigrationAhead, migration_ahead
+from broker_core.catalog.store.catalog_state import CatalogState
+from broker_core.catalog.store.change_log_reader import CatalogLogReader
+from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.namespace_summary import summarize as summarize  # for other parts of the core
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics
+from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
+from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
+from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Listed, Operation
 
 __all__ = [

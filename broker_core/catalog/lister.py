@@ -7,7 +7,7 @@ where the log does not reach. Moving and reading run in a thread, once however m
 
 Every listing that is made here has permits before it is read and until nobody has it any more: a client that reads its
 answer slowly pins the listing that it was answered from, also after a change has moved the snapshot on
-(:mod:`~.kept_snapshots`).
+(:mod:`~.snapshot_cache`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import properties_text
-from broker_core.catalog.snapshots.kept_snapshots import Kept, KeptSnapshots, SnapshotKey, result_of
 from broker_core.catalog.snapshots.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.snapshots.snapshot_cache import Kept, KeptSnapshots, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog

@@ -9,6 +9,6 @@ def main() -> None:
     """Run the command line of this process and leave with its exit code."""
     import sys
 
-    from broker_core.cli.app import run
+    from broker_core.cli.command_tree import run
 
     sys.exit(run(sys.argv[1:]))

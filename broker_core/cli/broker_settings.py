@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker_core.cli.command_call import current_call
+from broker_core.cli.invocation import current_call
 
 __all__ = ["BrokerSettings", "broker_settings"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from broker_core.cli.command_call import Call
-from broker_core.cli.question_options import UnusableQuestion, parse_namespace, usable
+from broker_core.cli.invocation import Call
+from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
 
 if TYPE_CHECKING:
     from broker_core.catalog import SqliteCatalog
@@ -67,7 +67,7 @@ def topic_names(words: Sequence[str]) -> list[TopicName]:
 
 def say_ahead(refusal: Refusal | None) -> None:
     """What a dry run has to say on standard error of the run that it stands for."""
-    from broker_core.cli.command_failures import say
+    from broker_core.cli.exit_codes import say
 
     if refusal is not None:
         sys.stdout.flush()
@@ -76,7 +76,7 @@ def say_ahead(refusal: Refusal | None) -> None:
 
 def say_no_match(namespace: NamespaceName, pattern: str) -> None:
     """That a pattern selects no topic: on standard error, since a misspelt one is no failure of a script."""
-    from broker_core.cli.command_failures import say
+    from broker_core.cli.exit_codes import say
 
     sys.stdout.flush()
     say(f"no topic of {namespace} matches {pattern!r}; a pattern matches the whole of tenant/namespace/topic")
@@ -97,7 +97,7 @@ def opened_catalog(call: Call, catalog: Path | None) -> Iterator[SqliteCatalog]:
 @contextmanager
 def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -> Iterator[SqliteCatalog]:
     """The same, to be written; standard error says which file that was, where it was made, and whether it changed."""
-    from broker_core.cli.command_failures import say
+    from broker_core.cli.exit_codes import say
     from broker_core.cli.new_catalog import NewCatalog
 
     loaded = call.load(_options(catalog))
@@ -117,7 +117,7 @@ def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -
 @contextmanager
 def _opened(call: Call, catalog: Path | None, *, create: bool) -> Iterator[SqliteCatalog]:
     from broker_core.catalog import SqliteCatalog
-    from broker_core.cli.server_log import silence_logs
+    from broker_core.cli.server_process.server_log import silence_logs
 
     if not call.debug:
         silence_logs()

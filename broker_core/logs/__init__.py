@@ -6,11 +6,11 @@ same was said a moment ago, dropped where the queue is full, and counted in both
 
 from __future__ import annotations
 
-from broker_core.logs.drops import Drops, dropped_lines
-from broker_core.logs.line_writer import LineWriter
-from broker_core.logs.printed import PrintedText
+from broker_core.logs.captured_prints import PrintedText
+from broker_core.logs.dropped_line_count import Drops, dropped_lines
+from broker_core.logs.line_queue import LineWriter
 from broker_core.logs.rendering import Renderer
-from broker_core.logs.repeats import Repeats, reason_of
+from broker_core.logs.repeated_lines import Repeats, reason_of
 
 __all__ = [
     "Drops",

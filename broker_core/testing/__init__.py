@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from broker_core.testing.asking import PipelineAnswer
-    from broker_core.testing.blocking import BlockingServer
-    from broker_core.testing.commands import Invoked, invoke
-    from broker_core.testing.requests import listing_request
-    from broker_core.testing.scrape import MetricFamilies
+    from broker_core.testing.blocking_server import BlockingServer
+    from broker_core.testing.invoke_command import Invoked, invoke
+    from broker_core.testing.make_request import listing_request
+    from broker_core.testing.metric_families import MetricFamilies
+    from broker_core.testing.pipeline_question import PipelineAnswer
     from broker_core.testing.server import Server, serve
 
 __all__ = [
@@ -30,13 +30,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "BlockingServer": "blocking",
-    "Invoked": "commands",
-    "MetricFamilies": "scrape",
-    "PipelineAnswer": "asking",
+    "BlockingServer": "blocking_server",
+    "Invoked": "invoke_command",
+    "MetricFamilies": "metric_families",
+    "PipelineAnswer": "pipeline_question",
     "Server": "server",
-    "invoke": "commands",
-    "listing_request": "requests",
+    "invoke": "invoke_command",
+    "listing_request": "make_request",
     "serve": "server",
 }
 

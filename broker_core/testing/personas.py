@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from broker_core.access.asker import Asker
 from broker_core.client import default_client_version
-from broker_core.testing.requests import address_of
+from broker_core.testing.make_request import address_of
 
 __all__ = ["Persona", "Personas", "asker_of"]
 

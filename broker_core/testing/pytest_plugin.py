@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from broker_core.testing.blocking import BlockingServer
+    from broker_core.testing.blocking_server import BlockingServer
 
 __all__ = ["broker_core_serve"]
 
@@ -23,7 +23,7 @@ def broker_core_serve() -> Iterator[Callable[..., BlockingServer]]:
 
     Every call starts one more server; all of them stop when the test ends.
     """
-    from broker_core.testing.blocking import BlockingServer
+    from broker_core.testing.blocking_server import BlockingServer
 
     with ExitStack() as stack:
 

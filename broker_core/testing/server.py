@@ -12,20 +12,20 @@ from typing import Any
 
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.broker_http import get
-from broker_core.cli.command_call import Given
+from broker_core.cli.invocation import Given
+from broker_core.cli.running_broker import get
 from broker_core.client import LookupClient, TopicsAnswer
 from broker_core.listing.page import Page
 from broker_core.names import Mode, TopicName
 from broker_core.quantities import ListenAddress
 from broker_core.settings import HttpSettings, Settings
-from broker_core.testing.asking import PipelineAnswer, ask
-from broker_core.testing.commands import Invoked, invoke_given
+from broker_core.testing.invoke_command import Invoked, invoke_given
+from broker_core.testing.make_request import mode_of
 from broker_core.testing.mask_check import check_mask
+from broker_core.testing.metric_families import MetricFamilies
 from broker_core.testing.personas import Persona, Personas
-from broker_core.testing.reads import Reads
-from broker_core.testing.requests import mode_of
-from broker_core.testing.scrape import MetricFamilies
+from broker_core.testing.pipeline_question import PipelineAnswer, ask
+from broker_core.testing.undeclared_reads import Reads
 
 __all__ = ["Server", "serve"]
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from broker_core.catalog import lister as lister_module
-from broker_core.catalog.files.import_file import import_topics
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.snapshots.snapshot import Snapshot, load_snapshot
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing.listing import Listing
 from broker_core.listing.selection import Selection

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.question_options import UnusableQuestion
+from broker_core.cli.options.question import UnusableQuestion
 from broker_core.cli.topics_options import is_namespace, topic_names
 from tests.catalog.old_files import OLD_FILES, old_file
 from tests.cli.conftest import Cli

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from broker_core.cli.app import app
+from broker_core.cli.command_tree import app
 from tests.docs.pages import code_in, headings, tables
 
 PAGE = "reference/cli.md"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.cli.plugin_groups import commands_of
+from broker_core.cli.plugin_commands import commands_of
 from broker_core.errors import ListingFailed
 from broker_core_postgres.changes.listen_notify import CHANNEL
 from broker_core_postgres.connect.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failed

@@ -12,7 +12,7 @@ import pytest
 import typer
 import yaml  # type: ignore[import-untyped]  # ships none, and comes with myst-parser
 
-from broker_core.cli.app import app
+from broker_core.cli.command_tree import app
 from broker_core.settings import load_settings
 from tests.docs.page_runner import GROUPS, LANGUAGES, matches, pages_to_run, typed
 from tests.docs.pages import ROOT, Block, all_pages, blocks

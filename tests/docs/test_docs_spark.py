@@ -13,7 +13,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # ships none, and comes with myst-parser
 from prometheus_client.registry import CollectorRegistry
 
-from broker_core.cli.plugin_groups import commands_of
+from broker_core.cli.plugin_commands import commands_of
 from broker_core.names import Mode
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions

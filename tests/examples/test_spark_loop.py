@@ -21,7 +21,7 @@ import pytest
 import typer
 import yaml  # type: ignore[import-untyped]
 
-from broker_core.cli.broker_http import get
+from broker_core.cli.running_broker import get
 from broker_core_spark.commands.status_command import of_metrics
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.settings import SparkSettings

@@ -12,7 +12,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 from tests.support.served import Served

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from broker_core.catalog.properties import properties_of, properties_text
-from broker_core.catalog.records import TopicRecord
+from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.topic_forms import Listed

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 APPLICATION_ID = 0x62726F6B  # "brok"
-#: The format that this release writes; what became of the earlier ones is in :mod:`.migration`.
+#: The format that this release writes; what became of the earlier ones is in :mod:`.format_migration`.
 SCHEMA_VERSION = 2
 _OLDEST = 1
 

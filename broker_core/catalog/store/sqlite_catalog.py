@@ -14,9 +14,13 @@ from typing import Self
 
 from broker_core.catalog.errors import CatalogError, PairRefused, TopicExists, TopicMissing, sqlite_errors
 from broker_core.catalog.properties import check_properties, properties_of, properties_text
-from broker_core.catalog.records import TopicRecord
-from broker_core.catalog.store.file_state import CatalogState
-from broker_core.catalog.store.migration import Migration, migrate_file, show_as_current, shows_as_current
+from broker_core.catalog.store.catalog_state import CatalogState
+from broker_core.catalog.store.format_migration import (
+    Migration,
+    migrate_file,
+    show_as_current,
+    shows_as_current,
+)
 from broker_core.catalog.store.namespace_change import (
     LogBounds,
     NamespaceChange,
@@ -26,6 +30,7 @@ from broker_core.catalog.store.namespace_change import (
 )
 from broker_core.catalog.store.schema import connect, file_identity, open_catalog_file
 from broker_core.catalog.topic_id import new_topic_id
+from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.topic_forms import Listed
@@ -47,7 +52,7 @@ _TOPICS = (
 
 
 class SqliteCatalog:
-    """The embedded catalogue (the :class:`~broker_core.catalog.records.Catalog` of a broker without a cluster).
+    """The embedded catalogue (the :class:`~broker_core.catalog.topic_record.Catalog` of a broker without a cluster).
 
     Synchronous, and safe to call from any thread. Opening makes the file where there is none, unless ``create`` is
     false, and raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no catalogue. One of an

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.errors import PairRefused
-from broker_core.catalog.files.import_file import import_topics
 from broker_core.catalog.snapshots.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.store.namespace_change import read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.change_log import Changes
 from broker_core.listing.selection import Selection
 from broker_core.listing.topics_hash import topics_hash

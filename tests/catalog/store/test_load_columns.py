@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.files.import_file import import_topics
 from broker_core.catalog.store.load_columns import expand_listed, load_names
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.names import NamespaceName
 from broker_core.names.topic_forms import Listed
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog.errors import CatalogBusy, CatalogError, CatalogUnusable, TopicExists, TopicMissing
-from broker_core.catalog.records import Catalog
 from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS, SqliteCatalog
+from broker_core.catalog.topic_record import Catalog
 from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.names import NamespaceName, TopicName
 

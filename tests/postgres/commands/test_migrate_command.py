@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from broker_core_postgres.schema.schema_version import migrations
 from tests.postgres.schema.old_schema import make_old
 from tests.support.postgres_server import Database, run_apart

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from tests.support.postgres_server import Database
 
 

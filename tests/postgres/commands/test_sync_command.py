@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from broker_core.names import TopicName
 from broker_core_postgres.commands.sync_command import EXIT_INCOMPLETE
 from tests.support.ports import free_port

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from broker_core.names import TopicName
 from tests.support.postgres_server import Database
 

@@ -6,7 +6,7 @@ import asyncpg
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from broker_core.names import TopicName
 from broker_core_postgres.commands.write_connection import run_to_end, told
 from broker_core_postgres.fill.filling_failed import FillingFailed

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker_core.catalog.errors import ImportRefused
-from broker_core.catalog.files import topic_lines as lines_module
+from broker_core.catalog.topic_files import topic_file_reader as lines_module
 from broker_core.names import NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core_postgres.fill import load_file as load_module

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.errors import PairRefused
-from broker_core.catalog.files import topic_lines as lines_module
+from broker_core.catalog.topic_files import topic_file_reader as lines_module
 from broker_core.names import NamespaceName
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.load_file import LoadReport, load_topics

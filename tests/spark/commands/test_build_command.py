@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import current
 from tests.support.spark_catalogues import fill, write_patterns

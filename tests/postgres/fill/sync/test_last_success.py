@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.app import run
+from broker_core.cli.command_tree import run
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
 from broker_core.plugin_cli import Deletions, MassDeletion

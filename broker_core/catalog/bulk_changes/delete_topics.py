@@ -1,0 +1,112 @@
+"""Deleting the topics of a file, or those that match a pattern: all in one transaction, behind the guard."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass, replace
+from typing import BinaryIO, Final
+
+from broker_core.catalog.bulk_changes.bulk_change import NextState, change_topics, topics_matching
+from broker_core.catalog.errors import TopicMissing
+from broker_core.catalog.store.namespace_change import NamespaceChange
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_files.topic_file_reader import TopicLines
+from broker_core.mass_deletion import Deletions, Loss, Refusal
+from broker_core.names import DOMAINS, NamespaceName, TopicName
+from broker_core.names.topic_forms import NOTHING, Listed, merge_listed
+
+__all__ = ["DeletionReport", "delete_matching", "delete_of_file"]
+
+_TOPIC: Final = "SELECT listed, properties FROM topics WHERE namespace = ? AND domain = ? AND base = ?"
+_COUNTS: Final = "SELECT listed, count(*) FROM topics WHERE namespace = ? GROUP BY listed"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionReport:
+    """What went, or would go. ``topics`` has full names: a topic's own where all of it goes, else those of partitions;
+    ``names`` counts listed names. ``refusal``: why the run that a dry run stands for would delete nothing.
+    """
+
+    topics: tuple[str, ...]
+    names: int
+    refusal: Refusal | None = None
+
+
+def delete_matching(
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    pattern: str,
+    allowed: Deletions,
+    *,
+    dry_run: bool = False,
+) -> DeletionReport:
+    """Remove all topics, with all their partitions, whose name matches as in a listing (of either domain).
+
+    Raises :exc:`~broker_core.mass_deletion.MassDeletion`, and :exc:`~broker_core.errors.InvalidPattern`.
+    """
+    with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
+        there = topics_matching(connection, namespace, change.id, pattern)
+        going = [(topic, "") for topic in there]
+        return _delete(connection, change, going, allowed, dry_run=dry_run)
+
+
+def delete_of_file(
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    source: BinaryIO,
+    allowed: Deletions,
+    *,
+    dry_run: bool = False,
+) -> DeletionReport:
+    """Remove the topics of a file (:mod:`~.topic_file_reader`): all, or none where one is missing.
+
+    A topic's own name is the topic with all its partitions; a partition's name, or a number of partitions, are these.
+    Raises :exc:`~broker_core.mass_deletion.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and
+    :exc:`~broker_core.catalog.errors.ImportRefused`.
+    """
+    named: dict[tuple[int, str], str] = {}
+    for chunk in TopicLines(namespace, source):
+        for domain, rows in enumerate(chunk):
+            for base, (listed, _) in rows.topics.items():
+                named[domain, base] = merge_listed(named.get((domain, base), ""), listed)
+    with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
+        going: list[tuple[NextState, str]] = []
+        for (domain, base), listed in named.items():
+            row = connection.execute(_TOPIC, (change.id, domain, base)).fetchone()
+            topic = NextState(domain, base, *(row or ("", None)))
+            there, meant = Listed.parse(topic.listed), Listed.parse(listed)
+            missing = NOTHING if meant.plain and there else meant.without(there)
+            if missing:
+                name = TopicName(DOMAINS[domain], namespace, base)
+                raise TopicMissing(
+                    f"There is no topic {next(missing.names(str(name)))} in the catalogue; nothing was deleted"
+                )
+            going.append((topic, "" if meant.plain else str(there.without(meant))))
+        return _delete(connection, change, going, allowed, dry_run=dry_run)
+
+
+def _delete(
+    connection: sqlite3.Connection,
+    change: NamespaceChange,
+    going: list[tuple[NextState, str]],
+    allowed: Deletions,
+    *,
+    dry_run: bool,
+) -> DeletionReport:
+    """Leave of each topic the names of the compact form beside it."""
+    topics: list[str] = []
+    removed = 0
+    for topic, left in going:
+        name = TopicName(DOMAINS[topic.domain], change.namespace, topic.base)
+        lost = Listed.parse(topic.listed).without(Listed.parse(left))
+        removed += len(lost)
+        topics += lost.names(str(name)) if left else (str(name),)
+    there = sum(
+        len(Listed.parse(listed)) * count for listed, count in connection.execute(_COUNTS, (change.id,))
+    )
+    refusal = allowed.refusal({str(change.namespace): Loss(there, removed)})
+    if not dry_run:
+        if refusal is not None:
+            raise refusal.error("--dry-run shows them")
+        change_topics(connection, change, (replace(topic, listed=left) for topic, left in going))
+    return DeletionReport(tuple(topics), removed, refusal)

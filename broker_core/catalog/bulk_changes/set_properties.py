@@ -1,0 +1,119 @@
+"""Changing properties key by key: of one topic, or of all that match a pattern, in one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from broker_core.catalog.bulk_changes.bulk_change import NextState, change_topics, topics_matching
+from broker_core.catalog.errors import CatalogError, TopicMissing
+from broker_core.catalog.properties import checked_text, properties_of
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.names import DOMAINS, NamespaceName, TopicName
+from broker_core.names.topic_forms import Listed
+
+__all__ = ["PropertiesChange", "PropertiesReport", "set_properties", "set_properties_of_matching"]
+
+_TOPICS: Final = (
+    "SELECT base, listed, properties FROM topics WHERE namespace = ? AND domain = ? AND base IN (?, ?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesChange:
+    """What to do: keys of ``unset`` are taken away (all keys with ``replace``), then the ``given`` ones are set."""
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    unset: Collection[str] = ()
+    replace: bool = False
+
+    def check(self) -> None:
+        """Raise :exc:`CatalogError` for what cannot be done."""
+        if not self.given and not self.unset and not self.replace:
+            raise CatalogError("No property is given: KEY=VALUE sets one, --unset KEY takes one away")
+        both = sorted(set(self.given) & set(self.unset))
+        if both:
+            raise CatalogError(f"Property {both[0]!r} is both set and unset")
+        checked_text(self.given)
+
+    def of(self, text: str | None) -> str:
+        """The text of what a topic with these properties has afterwards."""
+        kept = {} if self.replace else {k: v for k, v in properties_of(text).items() if k not in self.unset}
+        return checked_text(kept | dict(self.given))
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesReport:
+    """``topics`` that were meant, the listed ``names`` of theirs, and how many topics ``changed``."""
+
+    topics: int
+    names: int
+    changed: int
+
+
+def set_properties(
+    catalog: SqliteCatalog, name: TopicName, wanted: PropertiesChange, *, dry_run: bool = False
+) -> PropertiesReport:
+    """Change a topic, named by its own name or by one of its partitions: all of its names.
+
+    What it has already changes nothing, the version included. Raises
+    :exc:`~broker_core.catalog.errors.TopicMissing`, and :exc:`CatalogError` for properties that cannot be.
+    """
+    with catalog.changing(name.namespace, dry_run=dry_run) as (connection, change):
+        topic = _named(connection, change.id, name)
+        if topic is None:
+            raise TopicMissing(f"There is no topic {name} in the catalogue")
+        report, states = _changed([topic], wanted)
+        if not dry_run:
+            change_topics(connection, change, states)
+        return report
+
+
+def set_properties_of_matching(
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    pattern: str,
+    wanted: PropertiesChange,
+    *,
+    dry_run: bool = False,
+) -> PropertiesReport:
+    """Change all topics of a namespace whose name matches, as a listing by this pattern would (of either domain).
+
+    Raises :exc:`~broker_core.errors.InvalidPattern`.
+    """
+    with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
+        report, states = _changed(topics_matching(connection, namespace, change.id, pattern), wanted)
+        if not dry_run:
+            change_topics(connection, change, states)
+        return report
+
+
+def _named(connection: sqlite3.Connection, number: int, name: TopicName) -> NextState | None:
+    """The topic that is listed by this name or, as in :meth:`SqliteCatalog.topic`, whose own name it is."""
+    domain = DOMAINS.index(name.domain)
+    base, index = TopicName.split_local(name.local)
+    rows = connection.execute(_TOPICS, (number, domain, base, name.local)).fetchall()
+    found = {row[0]: NextState(domain, *row) for row in rows}
+    topic = found.get(base)
+    return topic if topic is not None and index in Listed.parse(topic.listed) else found.get(name.local)
+
+
+def _changed(
+    topics: Iterable[NextState], wanted: PropertiesChange
+) -> tuple[PropertiesReport, list[NextState]]:
+    """What is meant, and the topics that get other properties."""
+    wanted.check()
+    known: dict[str | None, str] = {}
+    states = []
+    count = names = 0
+    for topic in topics:
+        count += 1
+        names += len(Listed.parse(topic.listed))
+        if topic.properties not in known:
+            known[topic.properties] = wanted.of(topic.properties)
+        text = known[topic.properties]
+        if text != (topic.properties or "{}"):
+            states.append(replace(topic, properties=text))
+    return PropertiesReport(count, names, len(states)), states

@@ -1,0 +1,283 @@
+"""Importing a file of names into a namespace: all of it or nothing, however large.
+
+The file is read, checked and gathered into a temporary table first (:mod:`.import_staging`), which locks nothing; only
+then one transaction brings it into the catalogue, in the order of its index. Both run in SQLite on whole sets, not
+topic by topic.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Literal
+
+from broker_core.catalog.errors import PairRefused, sqlite_errors
+from broker_core.catalog.store.namespace_change import NamespaceChange
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_files.import_staging import stage_file
+from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
+from broker_core.change_log import CatalogVersion
+from broker_core.mass_deletion import Deletions, Loss, Refusal
+from broker_core.names import NamespaceName
+from broker_core.names.topic_forms import Listed, merge_listed
+
+__all__ = ["ImportReport", "Progress", "import_topics"]
+
+#: Called now and then as ``progress("read", bytes so far)`` while the file is read and as ``progress("write", topics
+#: of the file)`` while the transaction runs, on the importing thread. What it raises ends the import, which then
+#: changed nothing.
+Progress = Callable[[Literal["read", "write"], int], None]
+
+_CACHE_KIB: Final = 65_536
+_TICK: Final = 500_000  # steps of SQLite's machine between two calls of progress: some 20 ms
+
+# Properties alone are for the topic as it is; of one that is not there nobody has told of partitions.
+_TELL = """UPDATE temp.staged AS s SET listed = t.listed FROM main.topics t
+    WHERE t.namespace = :namespace AND t.listed <> '*'
+        AND s.domain = t.domain AND s.base = t.base AND s.listed = '?'"""
+# A topic that is there would be one beside its own partitions (or the other way round), with other properties.
+_PAIRS = """SELECT s.base, merge_listed(t.listed, s.listed) FROM temp.staged s
+    CROSS JOIN main.topics t ON t.namespace = :namespace AND t.domain = s.domain AND t.base = s.base
+    WHERE s.listed NOT IN (t.listed, '?')
+        AND coalesce(s.properties, iif(is_pair(t.listed), t.properties, NULL), '{}') <> coalesce(t.properties, '{}')
+        AND NOT is_pair(s.listed) AND is_pair(merge_listed(t.listed, s.listed)) LIMIT 1"""
+
+# The same merge for the log (before the fact) and for the topics themselves. The names of an exact import are those of
+# the file; of any other they come to those that are there.
+_FILE: Final = "iif(s.listed = '?', '*', s.listed)"
+_ADDED: Final = f"merge_listed(coalesce(t.listed, ''), {_FILE})"
+_LOG = """INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,
+        properties_before, properties_after, time)
+    SELECT :namespace, :version, iif(t.base IS NULL, 'create', 'update'), s.domain, s.base,
+        coalesce(t.topic_id, s.topic_id), coalesce(t.listed, ''), {listed},
+        t.properties, coalesce(s.properties, t.properties), :time
+    FROM temp.staged s
+    LEFT JOIN main.topics t ON t.namespace = :namespace AND t.domain = s.domain AND t.base = s.base
+    WHERE t.base IS NULL
+        OR ({file} <> t.listed AND {listed} <> t.listed)
+        OR coalesce(s.properties, t.properties, '{{}}') <> coalesce(t.properties, '{{}}')
+    LIMIT :limit"""
+_MERGE = """INSERT INTO main.topics (namespace, domain, base, listed, topic_id, properties, created)
+    SELECT :namespace, domain, base, iif(listed = '?', '*', listed), topic_id, properties, :time
+    FROM temp.staged WHERE true ORDER BY domain, base
+    ON CONFLICT (namespace, domain, base) DO UPDATE SET
+        listed = {listed},
+        properties = coalesce(excluded.properties, properties)
+    WHERE (excluded.listed <> listed AND {listed} <> listed)
+        OR coalesce(excluded.properties, properties, '{{}}') <> coalesce(properties, '{{}}')"""
+
+# What an exact import takes away.
+_STAGED_TOPIC: Final = "SELECT 1 FROM temp.staged s WHERE s.domain = t.domain AND s.base = t.base"
+_LOSS = f"""SELECT total(CASE t.listed WHEN '*' THEN 1 ELSE count_listed(t.listed) END),
+        total(CASE WHEN s.base IS NULL AND t.listed = '*' THEN 1 WHEN s.listed = t.listed THEN 0
+            ELSE count_lost(t.listed, coalesce({_FILE}, '')) END)
+    FROM main.topics t LEFT JOIN temp.staged s ON s.domain = t.domain AND s.base = t.base
+    WHERE t.namespace = :namespace"""  # noqa: S608 - constants
+_LOG_GONE = f"""INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before,
+        listed_after, properties_before, time)
+    SELECT :namespace, :version, 'delete', domain, base, topic_id, listed, '', properties, :time FROM main.topics t
+    WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC}) LIMIT :limit"""  # noqa: S608 - constants
+_DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did. ``topics`` counts the topics of the file: created, updated and unchanged ones.
+
+    ``repeats`` counts names that the file has more than once: each time but the first. ``deleted`` counts the topics
+    that an exact import removed, and ``names_lost`` the listed names that it took away in all. ``refusal``: why the
+    import that a dry run stands for would do nothing.
+    """
+
+    lines: int
+    topics: int
+    created: int
+    updated: int
+    version: CatalogVersion
+    repeats: int = 0
+    deleted: int = 0
+    names_lost: int = 0
+    refusal: Refusal | None = None
+
+    @property
+    def unchanged(self) -> int:
+        """Topics of the file that were there already, just so."""
+        return self.topics - self.created - self.updated
+
+
+def import_topics(
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    source: BinaryIO,
+    *,
+    exact: Deletions | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> ImportReport:
+    """Add the topics of a file (see :mod:`.topic_file_reader`) to a namespace, in one transaction.
+
+    A topic that is there keeps its id, gets further partitions and the new properties; nothing is removed. With
+    ``exact``, which says how much may go, the namespace becomes what the file says, and a topic keeps its properties
+    unless the file gives some. Nothing to change leaves the version as it is, and so does a ``dry_run``.
+
+    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
+    :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
+    :exc:`~broker_core.mass_deletion.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` where another
+    process writes for longer than the time-out; in each case the catalogue is as it was.
+    """
+    if not dry_run:
+        catalog.migrate()
+    with sqlite_errors(catalog.path), closing(catalog.connect()) as connection:
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        staged = stage_file(
+            connection,
+            namespace,
+            source,
+            has_partitions=lambda *topic: exact is None and _has_partitions(connection, namespace, *topic),
+            read=None if progress is None else lambda size: progress("read", size),
+        )
+        connection.create_function("merge_listed", 2, merge_listed, deterministic=True)
+        connection.create_function("count_lost", 2, _count_lost, deterministic=True)
+        connection.create_function("is_pair", 1, is_pair, deterministic=True)
+        failed: list[BaseException] = []
+        if progress is not None:
+            connection.set_progress_handler(lambda: _tick(progress, staged.topics, failed), _TICK)
+        try:
+            merged = _merge(connection, catalog, namespace, exact, untold=staged.untold, dry_run=dry_run)
+        except sqlite3.OperationalError:
+            if failed:
+                raise failed[0] from None
+            raise
+        connection.set_progress_handler(None, 0)
+        if merged.written:
+            catalog.committed += 1
+        if not dry_run:
+            _checkpoint(connection)
+        return ImportReport(
+            staged.lines,
+            staged.topics,
+            merged.created,
+            merged.updated,
+            CatalogVersion(catalog.catalog_id, merged.version),
+            staged.repeats,
+            merged.deleted,
+            merged.names_lost,
+            merged.refusal,
+        )
+
+
+def _has_partitions(connection: sqlite3.Connection, namespace: NamespaceName, domain: int, base: str) -> bool:
+    row = connection.execute(
+        "SELECT listed FROM main.topics WHERE namespace = (SELECT id FROM main.namespaces WHERE name = ?)"
+        " AND domain = ? AND base = ?",
+        (str(namespace), domain, base),
+    ).fetchone()
+    return row is not None and bool(Listed.parse(row[0]).ranges)
+
+
+def _count_lost(before: str, after: str) -> int:
+    return len(Listed.parse(before).without(Listed.parse(after)))
+
+
+def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
+    """Whether to interrupt: what a handler raises would be lost within SQLite, an interrupt of the keyboard too."""
+    try:
+        progress("write", topics)
+    except BaseException as error:  # noqa: BLE001 - raised again as soon as SQLite has returned
+        failed.append(error)
+        return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    created: int
+    updated: int
+    version: int
+    deleted: int = 0
+    names_lost: int = 0
+    refusal: Refusal | None = None
+    written: bool = False
+
+
+def _merge(
+    connection: sqlite3.Connection,
+    catalog: SqliteCatalog,
+    namespace: NamespaceName,
+    exact: Deletions | None,
+    *,
+    untold: bool,
+    dry_run: bool,
+) -> _Merged:
+    """Bring the staged topics into the catalogue."""
+    connection.execute("BEGIN IMMEDIATE")
+    change = NamespaceChange(connection, namespace, catalog.log_bounds)
+    values = {
+        "namespace": change.id,
+        "version": change.version,
+        "time": change.time,
+        "limit": change.most_logged + 1,
+    }
+    lost = deleted = logged = 0
+    refusal: Refusal | None = None
+    if exact is None:
+        if untold:
+            connection.execute(_TELL, values)
+        pair = connection.execute(_PAIRS, values).fetchone()
+        if pair is not None:
+            raise PairRefused.of(pair[0], Listed.parse(pair[1]))
+    else:
+        lost, refusal = _loss(connection, namespace, values, exact)
+        if refusal is not None and not dry_run:
+            raise refusal.error("--dry-run shows how many")
+        logged = connection.execute(_LOG_GONE, values).rowcount
+        deleted = connection.execute(_DELETE, values).rowcount
+    listed = _ADDED if exact is None else _FILE
+    logged += connection.execute(_LOG.format(file=_FILE, listed=listed), values).rowcount
+    if not logged:
+        connection.execute("ROLLBACK")
+        return _Merged(0, 0, change.version - 1)
+    count = "SELECT count(*) FROM main.topics WHERE namespace = ?"
+    (before,) = connection.execute(count, (change.id,)).fetchone()
+    listed = "merge_listed(listed, excluded.listed)" if exact is None else "excluded.listed"
+    changed = connection.execute(_MERGE.format(listed=listed), values).rowcount
+    (after,) = connection.execute(count, (change.id,)).fetchone()
+    created = after - before
+    if dry_run:
+        connection.execute("ROLLBACK")
+        return _Merged(created, changed - created, change.version - 1, deleted, lost, refusal)
+    if logged > change.most_logged:
+        change.leave_gap()
+    else:
+        change.logged(logged)
+    change.finish()
+    connection.execute("COMMIT")
+    return _Merged(created, changed - created, change.version, deleted, lost, written=True)
+
+
+def _loss(
+    connection: sqlite3.Connection, namespace: NamespaceName, values: dict[str, int], allowed: Deletions
+) -> tuple[int, Refusal | None]:
+    """How many listed names an exact import takes away, and why so many may not go."""
+    there, lost = connection.execute(_LOSS, values).fetchone()
+    loss = Loss(there=int(there), removed=int(lost))
+    refusal = allowed.refusal({str(namespace): loss})
+    if refusal is None and loss.removed and allowed == Deletions():
+        (topics,) = connection.execute("SELECT count(*) FROM temp.staged").fetchone()
+        if not topics:  # of however few names: no topic at all is hardly ever meant
+            refusal = Refusal(
+                f"the file has no topics, and {namespace} would lose all of its {loss.there} listed names",
+                "--allow-mass-deletions",
+            )
+    return loss.removed, refusal
+
+
+def _checkpoint(connection: sqlite3.Connection) -> None:
+    """Move what was written from the write-ahead log into the file, as far as readers allow just now."""
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError:  # a reader or writer is there; the log is moved later, by whoever comes
+        pass

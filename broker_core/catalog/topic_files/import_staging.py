@@ -1,0 +1,177 @@
+"""What a file says, gathered into a temporary table of SQLite: one row a topic, in the order of the catalogue.
+
+Locks nothing. SQLite puts the table into a file once it outgrows its cache (in the folder of ``SQLITE_TMPDIR``),
+so the imported file may be larger than memory. While it is read, lines of a topic and of its partitions are rows apart,
+since only the whole file tells what belongs together; afterwards each topic has one row.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from broker_core.catalog.errors import PairRefused
+from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, Row, TopicLines
+from broker_core.catalog.topic_id import new_topic_ids
+from broker_core.names import NamespaceName
+from broker_core.names.topic_forms import Listed, merge_listed
+
+__all__ = ["Staged", "stage_file"]
+
+_CACHE_KIB: Final = 262_144  # of some 3 million topics; beyond that pages go to the temporary file
+_ALIKE: Final = 16  # topics with the same properties; fewer go one by one
+_TOPIC: Final = 0  # the side of lines about a topic
+_PARTITIONS: Final = 1  # the side of lines about its partitions
+
+# Lines about the same side of a topic are merged as they come. declared: a line says how many partitions it has.
+_STAGED = """CREATE TEMP TABLE staged (
+    domain INTEGER NOT NULL,
+    base TEXT NOT NULL,
+    side INTEGER NOT NULL,
+    listed TEXT NOT NULL,
+    topic_id BLOB NOT NULL,
+    properties TEXT,
+    declared INTEGER NOT NULL,
+    PRIMARY KEY (domain, base, side)
+) WITHOUT ROWID"""
+_CONFLICT = """ ON CONFLICT (domain, base, side) DO UPDATE SET
+    listed = merge_staged(listed, excluded.listed),
+    properties = coalesce(excluded.properties, properties),
+    declared = max(declared, excluded.declared)
+    WHERE listed <> excluded.listed OR excluded.properties IS NOT NULL OR excluded.declared > declared"""
+_ROW = "INSERT INTO temp.staged VALUES (?, ?, ?, ?, ?, ?, ?)" + _CONFLICT  # noqa: S608 - two constants
+# A JSON array of names enters SQLite several times faster than a row of parameters for each name. Six digits before
+# the name say which of the kinds (names and properties) the topic has.
+_KINDS = "CREATE TEMP TABLE kinds (id INTEGER PRIMARY KEY, listed TEXT NOT NULL, properties TEXT)"
+_ROWS_ALIKE = (
+    """INSERT INTO temp.staged
+    SELECT ?1, substr(j.value, 7), ?4, k.listed, substr(?2, 16 * j.key + 1, 16), k.properties, ?5
+    FROM json_each(?3) j CROSS JOIN temp.kinds k WHERE k.id = CAST(substr(j.value, 1, 6) AS INTEGER)"""  # noqa: S608
+    + _CONFLICT
+)
+# Topics with a row of either side: few, if any.
+_BOTH = """SELECT t.domain, t.base, t.listed, t.properties, p.listed, p.properties, p.declared
+    FROM temp.staged p CROSS JOIN temp.staged t ON t.domain = p.domain AND t.base = p.base AND t.side = 0
+    WHERE p.side = 1"""
+_JOINED = "UPDATE temp.staged SET listed = ?, properties = ? WHERE domain = ? AND base = ? AND side = 0"
+_DROP = "DELETE FROM temp.staged WHERE domain = ? AND base = ? AND side = 1"
+
+# Topics, and the names that they are listed by. Few are listed by more than the plain one, so Python hardly sees any.
+_COUNT = "SELECT count(*), total(CASE WHEN listed IN ('*', '?') THEN 1 ELSE count_listed(listed) END) FROM temp.staged"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What was read: ``topics`` in ``lines`` lines, of whose names ``repeats`` are repetitions.
+
+    The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id`` and ``properties`` (NULL:
+    not given). ``listed`` is :data:`~.topic_file_reader.UNTOLD` for properties alone, where
+    there are any ``untold`` ones.
+    """
+
+    lines: int
+    topics: int
+    repeats: int
+    untold: bool
+
+
+def stage_file(
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    source: BinaryIO,
+    *,
+    has_partitions: Callable[[int, str], bool],
+    read: Callable[[int], None] | None = None,
+) -> Staged:
+    """Read a file (see :mod:`broker_core.catalog.topic_files.topic_file_reader`); ``read`` is told the bytes so far.
+
+    ``has_partitions`` says of a topic, by domain and local name, whether the catalogue has partitions of it.
+    Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong, and
+    :exc:`~broker_core.catalog.errors.PairRefused`.
+    """
+    connection.create_function("merge_staged", 2, _merge_staged, deterministic=True)
+    connection.create_function("count_listed", 1, _count_listed, deterministic=True)
+    connection.execute("PRAGMA temp_store = FILE")
+    connection.execute(_STAGED)
+    connection.execute(_KINDS)
+    connection.execute(f"PRAGMA temp.cache_size = -{_CACHE_KIB}")
+    lines = TopicLines(namespace, source, apart=True)
+    topics = partitions = untold = False
+    connection.execute("BEGIN")
+    for chunk in lines:
+        for domain, rows in enumerate(chunk):
+            topics = topics or bool(rows.topics)
+            partitions = partitions or bool(rows.partitions)
+            untold = _stage(connection, domain, _TOPIC, rows.topics) or untold
+            told = {base: row for base, row in rows.partitions.items() if base in rows.declared}
+            named = {base: row for base, row in rows.partitions.items() if base not in rows.declared}
+            _stage(connection, domain, _PARTITIONS, told, declared=True)
+            _stage(connection, domain, _PARTITIONS, named)
+        if read is not None:
+            read(lines.bytes)
+    if topics and partitions:
+        _join_sides(connection, has_partitions)
+    connection.execute("COMMIT")
+    count, names = connection.execute(_COUNT).fetchone()
+    return Staged(lines.lines, count, lines.names - int(names), untold)
+
+
+def _merge_staged(one: str, other: str) -> str:
+    """As :func:`merge_listed`, for forms that may say nothing about what is listed."""
+    if UNTOLD in (one, other):
+        return other if one == UNTOLD else one
+    return merge_listed(one, other)
+
+
+def _count_listed(listed: str) -> int:
+    return len(Listed.parse(listed))
+
+
+def _stage(
+    connection: sqlite3.Connection, domain: int, side: int, rows: dict[str, Row], *, declared: bool = False
+) -> bool:
+    """Add rows of one side of a chunk to the temporary table; whether some are properties alone."""
+    if not rows:
+        return False
+    counts = Counter(rows.values())
+    frequent = [row for row, count in counts.items() if count >= _ALIKE]
+    prefixes = {row: f"{kind:06d}" for kind, row in enumerate(frequent)}
+    connection.execute("DELETE FROM temp.kinds")
+    connection.executemany(
+        "INSERT INTO temp.kinds VALUES (?, ?, ?)", [(kind, *row) for kind, row in enumerate(frequent)]
+    )
+    # Sorted, so that neighbours in the index come one after the other.
+    names = sorted(rows)
+    alike = [prefixes[row] + base for base in names if (row := rows[base]) in prefixes]
+    ids = new_topic_ids(len(names))
+    connection.execute(_ROWS_ALIKE, (domain, ids, json.dumps(alike, ensure_ascii=False), side, declared))
+    if len(alike) < len(names):
+        others = [base for base in names if rows[base] not in prefixes]
+        starts = range(16 * len(alike), 16 * len(names), 16)
+        connection.executemany(
+            _ROW,
+            (
+                (domain, base, side, rows[base][0], ids[start : start + 16], rows[base][1], declared)
+                for base, start in zip(others, starts, strict=True)
+            ),
+        )
+    return any(listed == UNTOLD for listed, _ in counts)
+
+
+def _join_sides(connection: sqlite3.Connection, has_partitions: Callable[[int, str], bool]) -> None:
+    """Make one row of the lines about a topic and of those about its partitions, where a file has both."""
+    for domain, base, listed, given, partitions, of_partitions, declared in connection.execute(
+        _BOTH
+    ).fetchall():
+        if listed == UNTOLD and (declared or has_partitions(domain, base)):
+            joined, properties = partitions, given  # of a topic with partitions
+        elif (given or "{}") == (of_partitions or "{}"):
+            joined, properties = merge_listed("*", partitions), given if given is not None else of_partitions
+        else:
+            raise PairRefused.of(base, Listed.parse(partitions))
+        connection.execute(_JOINED, (joined, properties, domain, base))
+        connection.execute(_DROP, (domain, base))

@@ -1,0 +1,1 @@
+"""The commands of `broker-core`, a module each."""

@@ -1,0 +1,123 @@
+"""`broker-core check`: all that is wrong with settings and what they name, before the server starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call
+from broker_core.plugin_api.check_findings import LEVELS, Check
+
+if TYPE_CHECKING:
+    from broker_core.settings import LoadedSettings, SettingProblem, Settings
+
+__all__ = ["EXAMPLES", "all_checks", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core check --config broker-core.toml",
+    "broker-core check --config broker-core.toml --format json | jq '.[] | select(.level == \"error\")'",
+)
+
+#: What a name's verdict is about, besides the setting of that name.
+_RESTS_ON: Final = {
+    "limits": (
+        "limits.permit_timeout",
+        "pulsar.write_timeout",
+        "limits.heap_permits",
+        "limits.direct_permits",
+        "limits.snapshots",
+    ),
+    "pulsar.write_timeout": ("limits.permit_timeout",),
+    "memory": ("limits.heap_permits", "limits.direct_permits", "limits.snapshots"),
+    "catalog.path": ("upstream.service_url",),
+    "catalog.space": ("catalog.path", "upstream.service_url"),
+    "catalog.property_keys": ("catalog.path", "upstream.service_url"),
+    "plugins": ("plugins.enabled",),
+}
+
+
+def run(
+    call: Call,
+    *,
+    form: Annotated[
+        Literal["lines", "json"], typer.Option("--format", help="How to print what was found.")
+    ] = "lines",
+) -> None:
+    """Look at settings, plugins, files, databases, ports and brokers, and say what is wrong: all of it in one run.
+
+    One line each: `ok`, `warning` or `error`, a name, and what to do. Ends with 1 where there is an error. It changes
+    nothing. It may run beside the server, too: a port that is in use by a broker-core is a warning.
+    """
+    from broker_core.cli.printed_output import print_json, print_lines
+    from broker_core.cli.server_process.server_log import silence_logs
+
+    if not call.debug:
+        silence_logs()
+    found = all_checks(call)
+    if form == "json":
+        print_json([{"level": each.level, "name": each.name, "text": each.text} for each in found])
+    else:
+        print_lines(f"{each.level} {each.name}: {each.text}" for each in found)
+    if any(each.level == "error" for each in found):
+        raise typer.Exit(1)
+
+
+def all_checks(call: Call) -> list[Check]:
+    """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
+    from broker_core.cli.startup_checks import (
+        PATIENCE,
+        bounded,
+        catalog_checks,
+        host_checks,
+        limit_checks,
+        listen_checks,
+        log_checks,
+        plugin_checks,
+        upstream_checks,
+    )
+    from broker_core.settings import dotted, find_problems
+
+    loaded, problems = find_problems(call.config)
+    found = bounded("settings", lambda: [*_settings_found(loaded, problems)])
+    if loaded is None:
+        return found
+    settings: Settings = loaded.settings
+    upstream = settings.upstream
+    parts: list[tuple[str, Any, float]] = [
+        ("listen", lambda: listen_checks(settings), PATIENCE),
+        ("limits", lambda: limit_checks(settings), PATIENCE),
+        ("host", lambda: host_checks(settings), PATIENCE),
+        ("log.file", lambda: log_checks(settings.log.file), PATIENCE),
+        ("catalog.path", lambda: catalog_checks(settings), PATIENCE)
+        if upstream is None
+        else ("upstream.service_url", lambda: upstream_checks(upstream), PATIENCE),
+        # Each plugin has its own patience.
+        ("plugins", lambda: plugin_checks(settings.plugins), 600.0),
+    ]
+    left_out = [dotted(problem.path) for problem in problems]
+    for name, check, patience in parts:
+        found += [
+            each for each in bounded(name, check, patience=patience) if not _rests_on(each.name, left_out)
+        ]
+    worse = {each.name for each in found if each.level != "ok"}
+    return [each for each in found if each.level != "ok" or each.name not in worse]
+
+
+def _rests_on(name: str, left_out: list[str]) -> bool:
+    """Whether what is said under this name would be about a default in the place of a setting that is wrong."""
+    rests_on = "plugins" if name.startswith("plugins.") else name
+    settings = (name, *_RESTS_ON.get(rests_on, ()))
+    return any(
+        setting == wrong or setting.startswith(f"{wrong}.") for setting in settings for wrong in left_out
+    )
+
+
+def _settings_found(loaded: LoadedSettings | None, problems: list[SettingProblem]) -> list[Check]:
+    found = [Check.error("settings", problem.text) for problem in problems]
+    if not found and loaded is not None:
+        where = "no settings file, the defaults" if loaded.file is None else str(loaded.file.absolute())
+        found.append(Check.ok("settings", where))
+    assert all(each.level in LEVELS for each in found)
+    return found

@@ -1,0 +1,81 @@
+"""`broker-core demo`: serve a small catalogue on this machine, and say what to try on it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call
+
+if TYPE_CHECKING:
+    from broker_core.broker import Broker
+    from broker_core.settings import LoadedSettings
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples("broker-core demo", "broker-core demo --folder /tmp/broker-core-demo")
+
+
+def run(
+    call: Call,
+    *,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where its settings and topics are kept. By default broker-core-demo in the working directory.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Serve a small demo catalogue on this machine, filled on the first start, and show three commands to try.
+
+    With --config its settings are served instead of the demo's own, on the demo's topics.
+    """
+    from broker_core.cli.invocation import Call
+    from broker_core.cli.server_process.server_process import serve
+    from broker_core.demo import DEMO_FOLDER, prepare_demo, program
+    from broker_core.quantities import ListenAddress
+
+    demo = prepare_demo(folder or DEMO_FOLDER)
+    loaded = Call(config=call.config or demo.config).load(
+        {"--catalog": (("catalog", "path"), demo.catalog if call.config else None)}
+    )
+    moved, loaded = _on_free_ports(loaded)
+
+    async def explain(broker: Broker) -> None:
+        host, port = broker.pulsar_address
+        lines = [
+            f"{'filled' if demo.filled else 'found'} {demo.catalog}; its settings are {demo.config}",
+            *moved,
+            "Try, in another terminal:",
+            *(
+                f"  {hint}"
+                for hint in demo.hints(f"pulsar://{ListenAddress(host, port)}", program(sys.argv[0]))
+            ),
+            "Ctrl-C ends it.",
+        ]
+        print("\n".join(lines), flush=True)
+
+    serve(loaded.settings, debug=call.debug, when_ready=explain)
+
+
+def _on_free_ports(loaded: LoadedSettings) -> tuple[list[str], LoadedSettings]:
+    """The settings with free ports where the ones they name are taken, and a line about each."""
+    from broker_core.demo import free_or_any
+    from broker_core.quantities import ListenAddress
+    from broker_core.settings import LoadedSettings
+
+    settings = loaded.settings
+    said: list[str] = []
+    changes: dict[str, Any] = {}
+    for name in ("pulsar", "http"):
+        table = getattr(settings, name)
+        if table is not None and free_or_any(table.listen.host, table.listen.port) != table.listen.port:
+            said.append(f"{name}: {table.listen} is taken, so a free port is used")
+            changes[name] = table.model_copy(update={"listen": ListenAddress(table.listen.host, 0)})
+    return said, LoadedSettings(settings.model_copy(update=changes), loaded.file, loaded.layers)

@@ -1,0 +1,268 @@
+"""`broker-core explain`: one listing through the pipeline of the settings, in this process, and what each step did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call
+from broker_core.cli.options.question import (
+    AddressOption,
+    ClientVersionOption,
+    HashOption,
+    ModeOption,
+    NamespaceArgument,
+    PatternOption,
+    PropertyOption,
+    RoleOption,
+    UnusableQuestion,
+    parse_address,
+    parse_mode,
+    parse_namespace,
+    parse_properties,
+    usable,
+)
+
+if TYPE_CHECKING:
+    from broker_core.listing.page import Page
+    from broker_core.names import Mode, NamespaceName
+    from broker_core.settings import Settings
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core explain public/default --config broker-core.toml --pattern 'public/default/orders-.*'",
+    "broker-core explain public/default --config broker-core.toml --property region=eu --format json",
+)
+
+
+def run(
+    call: Call,
+    namespace: NamespaceArgument,
+    *,
+    pattern: PatternOption = None,
+    mode: ModeOption = "persistent",
+    properties: PropertyOption = None,
+    topics_hash: HashOption = None,
+    role: RoleOption = None,
+    address: AddressOption = "127.0.0.1:0",
+    client_version: ClientVersionOption = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", metavar="N", min=1, help="Ask for a page of so many names.", show_default=False
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--start", metavar="TOPIC", help="The full name at which the page begins.", show_default=False
+        ),
+    ] = None,
+    wants: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--want",
+            metavar="DETAIL",
+            help="Ask for a detail of the topics too: partitions, topic_id, properties, configs or created; "
+            "may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="How to print the explanation.")
+    ] = "table",
+    catalog: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The catalogue, instead of catalog.path.", show_default=False),
+    ] = None,
+) -> None:
+    """Run one listing without a server: what each plugin answered, the plan, sizes, permits, hash.
+
+    It takes the plugins, the catalogue or the brokers of the settings, and asks as whoever the options say. A listing
+    that fails is explained too, and the exit is not 0.
+    """
+    import asyncio
+
+    from broker_core.cli.exit_codes import EXIT_FAILED, say
+    from broker_core.cli.printed_output import print_json
+    from broker_core.cli.server_process.server_log import silence_logs
+
+    if not call.debug:
+        silence_logs()
+    question = parse_namespace(namespace), parse_mode(mode)
+    given = parse_properties(properties)
+    peer = parse_address(address)
+    part = _page(start, limit)
+    wanted = _wants(wants)
+    settings = call.load({"--catalog": (("catalog", "path"), catalog)}).settings
+    with _as_before_the_first_start(settings, named=catalog is not None) as found:
+        report = asyncio.run(
+            _explained(
+                found,
+                *question,
+                pattern=pattern,
+                properties=given,
+                topics_hash=topics_hash,
+                role=role,
+                address=peer,
+                client_version=client_version,
+                page=part,
+                wants=wanted,
+            )
+        )
+    if form == "json":
+        print_json(report)
+    elif pattern is None or report["pattern"] is not None:  # else there is nothing but the error
+        _print_tables(report)
+    if "error" in report:
+        say(f"{report['code']}: {report['error']}")
+        raise typer.Exit(EXIT_FAILED)
+
+
+@contextmanager
+def _as_before_the_first_start(settings: Settings, *, named: bool) -> Iterator[Settings]:
+    """Settings with an empty catalogue for the time being, where plugins list and a server never made its own.
+
+    A catalogue that the caller ``named``, and one that is all there is to explain, must be there.
+    """
+    from tempfile import TemporaryDirectory
+
+    from broker_core.catalog import SqliteCatalog
+
+    path = settings.catalog.path
+    if named or settings.upstream is not None or not settings.plugins.enabled or path.exists():
+        yield settings
+        return
+    with TemporaryDirectory(prefix="broker-core-") as folder:
+        empty = settings.catalog.model_copy(update={"path": Path(folder) / path.name})
+        SqliteCatalog(empty.path).close()
+        yield settings.model_copy(update={"catalog": empty})
+
+
+def _page(start: str | None, limit: int | None) -> Page | None:
+    from broker_core.listing.page import Page, Position
+
+    if start is None:
+        return None if limit is None else Page(None, limit)
+    with usable():
+        position = Position.of(start)
+    return Page(position) if limit is None else Page(position, limit)
+
+
+def _wants(columns: list[str] | None) -> frozenset[str]:
+    from broker_core.listing.details import checked_wants
+
+    try:
+        return checked_wants(frozenset(columns or ()))
+    except ValueError as error:
+        raise UnusableQuestion(f"--want: {error}") from None
+
+
+async def _explained(
+    settings: Settings,
+    namespace: NamespaceName,
+    mode: Mode,
+    *,
+    pattern: str | None,
+    properties: dict[str, str],
+    topics_hash: str | None,
+    role: str | None,
+    address: str,
+    client_version: str | None,
+    page: Page | None,
+    wants: frozenset[str],
+) -> dict[str, Any]:
+    import asyncio
+
+    from broker_core.access.asker import Asker
+    from broker_core.broker import opened_pipeline
+    from broker_core.client import default_client_version
+    from broker_core.errors import ListingFailed
+    from broker_core.pipeline import explain
+    from broker_core.plugin_api.listing_request import ListingRequest
+
+    async with opened_pipeline(settings) as pipeline:
+        try:
+            compiled = None if pattern is None else pipeline.compile(pattern)
+        except ListingFailed as failure:  # nobody was asked
+            question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
+            nobody: dict[str, Any] = {
+                "gates": [],
+                "chain": [],
+                "masks": [],
+                "lister": None,
+                "plan": None,
+                "plugin": None,
+            }
+            nobody["warnings"] = []
+            error = {"error": failure.message, "code": failure.code.name, "cause": failure.cause.value}
+            error["detail"] = failure.message
+            return question | {"properties": properties, "pattern": None, "topics": None} | nobody | error
+        request = ListingRequest(
+            namespace,
+            mode,
+            pattern=compiled,
+            topics_hash=topics_hash,
+            properties=properties,
+            asker=Asker(
+                role=role,
+                remote_address=address,
+                client_version=client_version or default_client_version(),
+                transport="explain",
+            ),
+            deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
+            page=page,
+            wants=wants,
+        )
+        return await explain(pipeline, request)
+
+
+def _print_tables(report: dict[str, Any]) -> None:
+    from broker_core.cli.printed_output import print_lines, print_table
+
+    steps = [
+        (step, what)
+        for kind, what in (("gates", "authorizes"), ("chain", "lists"), ("masks", "hides"))
+        for step in report[kind]
+    ]
+    if steps:
+        print_table(
+            ["plugin", "", "answer", "ms", "why"],
+            [[step["plugin"], what, _answer(step), step["ms"], step.get("error")] for step, what in steps],
+            title="Plugins, in the order in which they were asked",
+        )
+    shown = {
+        key: value
+        for key, value in report.items()
+        if key not in {"gates", "chain", "masks", "warnings"} and value not in (None, {}, [])
+    }
+    print_table(["", ""], [[key.replace("_", " "), _text(value)] for key, value in shown.items()])
+    if report["warnings"]:
+        print_lines([f"warning: {warning}" for warning in report["warnings"]])
+
+
+def _answer(step: dict[str, Any]) -> str:
+    age, version = step.get("stale_s"), step.get("version")
+    answer = str(step["answer"]) if age is None else f"{step['answer']}, {age:g} s old"
+    if version is not None:
+        answer += f", {'kept' if step.get('kept') else 'new'} at version {version}"
+    return answer
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = ((key, inner) for key, inner in value.items() if inner not in (None, [], {}))
+        return "\n".join(f"{key}: {_text(inner)}" for key, inner in pairs)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "\n".join("; ".join(_text(each).splitlines()) for each in value)
+    if isinstance(value, list):
+        return ", ".join(" to ".join(item) if isinstance(item, list) else str(item) for item in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,144 @@
+"""`broker-core list`: ask a server for the topics of a namespace, over Pulsar's protocol."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call
+from broker_core.cli.options.question import (
+    HashOption,
+    ModeOption,
+    NamespaceArgument,
+    PatternOption,
+    PropertyOption,
+    parse_mode,
+    parse_namespace,
+    parse_properties,
+    usable,
+)
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from broker_core.client import TopicsAnswer
+    from broker_core.names import Mode, NamespaceName
+    from broker_core.settings import Settings
+
+__all__ = ["EXAMPLES", "run", "service_url"]
+
+EXAMPLES: Final = examples(
+    "broker-core list public/default",
+    "broker-core list public/default --pattern 'public/default/orders-.*' --property region=eu",
+    "broker-core list public/default --url pulsar://broker:6650 --mode all --format json",
+)
+
+
+def run(
+    call: Call,
+    namespace: NamespaceArgument,
+    *,
+    pattern: PatternOption = None,
+    mode: ModeOption = "persistent",
+    properties: PropertyOption = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The service URL to ask, instead of the server of the settings.",
+            show_default=False,
+        ),
+    ] = None,
+    topics_hash: HashOption = None,
+    form: Annotated[
+        Literal["names", "json", "table"], typer.Option("--format", help="How to print the answer.")
+    ] = "names",
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long to wait for the answer.", min=0.001)
+    ] = 30.0,
+) -> None:
+    """Ask a server for the topics of a namespace, as a consumer with a topics pattern does."""
+    import asyncio
+
+    asked = parse_namespace(namespace), parse_mode(mode)
+    given = parse_properties(properties)
+    where = service_url(call.load().settings) if url is None else _checked(url)
+    answer = asyncio.run(
+        _ask(where, *asked, pattern=pattern, topics_hash=topics_hash, properties=given, timeout=timeout)
+    )
+    _print(answer, *asked, form, pattern)
+
+
+async def _ask(
+    url: str,
+    namespace: NamespaceName,
+    mode: Mode,
+    *,
+    pattern: str | None,
+    topics_hash: str | None,
+    properties: dict[str, str],
+    timeout: float,
+) -> TopicsAnswer:
+    from broker_core.client import LookupClient
+
+    async with LookupClient(url, operation_timeout=timeout, connect_timeout=min(timeout, 10.0)) as client:
+        return await client.get_topics(str(namespace), mode, pattern, topics_hash, properties)
+
+
+def _checked(url: str) -> str:
+    from broker_core.client import ServiceUrl
+
+    with usable():
+        return str(ServiceUrl.parse(url))
+
+
+def service_url(settings: Settings) -> str:
+    """Where a server with these settings is reached from this machine."""
+    listen = settings.pulsar.listen
+    if listen.port == 0:
+        raise BrokerCoreError(
+            "pulsar.listen is a free port (0), so the settings do not say which: take it from the line "
+            "`ready` of the server and give it as --url"
+        )
+    return f"pulsar://{listen.from_here}"
+
+
+def _print(
+    answer: TopicsAnswer, namespace: NamespaceName, mode: Mode, form: str, pattern: str | None
+) -> None:
+    from broker_core.cli.exit_codes import say
+    from broker_core.cli.printed_output import print_json, print_lines, print_table
+
+    if form == "json":
+        print_json(
+            {
+                "namespace": str(namespace),
+                "mode": mode.name,
+                "topics": answer.topics,
+                "topics_hash": answer.topics_hash,
+                "filtered": answer.filtered,
+                "changed": answer.changed,
+            }
+        )
+        return
+    if form == "table":
+        print_table(["topic"], ([name] for name in answer.topics), caption=", ".join(_facts(answer, pattern)))
+        return
+    print_lines(answer.topics)
+    if not answer.changed:
+        say(f"unchanged: the topics still have the hash {answer.topics_hash}")
+    elif pattern is not None and not answer.filtered:
+        say(
+            "the server did not apply the pattern: these are all topics of the namespace, which clients filter"
+        )
+
+
+def _facts(answer: TopicsAnswer, pattern: str | None) -> list[str]:
+    facts = [
+        f"{len(answer)} topics" if answer.changed else "unchanged",
+        f"hash {answer.topics_hash}" if answer.topics_hash else "no hash",
+    ]
+    if pattern is not None:
+        facts.append(f"pattern {'applied' if answer.filtered else 'not applied'} by the server")
+    return facts

@@ -1,0 +1,212 @@
+"""`broker-core plugins`: the plugins of this environment, in the order of the chain; and `new`, which writes one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from broker_core.cli.commands import plugins_new
+from broker_core.cli.exit_codes import one_line
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call, command
+from broker_core.cli.running_broker import BrokerOption
+from broker_core.redaction.credentials import without_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from broker_core.plugins import LoadedPlugin
+    from broker_core.settings import PluginsSettings
+
+__all__ = ["EXAMPLES", "app", "described", "run"]
+
+#: Seconds that a running broker has to tell of its plugins: without it, the rest is shown all the same.
+_PATIENCE: Final = 3.0
+
+EXAMPLES: Final = examples(
+    "broker-core plugins --config broker-core.toml",
+    "broker-core plugins --config broker-core.toml --format json",
+)
+
+
+def run(
+    call: Call,
+    context: typer.Context,
+    *,
+    form: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="How to print the plugins.")
+    ] = "table",
+    broker: BrokerOption = None,
+) -> None:
+    """Show installed and enabled plugins: who is asked in which order, their hooks, and what is wrong with them.
+
+    Where a broker runs, by http.listen of the settings, how their calls went there too.
+    """
+    from broker_core.cli.printed_output import print_json, print_lines, print_table
+    from broker_core.cli.server_process.server_log import silence_logs
+
+    if context.invoked_subcommand is not None:
+        return
+    if not call.debug:
+        silence_logs()
+    plugins = described(call.load().settings.plugins)
+    served = _served(broker)
+    for plugin in plugins:
+        plugin["served"] = served.get(plugin["name"])
+        if plugin["error"] is not None:
+            plugin["error"] = without_credentials(plugin["error"])
+    if form == "json":
+        print_json(plugins)
+    elif not plugins:
+        print_lines(["no plugin is installed"])
+    else:
+        print_table(
+            ["order", "name", "distribution", "version", "state", "hooks", "depends on", "why"],
+            (
+                [
+                    "-" if plugin["order"] is None else plugin["order"],
+                    plugin["name"],
+                    plugin["distribution"],
+                    plugin["version"],
+                    plugin["state"],
+                    " ".join(hook.removeprefix("broker_core_") for hook in plugin["hooks"]),
+                    " ".join(plugin.get("depends_on", ())),
+                    "; ".join([*([plugin["error"]] if plugin["error"] else []), *plugin["warnings"]]),
+                ]
+                for plugin in plugins
+            ),
+        )
+        _print_calls(served)
+    if any(plugin["state"] == "error" for plugin in plugins):
+        raise typer.Exit(1)  # so that a script sees, before the restart, that something is wrong
+
+
+def _served(broker: str | None) -> dict[str, dict[str, Any]]:
+    """What a running broker says of its plugins, by name; nothing where none answers, unless it was named."""
+    import json
+
+    from broker_core.cli.running_broker import BrokerUnreachable, broker_url, get
+
+    try:
+        answer = json.loads(get(broker_url(broker), "/plugins", timeout=_PATIENCE))
+        return {plugin["name"]: plugin for plugin in answer["plugins"]}
+    except BrokerUnreachable:
+        if broker is not None:
+            raise
+    except (ValueError, TypeError, LookupError):  # something else listens there
+        if broker is not None:
+            raise BrokerUnreachable(f"{broker}: there is something else than a broker") from None
+    return {}
+
+
+def _print_calls(served: Mapping[str, dict[str, Any]]) -> None:
+    from broker_core.cli.printed_output import print_table
+
+    rows = [
+        [
+            name,
+            hook,
+            calls["calls"],
+            calls["answers"].get("error", 0),
+            calls["p50_ms"],
+            calls["p99_ms"],
+            calls["breaker"].replace("_", " "),
+            calls["loop"]["blocked"],
+            calls["loop"]["longest_ms"],
+        ]
+        for name, plugin in served.items()
+        for hook, calls in plugin["calls"].items()
+    ]
+    if rows:
+        columns = [
+            "plugin",
+            "hook",
+            "calls",
+            "errors",
+            "p50 ms",
+            "p99 ms",
+            "breaker",
+            "blocked",
+            "longest ms",
+        ]
+        caption = (
+            "blocked: how often an async hook held the event loop for 0.1 s; longest: its longest stretch"
+        )
+        print_table(columns, rows, title="Calls at the running broker", caption=caption)
+
+
+def described(settings: PluginsSettings) -> list[dict[str, Any]]:
+    """Enabled plugins in the order of the chain, then the others by name.
+
+    ``state`` is ``"enabled"``, ``"disabled"`` or ``"error"`` (it is enabled and cannot be used, so that the server does
+    not start, or it reports a problem of what it works on), ``error`` says why. ``order`` counts from 1 and is ``None``
+    for a plugin that is not enabled.
+    """
+    from broker_core.plugins import PluginLoadError, PluginRegistry, chain_order, installed_plugins
+
+    found = {plugin.name: plugin for plugin in installed_plugins()}
+    disabled = [name for name in found if name not in settings.enabled]
+    plugins: list[dict[str, Any]] = []
+    numbers = chain_order(settings.enabled)
+    for name in [*settings.enabled, *disabled]:
+        order = numbers.get(name)
+        installed = found.get(name)
+        plugin: dict[str, Any] = {
+            "name": name,
+            "distribution": installed.distribution if installed else None,
+            "version": installed.version if installed else None,
+            "hooks": [],
+            "order": order,
+            "state": "enabled" if order is not None else "disabled",
+            "error": None,
+            "warnings": [],
+        }
+        try:
+            loaded = PluginRegistry.load(
+                [name], {name: settings.table(name)} if name in settings.tables else {}
+            )
+            plugin |= {
+                key: value for key, value in loaded.describe()[0].items() if key not in {"order", "state"}
+            }
+            problems = _problems(loaded[name]) if order is not None else []
+            if problems:
+                plugin["error"], plugin["state"] = "; ".join(problems), "error"
+        except PluginLoadError as error:
+            plugin["error"] = str(error)
+            if order is not None:
+                plugin["state"] = "error"
+            elif error.missing:  # nothing is wrong: nobody has set it up
+                plugin["error"] = f"to be enabled it needs {' and '.join(error.missing)}"
+        plugins.append(plugin)
+    if settings.enabled and all(plugin["state"] != "error" for plugin in plugins):
+        _add_warnings_of_the_chain(plugins, settings)
+    return plugins
+
+
+def _problems(plugin: LoadedPlugin) -> list[str]:
+    """What the plugin itself says is wrong with what it works on."""
+    from broker_core.plugins import as_problems
+
+    found = plugin.call_plain("broker_core_problems", settings=plugin.options.settings)
+    try:
+        return [one_line(problem) for problem in as_problems([] if found is None else found)]
+    except TypeError as error:
+        return [f"returned no problems from broker_core_problems: {error}"]
+
+
+def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsSettings) -> None:
+    """What only shows with all plugins together, as a ``tryfirst`` that the order overrules."""
+    from broker_core.plugins import PluginRegistry
+
+    for warning in PluginRegistry.load(settings.enabled, settings.tables).warnings:
+        for plugin in plugins:
+            of_this_plugin = f"plugin {plugin['name']!r} "
+            text = warning.removeprefix(of_this_plugin)
+            if text != warning and text not in plugin["warnings"]:
+                plugin["warnings"].append(text)
+
+
+app = typer.Typer(name="plugins", pretty_exceptions_enable=False)
+app.callback(invoke_without_command=True, epilog=EXAMPLES)(command(run))
+app.command("new", epilog=plugins_new.EXAMPLES)(command(plugins_new.run))

@@ -1,0 +1,43 @@
+"""`broker-core plugins new`: a plugin to begin with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.help_examples import examples
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples("broker-core plugins new acme-topics")
+
+
+def run(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="What the plugin, its distribution and the new folder are called: acme-topics.",
+            show_default=False,
+        ),
+    ],
+) -> None:
+    """Write a plugin that runs into a new folder ./NAME: hooks, settings, a metric, a command and tests.
+
+    It is a distribution of its own, to be installed beside broker-core and changed into what you need.
+    """
+    from broker_core.cli.new_plugin import write_plugin
+    from broker_core.cli.printed_output import print_lines
+
+    write_plugin(name, Path())
+    print_lines(
+        [
+            f"wrote {name}, a plugin that runs:",
+            f"  cd {name}",
+            "  pip install --editable '.[test]'",
+            "  python -m pytest",
+            "  broker-core serve --config broker-core.toml",
+        ]
+    )

@@ -1,0 +1,66 @@
+"""`broker-core serve`: run the server until a signal ends it."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call, Options
+
+__all__ = ["EXAMPLES", "run", "serve_options"]
+
+EXAMPLES: Final = examples(
+    "broker-core serve --config broker-core.toml",
+    "# on a free port, with a catalogue of its own; the line `ready` says which",
+    "broker-core serve --pulsar 127.0.0.1:0 --catalog topics.sqlite",
+)
+
+
+def run(
+    call: Call,
+    *,
+    pulsar: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve clients here, instead of pulsar.listen.", show_default=False
+        ),
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve metrics and health here, instead of http.listen.",
+            show_default=False,
+        ),
+    ] = None,
+    catalog: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The catalogue, instead of catalog.path.", show_default=False),
+    ] = None,
+) -> None:
+    """Serve Pulsar clients until SIGTERM or SIGINT.
+
+    Standard output has one line, when connections are accepted: `ready pulsar=HOST:PORT http=HOST:PORT`. Logs are on
+    standard error, or in log.file, which SIGHUP opens anew. A signal lets the answers under way end; a second one does
+    not.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # before anything else, which takes a while
+    from broker_core.cli.new_catalog import NewCatalog
+    from broker_core.cli.server_process.server_process import serve
+
+    loaded = call.load(serve_options(pulsar, http, catalog))
+    new = NewCatalog.of(loaded) if loaded.settings.upstream is None else None
+    serve(loaded.settings, debug=call.debug, when_ready=None if new is None else new.log)
+
+
+def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) -> Options:
+    """The options that override a setting, for :meth:`Call.load`."""
+    return {
+        "--pulsar": (("pulsar", "listen"), pulsar),
+        "--http": (("http", "listen"), http),
+        "--catalog": (("catalog", "path"), catalog),
+    }

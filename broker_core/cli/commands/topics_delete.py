@@ -1,0 +1,117 @@
+"""`broker-core topics delete`: topics by their names, of a file, or by a pattern."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call
+from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
+from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
+from broker_core.cli.topics_options import (
+    CatalogOption,
+    DryRunOption,
+    file_to_read,
+    is_namespace,
+    opened_catalog,
+    say_ahead,
+    say_no_match,
+    topic_names,
+    written_catalog,
+)
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core topics delete persistent://public/default/orders",
+    "broker-core topics delete public/default --pattern 'public/default/tmp-.*' --dry-run",
+    "broker-core topics delete public/default --file names.txt",
+)
+
+
+def run(
+    call: Call,
+    topics: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAMESPACE] [TOPIC...]",
+            help="Full names, or a namespace and names in it; with --file or --pattern the namespace alone.",
+            show_default=False,
+        ),
+    ],
+    *,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--file",
+            metavar="FILE|-",
+            help="The topics of a file, in the formats of an import; - is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(
+            "--pattern",
+            metavar="REGEX",
+            help="All topics of the namespace whose name matches in full, as in a listing.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    max_deletions: MaxDeletionsOption = None,
+    allow_mass_deletions: AllowMassDeletionsOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Remove topics with all their partitions or, by the name of a partition, that one; all of them or none."""
+    from broker_core.catalog import TopicMissing, delete_matching, delete_of_file
+    from broker_core.cli.printed_output import print_lines
+    from broker_core.mass_deletion import Deletions
+
+    allowed = Deletions(max_deletions, allow_mass_deletions)
+    said = "would delete" if dry_run else "deleted"
+    if file is None and pattern is None:
+        if allowed != Deletions():
+            raise UnusableQuestion(
+                "topics that are named may all be deleted: the limits are for --file and --pattern"
+            )
+        names = topic_names(topics)
+        if dry_run:
+            with opened_catalog(call, catalog) as opened:
+                for name in names:
+                    if opened.topic(name) is None:
+                        raise TopicMissing(f"There is no topic {name} in the catalogue")
+            print_lines(f"{said} {name}" for name in names)
+        else:
+            with written_catalog(call, catalog) as opened:
+                opened.delete_all(names)
+                print_lines(f"{said} {name}" for name in names)
+        return
+    if file is not None and pattern is not None:
+        raise UnusableQuestion("--file and --pattern are both given: which one counts?")
+    if len(topics) != 1 or not is_namespace(topics[0]):
+        raise UnusableQuestion("--file and --pattern are about the topics of one namespace: tenant/namespace")
+    of = parse_namespace(topics[0])
+    with opened_catalog(call, catalog) if dry_run else written_catalog(call, catalog) as opened:
+        if pattern is not None:
+            with usable():
+                _check_pattern(pattern)
+            report = delete_matching(opened, of, pattern, allowed, dry_run=dry_run)
+        else:
+            assert file is not None
+            with file_to_read(file) as source:
+                report = delete_of_file(opened, of, source, allowed, dry_run=dry_run)
+        if dry_run:
+            print_lines(f"{said} {name}" for name in report.topics)
+        print(f"{said} {report.names} names of {of}")
+        say_ahead(report.refusal)
+        if pattern is not None and not report.names:
+            say_no_match(of, pattern)
+
+
+def _check_pattern(pattern: str) -> None:
+    from broker_core.patterns import compile_pattern
+
+    compile_pattern(pattern)

@@ -1,0 +1,84 @@
+"""`broker-core topics import`: the topics of a file come to those of a namespace, or take their place."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call
+from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
+from broker_core.cli.options.question import UnusableQuestion, parse_namespace
+from broker_core.cli.topics_options import (
+    CatalogOption,
+    DryRunOption,
+    NamespaceArgument,
+    file_to_read,
+    opened_catalog,
+    say_ahead,
+    written_catalog,
+)
+
+__all__ = ["EXAMPLES", "run"]
+
+EXAMPLES: Final = examples(
+    "broker-core topics import public/default names.txt --config broker-core.toml",
+    """echo '{"name": "orders", "partitions": 3, "properties": {"region": "eu"}}' | """
+    "broker-core topics import public/default -",
+    "# the namespace becomes what the file says: look at what would go first",
+    "broker-core topics import public/default names.txt --exact --dry-run",
+)
+
+
+def run(
+    call: Call,
+    namespace: NamespaceArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|-", help="The file of names, or - for standard input.", show_default=False
+        ),
+    ],
+    *,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Remove what is not in the file: the namespace becomes what it says.",
+            show_default=False,
+        ),
+    ] = False,
+    dry_run: DryRunOption = False,
+    max_deletions: MaxDeletionsOption = None,
+    allow_mass_deletions: AllowMassDeletionsOption = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Add the topics of a file to a namespace: all of them, or none if a line is wrong.
+
+    One name a line, local or full, exactly as it stands; or, if the file begins with `{`, one JSON object a line:
+    `{"name": ..., "partitions": 3, "properties": {...}}`. A topic that is there keeps its id and gets the properties;
+    a line of properties without partitions changes nothing else.
+    """
+    from broker_core.catalog import import_topics
+    from broker_core.cli.progress_bar import import_progress
+    from broker_core.mass_deletion import Deletions
+
+    into = parse_namespace(namespace)
+    if not exact and (max_deletions is not None or allow_mass_deletions):
+        raise UnusableQuestion("nothing is deleted without --exact, so that nothing has to be allowed")
+    allowed = Deletions(max_deletions, allow_mass_deletions) if exact else None
+    # A dry run makes no catalogue either.
+    opened = opened_catalog(call, catalog) if dry_run else written_catalog(call, catalog, create=True)
+    with (
+        file_to_read(file) as source,
+        opened as topics,
+        import_progress(source) as progress,
+    ):
+        report = import_topics(topics, into, source, exact=allowed, dry_run=dry_run, progress=progress)
+        deleted = f", {report.deleted} deleted ({report.names_lost} names in all)" if exact else ""
+        print(
+            f"{'would import' if dry_run else 'imported'} {report.topics} topics into {into}: "
+            f"{report.created} created, {report.updated} updated, {report.unchanged} unchanged{deleted}"
+        )
+        say_ahead(report.refusal)

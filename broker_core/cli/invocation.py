@@ -1,0 +1,153 @@
+"""What every command has in common: the options ``--config`` and ``--debug``, and the settings that follow from them.
+
+:func:`command` gives a function both options without its knowing: each command has them, a plugin's commands too, and a
+group hands its own down to its commands (``broker-core topics --config F show ...``).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+import typer
+
+from broker_core.cli.option_groups import expanded, grouped
+
+if TYPE_CHECKING:
+    from broker_core.settings import LoadedSettings, Settings
+
+__all__ = ["Call", "Given", "Options", "command", "current_call", "given_settings", "plugin_settings"]
+
+#: Option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
+Options: TypeAlias = Mapping[str, tuple[tuple[str, ...], object]]
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The TOML file of settings. Without it $BROKER_CORE_CONFIG, else the defaults.",
+        show_default=False,
+    ),
+]
+DebugOption = Annotated[
+    bool, typer.Option("--debug", help="Show the traceback of an error, and debug logs.", show_default=False)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a test gives in place of files and the environment: settings, and plugins as objects by name."""
+
+    settings: Settings
+    plugins: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One run of a command."""
+
+    config: Path | None = None
+    debug: bool = False
+    given: Given | None = None
+
+    def load(self, options: Options | None = None) -> LoadedSettings:
+        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`.
+
+        Where one of ``options`` is wrong, it is an :exc:`~broker_core.cli.options.question.UnusableQuestion`.
+        """
+        from broker_core.cli.options.question import UnusableQuestion
+        from broker_core.settings import LoadedSettings, SettingsError, load_settings
+
+        if self.given is not None and self.config is None:
+            return LoadedSettings(self.given.settings, None, ())
+        try:
+            return load_settings(self.config, options=options)
+        except SettingsError as error:
+            if error.layer != "option":
+                raise
+            raise UnusableQuestion(str(error)) from error
+
+
+_NO_CALL: Final = Call()  # frozen
+_CURRENT: Final[ContextVar[Call]] = ContextVar("call", default=_NO_CALL)
+
+
+def current_call() -> Call:
+    """The run of a command that is under way: for commands of plugins, which get no :class:`Call`."""
+    return _CURRENT.get()
+
+
+def plugin_settings(name: str) -> Any:
+    """For commands of a plugin: its own table of the settings, as an instance of its ``broker_core_settings`` model.
+
+    ``None`` where it has no model. It need not be enabled. Raises :exc:`~broker_core.errors.BrokerCoreError` where the
+    settings are wrong.
+    """
+    from broker_core.plugins import PluginRegistry
+
+    call = current_call()
+    table = call.load().settings.plugins.table(name)
+    given = {} if call.given is None else call.given.plugins
+    plugins = {name: given[name]} if name in given else {}
+    return PluginRegistry.load([name], {name: table}, given=plugins)[name].options.settings
+
+
+@contextmanager
+def given_settings(given: Given) -> Iterator[None]:
+    """Inside, commands have these settings and plugins; for tests of commands."""
+    token = _CURRENT.set(Call(given=given))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def command(function: Callable[..., Any]) -> Callable[..., None]:
+    """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``call`` (if it has one) is the run.
+
+    One that is ``async def`` runs on an event loop of its own. A parameter may stand for several options
+    (:mod:`.option_groups`).
+    """
+    signature = inspect.signature(function)
+    hints = typing.get_type_hints(function, include_extras=True)
+    wants_call = "call" in signature.parameters
+    own = [
+        parameter.replace(annotation=hints.get(name, parameter.annotation))
+        for name, parameter in signature.parameters.items()
+        if name != "call"
+    ]
+    shown = expanded(own)
+    common = [
+        inspect.Parameter("config", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=ConfigOption),
+        inspect.Parameter("debug", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=DebugOption),
+    ]
+    added = [parameter for parameter in common if parameter.name not in signature.parameters]
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        above = _CURRENT.get()
+        given = {parameter.name: kwargs.pop(parameter.name) for parameter in added}
+        debug = bool(given.get("debug")) or above.debug
+        call = Call(config=given.get("config") or above.config, debug=debug, given=above.given)
+        _CURRENT.set(call)
+        if wants_call:
+            kwargs["call"] = call
+        result = function(*args, **grouped(own, kwargs))
+        if inspect.iscoroutine(result):
+            import asyncio
+
+            asyncio.run(result)
+
+    # Typer reads the parameters from here, and must not find the ones of the function inside.
+    del run.__wrapped__
+    run.__signature__ = inspect.Signature([*shown, *added])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*shown, *added]}
+    return run

@@ -1,0 +1,132 @@
+"""Groups of commands that installed plugins add by the hook ``broker_core_commands``: ``broker-core NAME ...``.
+
+A plugin is loaded only when it is called, whether it is enabled or not: a command may be what prepares a plugin's
+database before it is. Until then it is known by what its distribution says. A broken one only fails its own commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+import typer.core
+
+from broker_core.cli.invocation import command
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+__all__ = ["GroupOfPlugins", "PluginCommandsFailed", "PluginGroup", "commands_of"]
+
+
+class PluginCommandsFailed(BrokerCoreError):
+    """A plugin's commands cannot be had; the message names the plugin and its distribution."""
+
+
+class GroupOfPlugins(typer.core.TyperGroup):
+    """The commands of the core, then one group per installed plugin, of which nothing runs before it is called."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, the group of a plugin if the core has none of the name."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        found = [entry for entry in _entry_points() if entry.name == cmd_name]
+        return PluginGroup(found[0]) if found else None
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands and of all plugins."""
+        names = super().list_commands(ctx)
+        return [*names, *(entry.name for entry in _entry_points() if entry.name not in names)]
+
+
+class PluginGroup(typer.core.TyperGroup):
+    """The commands of one plugin. Its code is loaded when one of them is wanted: a list of plugins costs nothing."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        summary = entry.dist.metadata["Summary"] if entry.dist is not None else None
+        super().__init__(name=entry.name, help=summary or f"Commands of the plugin {entry.name}.")
+        self._entry = entry
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the plugin's own group. Raises :exc:`PluginCommandsFailed` if it has none that works."""
+        return self._loaded().make_context(info_name, args, parent=parent, **extra)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return self._loaded().get_command(ctx, cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names: list[str] = self._loaded().list_commands(ctx)
+        return names
+
+    def _loaded(self) -> Any:
+        return _group(self._entry.name, _origin(self._entry), self._entry.load)
+
+
+def _entry_points() -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points
+
+    from broker_core.plugin_api.hookspecs import PROJECT
+
+    return sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
+
+
+def _origin(entry: EntryPoint) -> str:
+    return f" (distribution {entry.dist.name})" if entry.dist is not None else ""
+
+
+def commands_of(name: str, plugin: object) -> Any:
+    """The group of the commands of a plugin that is at hand. Raises :exc:`PluginCommandsFailed`."""
+    return _group(name, "", lambda: plugin)
+
+
+def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
+    """The group of a plugin's commands. Raises :exc:`PluginCommandsFailed` where it has none that works."""
+    import pluggy
+
+    from broker_core.plugin_api.hookspecs import PROJECT, HookSpecs
+    from broker_core.plugins import in_words
+
+    try:
+        plugin = load()
+        manager = pluggy.PluginManager(PROJECT)
+        manager.add_hookspecs(HookSpecs)
+        manager.register(plugin, name=name)
+        found = bool(manager.hook.broker_core_commands.get_hookimpls())
+        app = typer.Typer(
+            name=name, help=_help(name, plugin), no_args_is_help=True, pretty_exceptions_enable=False
+        )
+        app.callback()(_no_options_of_its_own)
+        manager.hook.broker_core_commands(app=app)
+        _with_common_options(app)
+        group = typer.main.get_group(app)
+    except (Exception, SystemExit) as error:
+        raise PluginCommandsFailed(
+            f"plugin {name!r}{origin} has no usable commands: {in_words(error)}"
+        ) from error
+    if not found:
+        raise PluginCommandsFailed(f"plugin {name!r}{origin} adds no commands")
+    return group
+
+
+def _no_options_of_its_own() -> None:
+    """A group of one command is still a group, and takes ``--config`` too."""
+
+
+def _with_common_options(app: typer.Typer) -> None:
+    of_itself = [] if app.registered_callback is None else [app.registered_callback]
+    infos: list[Any] = [*app.registered_commands, *app.registered_groups, *of_itself]
+    for info in infos:
+        if callable(info.callback):  # of a group it may be typer's stand-in for "not given"
+            info.callback = command(info.callback)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _with_common_options(group.typer_instance)
+
+
+def _help(name: str, plugin: object) -> str:
+    """The first line of what the plugin says about itself."""
+    said = (getattr(plugin, "__doc__", None) or "").strip().partition("\n")[0]
+    return said or f"Commands of the plugin {name}."

@@ -1,0 +1,1 @@
+"""The process of a server: start, signals, log, service manager, end."""

@@ -1,0 +1,173 @@
+"""The life of a server process: start, the line `ready`, signals, drain, exit."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from broker_core.broker import Broker
+from broker_core.cli.server_process.server_log import ServerLog, server_log
+from broker_core.cli.server_process.systemd_notify import ServiceManager
+from broker_core.quantities import ListenAddress
+
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
+
+__all__ = ["ignore_hangups", "ready_line", "serve"]
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+#: Seconds that threads have to end when everything else has.
+_LAST_WAIT: Final = 3.0
+#: Seconds that the log has where the process ends at once.
+_LAST_WORDS: Final = 0.3
+
+_log = structlog.get_logger(__name__)
+
+WhenReady = Callable[[Broker], Awaitable[None]]
+
+
+def ignore_hangups() -> None:
+    """From now on SIGHUP ends this process no more; a server that runs takes it for the wish to reload."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def serve(settings: Settings, *, debug: bool = False, when_ready: WhenReady | None = None) -> None:
+    """Run a broker until a signal, then drain it. A second signal ends the process at once.
+
+    ``when_ready`` is awaited after the line `ready`. ``debug``: everything is logged, whatever ``[log] level`` says.
+    What goes wrong at the start is raised.
+    """
+    ignore_hangups()
+    manager = ServiceManager.of(os.environ)
+    logged = settings.log
+    with server_log(logged.file, "debug" if debug else logged.level, logged.format) as log:
+        leave = threading.Timer(_LAST_WAIT, _leave, (log,))
+        leave.daemon = True
+        try:
+            with asyncio.Runner() as runner:
+                runner.run(_Process(settings, log, manager).run(when_ready))
+                leave.start()  # closing the loop waits for threads, and a plugin's may be stuck for good
+        finally:
+            leave.cancel()
+
+
+def _leave(log: ServerLog) -> None:
+    _log.warning("leaving threads behind that do not end")
+    log.flush(_LAST_WORDS)
+    os._exit(0)
+
+
+class _Process:
+    """The broker of a process with its signals, and who started it."""
+
+    def __init__(self, settings: Settings, log: ServerLog, manager: ServiceManager) -> None:
+        self._settings = settings.pulsar
+        self._log = log
+        self._manager = manager
+        self._broker = Broker(settings)
+        self._stopping = asyncio.Event()
+        self._reloading: asyncio.Task[None] | None = None
+        self._reload_again = False
+        self._status = ""  # of a server that is ready
+
+    async def run(self, when_ready: WhenReady | None) -> None:
+        loop = asyncio.get_running_loop()
+        broker, settings = self._broker, self._settings
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._stop, number)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        if self._log.reopens:
+            broker.reloads.add("log file", self._log.reopen)
+        signs_of_life = asyncio.create_task(self._manager.keep_alive(), name="watchdog")
+        try:
+            if await self._started():
+                # What was imported and made so far stays: going through it again and again would cost 50 ms each time,
+                # in which no PING is answered.
+                gc.collect()
+                gc.freeze()
+                addresses = _addresses(broker)
+                self._status = ready_line(addresses)
+                print(self._status, flush=True)
+                _log.info(
+                    "ready", **{name: str(ListenAddress(*address)) for name, address in addresses.items()}
+                )
+                self._manager.ready(self._status)
+                if when_ready is not None:
+                    await when_ready(broker)
+                await self._stopping.wait()
+        finally:
+            await broker.stop(settings.drain_timeout, delay=settings.drain_delay)
+            if self._reloading is not None:
+                await asyncio.gather(self._reloading, return_exceptions=True)
+            signs_of_life.cancel()
+            await asyncio.gather(signs_of_life, return_exceptions=True)
+            loop.remove_signal_handler(signal.SIGHUP)
+            ignore_hangups()  # what removes a handler puts the default back
+        _log.info("stopped")
+
+    def _stop(self, number: signal.Signals) -> None:
+        if self._stopping.is_set():
+            _log.warning("a second signal: leaving at once", signal=number.name)
+            self._log.flush(_LAST_WORDS)
+            os._exit(128 + number)
+        self._stopping.set()
+        delay, drain = self._settings.drain_delay, self._settings.drain_timeout
+        _log.info("stopping", signal=number.name, delay=delay, drain=drain)
+        self._manager.stopping("draining")
+
+    def _reload(self) -> None:
+        if self._reloading is None:
+            self._reloading = asyncio.get_running_loop().create_task(self._reload_all(), name="reload")
+        else:
+            self._reload_again = True  # what changed after the one under way had looked is not missed
+
+    async def _reload_all(self) -> None:
+        try:
+            while True:
+                self._reload_again = False
+                tell = bool(self._status) and not self._stopping.is_set()
+                if tell:
+                    self._manager.reloading()
+                await self._broker.reloads.run()
+                if tell:
+                    self._manager.ready(self._status)
+                if not self._reload_again:
+                    return
+        finally:
+            self._reloading = None
+
+    async def _started(self) -> bool:
+        """Start the broker; a signal in the midst of it gives up. Raises what the start raises."""
+        start = asyncio.create_task(self._broker.start(), name="start")
+        stop = asyncio.create_task(self._stopping.wait(), name="stop")
+        try:
+            await asyncio.wait({start, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if start.done():
+                start.result()
+                return True
+            return False
+        finally:
+            for task in (start, stop):
+                task.cancel()
+            await asyncio.gather(start, stop, return_exceptions=True)
+
+
+def _addresses(broker: Broker) -> dict[str, tuple[str, int]]:
+    addresses = {"pulsar": broker.pulsar_address}
+    if broker.http_address is not None:
+        addresses["http"] = broker.http_address
+    return addresses
+
+
+def ready_line(addresses: Mapping[str, tuple[str, int]]) -> str:
+    """`ready pulsar=127.0.0.1:6650 http=[::1]:8080`: whoever starts the process reads the ports from it."""
+    pairs = [f"{name}={ListenAddress(host, port)}" for name, (host, port) in addresses.items()]
+    return " ".join(["ready", *pairs])

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.catalog.bulk_changes.bulk_change import NextState, change_topics, topics_matching
+from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.change_log import Changes, Gap, Operation
+from broker_core.errors import InvalidPattern
+from broker_core.names import NamespaceName
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+def bring(catalog: SqliteCatalog, *lines: object) -> None:
+    data = "\n".join(json.dumps({"name": line} if isinstance(line, str) else line) for line in lines)
+    import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()))
+
+
+def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
+    with catalog.topics(NAMESPACE) as (_, records):
+        return {name: dict(record.properties) for record in records for name in record.names}
+
+
+def test_many_topics_change_at_one_version_that_the_log_leads_to(catalog: SqliteCatalog) -> None:
+    bring(catalog, "plain", "gone", {"name": "p", "partitions": 3, "properties": {"k": "v"}})
+    before = catalog.version(NAMESPACE)
+    with catalog.changing(NAMESPACE) as (connection, change):
+        states = [
+            NextState(0, "gone", "", None),
+            NextState(0, "p", "0,2", '{"k":"v"}'),
+            NextState(0, "plain", "*", '{"x":"1"}'),
+        ]
+        assert change_topics(connection, change, states) == 3
+    assert all_names(catalog) == {
+        "persistent://a/b/p-partition-0": {"k": "v"},
+        "persistent://a/b/p-partition-2": {"k": "v"},
+        "persistent://a/b/plain": {"x": "1"},
+    }
+    changes = catalog.changes(NAMESPACE, before)
+    assert isinstance(changes, Changes)
+    assert changes.version.number == before.number + 1
+    assert {change.name.local: change.operation for change in changes} == {
+        "gone": Operation.DELETE,
+        "p": Operation.UPDATE,
+        "plain": Operation.UPDATE,
+    }
+    assert [name for change in changes for name in change.removed] == [
+        "persistent://a/b/gone",
+        "persistent://a/b/p-partition-1",
+    ]
+
+
+def test_nothing_is_no_version(catalog: SqliteCatalog) -> None:
+    bring(catalog, "a")
+    with catalog.changing(NAMESPACE) as (connection, change):
+        assert change_topics(connection, change, []) == 0
+    assert catalog.version(NAMESPACE).number == 1
+
+
+def test_more_than_the_log_holds_is_a_gap(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "c.sqlite", log=LogBounds(rows=2)) as catalog:
+        bring(catalog, "a", "b", "c")
+        before = catalog.version(NAMESPACE)
+        with catalog.changing(NAMESPACE) as (connection, change):
+            change_topics(connection, change, [NextState(0, name, "", None) for name in "abc"])
+        assert isinstance(catalog.changes(NAMESPACE, before), Gap)
+        assert all_names(catalog) == {}
+
+
+def test_what_matches_is_what_a_listing_has(catalog: SqliteCatalog) -> None:
+    bring(catalog, "a1", "ba1", "non-persistent://a/b/a2", {"name": "a3", "partitions": 2})
+    with catalog.reading() as connection:
+
+        def matching(pattern: str) -> list[tuple[int, str]]:
+            return [
+                (topic.domain, topic.base) for topic in topics_matching(connection, NAMESPACE, 1, pattern)
+            ]
+
+        assert matching("a/b/a.") == [(0, "a1"), (0, "a3"), (1, "a2")]
+        assert matching("persistent://a/b/a3") == [(0, "a3")]
+        assert matching("a3") == []
+        with pytest.raises(InvalidPattern, match="Unsupported"):
+            matching("(?!a).*")

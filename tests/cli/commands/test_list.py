@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.cli.commands.list import service_url
+from broker_core.errors import BrokerCoreError
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.settings import CatalogSettings, PulsarSettings, Settings
+from tests.cli.conftest import Cli
+from tests.cli.server import serving
+from tests.support.ports import free_port
+
+NAMES = [f"persistent://public/default/{name}" for name in ("größe", "orders-eu", "orders-us", "x\x1b[31m")]
+
+
+@pytest.fixture
+def url(cli: Cli, tmp_path: Path) -> Iterator[str]:
+    """A server with four topics; its settings select by the property `region`."""
+    for name in NAMES:
+        cli("topics", "create", name, "--property", f"region={name[-2:]}")
+    settings = Settings.model_validate(
+        {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            "catalog": {"path": tmp_path / "broker-core.sqlite", "property_keys": ["region"]},
+        }
+    )
+    with serving(settings) as url:
+        yield url
+
+
+def test_names(cli: Cli, url: str) -> None:
+    said = cli("list", "public/default", "--url", url)
+    assert (said.code, said.err) == (0, "")
+    assert said.out == "".join(f"{name}\n" for name in NAMES)
+
+
+def test_json(cli: Cli, url: str) -> None:
+    said = cli(
+        "list", "public/default", "--url", url, "--pattern", "public/default/orders-.*", "--format", "json"
+    )
+    assert json.loads(said.out) == {
+        "namespace": "public/default",
+        "mode": "PERSISTENT",
+        "topics": NAMES[1:3],
+        "topics_hash": topics_hash(NAMES[1:3]),
+        "filtered": True,
+        "changed": True,
+    }
+
+
+def test_a_hash_that_still_holds(cli: Cli, url: str) -> None:
+    current = topics_hash(NAMES)
+    said = json.loads(cli("list", "public/default", "--url", url, "--hash", current, "--format", "json").out)
+    assert (said["changed"], said["topics"], said["topics_hash"]) == (False, [], current)
+    said_in_words = cli("list", "public/default", "--url", url, "--hash", current)
+    assert (said_in_words.code, said_in_words.out) == (0, "")
+    assert "unchanged" in said_in_words.err
+
+
+def test_properties_and_modes(cli: Cli, url: str) -> None:
+    assert cli("list", "public/default", "--url", url, "--property", "region=us").out == f"{NAMES[2]}\n"
+    assert cli("list", "public/default", "--url", url, "--mode", "NON_PERSISTENT").out == ""
+    assert len(cli("list", "public/default", "--url", url, "--mode", "all").out.splitlines()) == 4
+
+
+def test_a_table(cli: Cli, url: str) -> None:
+    said = cli("list", "public/default", "--url", url, "--format", "table")
+    assert all(name in said.out for name in NAMES[:3])
+    assert f"4 topics, hash {topics_hash(NAMES)}\n" in said.out
+    by_pattern = cli("list", "public/default", "--url", url, "--format", "table", "--pattern", "nothing")
+    assert f"0 topics, hash {topics_hash([])}, pattern applied by the server\n" in by_pattern.out
+    assert "\x1b" not in said.out
+
+
+def test_an_unfiltered_answer_says_so(cli: Cli, url: str) -> None:
+    said = cli("list", "public/default", "--url", url, "--pattern", "public/default/(?!x).*")
+    assert len(said.out.splitlines()) == 4
+    assert "the server did not apply the pattern" in said.err
+
+
+def test_what_a_server_refuses_is_one_line(cli: Cli, url: str) -> None:
+    said = cli("list", "public/default", "--url", url, "--pattern", "(")
+    assert said.only_error.startswith("MetadataError: ")
+    assert "'('" in said.only_error
+
+
+def test_no_server_is_one_line_that_names_it(cli: Cli) -> None:
+    port = free_port()
+    assert f"127.0.0.1:{port}" in cli("list", "a/b", "--url", f"pulsar://127.0.0.1:{port}").only_error
+    assert "'http://x'" in cli("list", "a/b", "--url", "http://x").only_error
+
+
+def test_the_server_of_the_settings_is_asked(cli: Cli, tmp_path: Path) -> None:
+    config = tmp_path / "f.toml"
+    port = free_port()
+    config.write_text(f'[pulsar]\nlisten = "0.0.0.0:{port}"\n')
+    assert f"127.0.0.1:{port}" in cli("list", "a/b", "--config", config).only_error
+    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n')
+    assert "give it as --url" in cli("list", "a/b", "--config", config).only_error
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        ("127.0.0.1:6650", "pulsar://127.0.0.1:6650"),
+        ("0.0.0.0:1", "pulsar://127.0.0.1:1"),
+        ("[::]:1", "pulsar://[::1]:1"),
+        ("broker:1", "pulsar://broker:1"),
+    ],
+)
+def test_where_a_server_is_reached(listen: str, url: str) -> None:
+    settings = Settings(pulsar=PulsarSettings.model_validate({"listen": listen}), catalog=CatalogSettings())
+    assert service_url(settings) == url
+
+
+def test_a_free_port_cannot_be_guessed() -> None:
+    with pytest.raises(BrokerCoreError, match="--url"):
+        service_url(Settings(pulsar=PulsarSettings.model_validate({"listen": "127.0.0.1:0"})))

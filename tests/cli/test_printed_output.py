@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from broker_core.cli.printed_output import print_json, print_lines, print_table, printable
+
+
+def test_lines_are_utf8_and_as_they_are_outside_of_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    print_lines(["größe", "😀", "tab\tname"])
+    print_lines([])
+    assert capfd.readouterr().out == "größe\n😀\ntab\tname\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_whoever_has_read_enough_is_no_error_to_talk_about(unbuffered: str) -> None:
+    program = (
+        "import sys\n"
+        "from broker_core.cli.exit_codes import ended\n"
+        "from broker_core.cli.printed_output import print_lines\n"
+        "sys.exit(ended(lambda: print_lines('x' * 50 for _ in range(400_000)), debug=False))"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"x" * 50 + b"\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+def test_the_locale_has_no_say() -> None:
+    program = (
+        "from broker_core.cli.printed_output import print_json, print_lines\n"
+        "print_lines(['gr\\xf6\\xdfe']); print_json(['\\xf6'])"
+    )
+    environment = {
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONPATH": ":".join(sys.path),
+    }
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, env=environment, check=True)
+    assert said.stdout.decode() == 'größe\n["ö"]\n'
+
+
+def test_control_characters_are_shown_not_obeyed() -> None:
+    assert printable("a\x1b[31mb\x07") == "a\\x1b[31mb\\x07"
+    assert printable("größe 😀") == "größe 😀"
+
+
+def test_json_is_one_document(capfd: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": ["ö", None, 1.5]})
+    said = capfd.readouterr().out
+    assert json.loads(said) == {"a": ["ö", None, 1.5]}
+    assert said.count("\n") == 1
+
+
+def test_a_table_has_all_cells_as_they_are(capfd: pytest.CaptureFixture[str]) -> None:
+    print_table(
+        ["name", "count"], [["[bold]x[/bold]", 1], [None, "y\x1b"]], title="Things", caption="2 of them"
+    )
+    said = capfd.readouterr().out
+    for text in ("Things", "2 of them", "name", "count", "[bold]x[/bold]", "y\\x1b"):
+        assert text in said
+    assert "\x1b" not in said
