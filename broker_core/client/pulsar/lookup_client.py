@@ -22,6 +22,7 @@ from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError
 from broker_core.names import Mode
 from broker_core.wire.pulsar import (
+    LOOKUP_COMMANDS,
     BaseCommand,
     CommandConnected,
     CommandLookupTopicResponse,
@@ -31,17 +32,6 @@ from broker_core.wire.pulsar import (
 
 __all__ = ["BrokerAddress", "LookupClient", "TopicSchema", "default_client_version"]
 
-#: The type of command that answers each request that a lookup service relays.
-_ANSWERS: Final[Mapping[int, int]] = {
-    BaseCommand.PARTITIONED_METADATA: BaseCommand.PARTITIONED_METADATA_RESPONSE,
-    BaseCommand.LOOKUP: BaseCommand.LOOKUP_RESPONSE,
-    BaseCommand.GET_SCHEMA: BaseCommand.GET_SCHEMA_RESPONSE,
-}
-_REQUEST_BODIES: Final[Mapping[int, str]] = {
-    BaseCommand.PARTITIONED_METADATA: "partitionMetadata",
-    BaseCommand.LOOKUP: "lookupTopic",
-    BaseCommand.GET_SCHEMA: "getSchema",
-}
 Encode: TypeAlias = Callable[[int], bytes]
 
 _LARGE: Final = 64 * 1024  # bytes; an answer that is larger is read in a thread
@@ -269,18 +259,19 @@ class LookupClient:
         return TopicSchema(schema.name, schema.type, schema.schema_data, properties, body.schema_version)
 
     async def raw(self, command: BaseCommand, *, timeout: float | None = None) -> BaseCommand:
-        """Send a LOOKUP, PARTITIONED_METADATA or GET_SCHEMA of somebody else's, under a request id of ours.
+        """Send a lookup command of somebody else's, under a request id of ours.
 
         ``command`` is changed by that. The answer comes as the server sent it, with our request id, which means
         nothing; an ERROR is raised as :exc:`~broker_core.client.errors.ServerRefused`.
         """
-        body = getattr(command, _REQUEST_BODIES[command.type])
+        row = LOOKUP_COMMANDS[command.type]
+        body = row.request_body(command)
 
         def encode(request_id: int) -> bytes:
             body.request_id = request_id
             return commands.encode(command)
 
-        return await self._ask_for(_ANSWERS[command.type], encode, timeout)
+        return await self._ask_for(row.response, encode, timeout)
 
     async def _ask(
         self, encode: Encode, kind: int, timeout: float | None, admit: Admit | None = None

@@ -30,9 +30,9 @@ from broker_core.servers.admission import RequestSlots
 from broker_core.servers.connection import AnswerWriter, CommandQueue
 from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.servers.pulsar.lookup_access import lookup_access
-from broker_core.servers.pulsar.lookup_service import LOOKUP_COMMANDS, LookupService
+from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
-from broker_core.wire.pulsar import BaseCommand, FrameError, TooManyElements, commands
+from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, FrameError, TooManyElements, commands
 
 __all__ = ["ClientConnection", "Host"]
 

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import TopicName
-from broker_core.wire.pulsar import BaseCommand
+from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand
 
 __all__ = ["lookup_access", "topic_of"]
 
-_ACTIONS: Final = {
-    BaseCommand.PARTITIONED_METADATA: "describe",
-    BaseCommand.LOOKUP: "lookup",
-    BaseCommand.GET_SCHEMA: "schema",
-}
-
 
 def lookup_access(command: BaseCommand, asker: Asker) -> Access:
-    """What PARTITIONED_METADATA, LOOKUP or GET_SCHEMA wants.
+    """What one of the lookup commands wants.
 
     Raises :exc:`ListingFailed` for a topic whose namespace nobody can tell, so that no gate can let it pass.
     """
@@ -28,7 +20,7 @@ def lookup_access(command: BaseCommand, asker: Asker) -> Access:
         topic = topic_of(command)
     except InvalidName as error:
         raise ListingFailed(str(error), cause=Cause.NAME, reason="bad_namespace") from None
-    return Access(_ACTIONS[command.type], topic.namespace, topic, asker)
+    return Access(LOOKUP_COMMANDS[command.type].action, topic.namespace, topic, asker)
 
 
 def topic_of(command: BaseCommand) -> TopicName:
@@ -36,12 +28,7 @@ def topic_of(command: BaseCommand) -> TopicName:
 
     Clients may leave the scheme out, and the namespace of a short name too (Pulsar's ``TopicName.get``).
     """
-    if command.type == BaseCommand.PARTITIONED_METADATA:
-        name = command.partitionMetadata.topic
-    elif command.type == BaseCommand.LOOKUP:
-        name = command.lookupTopic.topic
-    else:
-        name = command.getSchema.topic
+    name: str = LOOKUP_COMMANDS[command.type].request_body(command).topic
     if "://" not in name:
         name = f"persistent://{name}" if name.count("/") == 2 else f"persistent://public/default/{name}"
     return TopicName.parse(name)

@@ -1,4 +1,4 @@
-"""What answers the lookup commands: the commands, and the protocol of the parts that answer them."""
+"""What the parts have in common that answer the lookup commands."""
 
 from __future__ import annotations
 
@@ -7,17 +7,11 @@ from typing import Protocol
 from broker_core.access.asker import Asker
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags
 
-__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupService"]
-
-#: The commands that :class:`LookupService` answers.
-LOOKUP_COMMANDS = frozenset({BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA})
-
-#: The field of the answer is unsigned, but Java and Go read it into a signed int.
-MOST_PARTITIONS = 2**31 - 1
+__all__ = ["LookupService"]
 
 
 class LookupService(Protocol):
-    """Answers PARTITIONED_METADATA, LOOKUP and GET_SCHEMA."""
+    """Answers the commands of :data:`broker_core.wire.pulsar.lookup_commands.LOOKUP_COMMANDS`."""
 
     @property
     def feature_flags(self) -> FeatureFlags:

@@ -16,8 +16,8 @@ from broker_core.names import TopicName
 from broker_core.pipeline import Describing, Topic, partition_names
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.lookup_access import topic_of
-from broker_core.servers.pulsar.lookup_service import MOST_PARTITIONS, LookupService
-from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.wire.pulsar import HEADER_SIZE, MOST_PARTITIONS, BaseCommand, FeatureFlags, commands
 
 __all__ = ["PluginTopicLookups"]
 

@@ -8,8 +8,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, InvalidName, ServerError
 from broker_core.names import TopicName
 from broker_core.servers.pulsar.lookup_access import topic_of
-from broker_core.servers.pulsar.lookup_service import MOST_PARTITIONS
-from broker_core.wire.pulsar import BaseCommand, FeatureFlags, commands
+from broker_core.wire.pulsar import MOST_PARTITIONS, BaseCommand, FeatureFlags, commands
 
 __all__ = ["Partitions", "StandaloneLookups"]
 

@@ -18,10 +18,10 @@ from broker_core.wire.pulsar.frames import (
     frame_limit,
 )
 from broker_core.wire.pulsar.large_commands import LARGE, TooManyElements, decode_large
+from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, MOST_PARTITIONS, LookupCommand
 from broker_core.wire.pulsar.pulsar_api_pb2 import (
     BaseCommand,
     CommandConnected,
-    CommandGetSchemaResponse,
     CommandGetTopicsOfNamespace,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
@@ -33,11 +33,12 @@ __all__ = [
     "DEFAULT_MAX_MESSAGE_SIZE",
     "HEADER_SIZE",
     "LARGE",
+    "LOOKUP_COMMANDS",
     "MAX_COMMAND_SIZE",
+    "MOST_PARTITIONS",
     "BaseCommand",
     "BufferedFrameDecoder",
     "CommandConnected",
-    "CommandGetSchemaResponse",
     "CommandGetTopicsOfNamespace",
     "CommandLookupTopicResponse",
     "CommandPartitionedTopicMetadataResponse",
@@ -45,6 +46,7 @@ __all__ = [
     "FrameDecoder",
     "FrameError",
     "KeyValue",
+    "LookupCommand",
     "TooManyElements",
     "decode_large",
     "frame",

@@ -18,8 +18,8 @@ from broker_core.wire.pulsar.frames import FrameError, frame
 from broker_core.wire.pulsar.get_topics_response import (
     get_topics_response,
     get_topics_response_head,
-    get_topics_response_size,
 )
+from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
 from broker_core.wire.pulsar.pulsar_api_pb2 import (
     AuthData,
     BaseCommand,
@@ -27,10 +27,8 @@ from broker_core.wire.pulsar.pulsar_api_pb2 import (
     CommandConnected,
     CommandError,
     CommandGetSchema,
-    CommandGetSchemaResponse,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
-    CommandLookupTopicResponse,
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
     CommandSuccess,
@@ -49,15 +47,11 @@ __all__ = [
     "encode",
     "error",
     "get_schema",
-    "get_schema_failed",
     "get_topics",
     "get_topics_response",
     "get_topics_response_head",
-    "get_topics_response_size",
     "lookup",
-    "lookup_failed",
     "partitioned_metadata",
-    "partitioned_metadata_failed",
     "partitioned_metadata_response",
     "ping",
     "pong",
@@ -256,20 +250,6 @@ def partitioned_metadata_response(request_id: int, partitions: int) -> bytes:
     return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=body))
 
 
-def partitioned_metadata_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """PARTITIONED_METADATA refused. ServiceNotReady and TooManyRequests close the connection at clients.
-
-    docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
-    """
-    body = CommandPartitionedTopicMetadataResponse(
-        request_id=request_id,
-        response=CommandPartitionedTopicMetadataResponse.Failed,
-        error=code,
-        message=_text(message),
-    )
-    return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partitionMetadataResponse=body))
-
-
 def lookup(
     request_id: int,
     topic: str,
@@ -289,27 +269,10 @@ def lookup(
     return encode(BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=body))
 
 
-def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """LOOKUP refused. ServiceNotReady and TooManyRequests close the connection at clients.
-
-    docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
-    """
-    body = CommandLookupTopicResponse(
-        request_id=request_id, response=CommandLookupTopicResponse.Failed, error=code, message=_text(message)
-    )
-    return encode(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=body))
-
-
 def get_schema(request_id: int, topic: str, schema_version: bytes | None = None) -> bytes:
     """GET_SCHEMA: the schema of a topic, the newest where no version is named."""
     body = CommandGetSchema(request_id=request_id, topic=topic, schema_version=schema_version)
     return encode(BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=body))
-
-
-def get_schema_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """GET_SCHEMA refused; TopicNotFound means that the topic has no schema."""
-    body = CommandGetSchemaResponse(request_id=request_id, error_code=code, error_message=_text(message))
-    return encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, getSchemaResponse=body))
 
 
 def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes:
@@ -320,12 +283,9 @@ def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes:
     request_id = request_id_of(command)
     if request_id is None:
         return error(CONNECTION_REQUEST_ID, code, message)
-    if command.type == BaseCommand.PARTITIONED_METADATA:
-        return partitioned_metadata_failed(request_id, code, message)
-    if command.type == BaseCommand.LOOKUP:
-        return lookup_failed(request_id, code, message)
-    if command.type == BaseCommand.GET_SCHEMA:
-        return get_schema_failed(request_id, code, message)
+    row = LOOKUP_COMMANDS.get(command.type)
+    if row is not None:
+        return encode(row.failed(request_id, code, _text(message)))
     return error(request_id, code, message)
 
 

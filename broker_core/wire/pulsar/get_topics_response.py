@@ -15,7 +15,7 @@ from typing import Final
 from broker_core.listing.fields_codec import topic_field, varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
-__all__ = ["get_topics_response", "get_topics_response_head", "get_topics_response_size"]
+__all__ = ["get_topics_response", "get_topics_response_head"]
 
 _SIZES: Final = struct.Struct(">II")
 # Keys of protobuf fields: number << 3 | wire type.
@@ -54,16 +54,6 @@ def get_topics_response_head(
             f"an answer of {command_size} bytes is over the protocol's limit of {MAX_COMMAND_SIZE} bytes"
         )
     return _SIZES.pack(command_size + 4, command_size) + start, tail
-
-
-def get_topics_response_size(
-    request_id: int, fields_size: int, *, topics_hash: str | None, filtered: bool, changed: bool = True
-) -> int:
-    """The exact size in bytes of that frame, its four bytes of size included."""
-    head, tail = get_topics_response_head(
-        request_id, fields_size, topics_hash=topics_hash, filtered=filtered, changed=changed
-    )
-    return len(head) + fields_size + len(tail)
 
 
 def get_topics_response(

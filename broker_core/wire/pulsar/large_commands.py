@@ -20,6 +20,7 @@ from google.protobuf.message_factory import GetMessageClass
 from broker_core.errors import BrokerCoreError
 from broker_core.wire.pulsar.commands import command_name, decode
 from broker_core.wire.pulsar.frames import FrameError
+from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 
 __all__ = ["LARGE", "TooManyElements", "decode_large"]
@@ -31,7 +32,12 @@ _FILE: Final = "outline.proto"
 _PACKAGE: Final = "outline"
 _REQUEST_ID: Final = "request_id"
 #: Commands whose repeated fields a lookup service reads.
-_READ: Final = frozenset({"getTopicsOfNamespace", "lookupTopic"})
+_READ: Final = frozenset(
+    {
+        BaseCommand.DESCRIPTOR.fields_by_number[kind].name
+        for kind in (BaseCommand.GET_TOPICS_OF_NAMESPACE, *LOOKUP_COMMANDS)
+    }
+)
 
 _Proto = FieldDescriptorProto
 

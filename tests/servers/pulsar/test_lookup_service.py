@@ -1,19 +1,34 @@
-"""Which commands are lookups, and the parts that answer them."""
+"""Each lookup command of the table is answered by every part that answers lookups."""
 
 from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.pulsar.lookup_service import LOOKUP_COMMANDS, MOST_PARTITIONS
+from broker_core.access.asker import Asker
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
+from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamOptions
 from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.frames import HEADER_SIZE
+from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, LookupCommand
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 
 
-def test_lookups_are_neither_listings_nor_the_work_of_a_broker() -> None:
-    assert {BaseCommand.PARTITIONED_METADATA, BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA} == LOOKUP_COMMANDS
+class NoTopics:
+    async def partitions(self, topic: object) -> int | None:
+        return None
 
 
-@pytest.mark.parametrize("partitions", [0, MOST_PARTITIONS])
-def test_an_answer_holds_all_partitions_that_clients_can_count(partitions: int) -> None:
-    found = commands.decode(commands.partitioned_metadata_response(1, partitions)[8:])
-    assert found.partitionMetadataResponse.partitions == partitions
+def relay() -> LookupRelay:
+    return UpstreamCluster(UpstreamOptions("pulsar://127.0.0.1:1", connection_wait=0.0)).relay
+
+
+@pytest.mark.parametrize("row", LOOKUP_COMMANDS.values(), ids=lambda row: row.action)
+async def test_an_answer_has_the_type_and_the_request_id_of_its_question(row: LookupCommand) -> None:
+    question = BaseCommand(type=row.request)
+    row.request_body(question).request_id = 7
+    row.request_body(question).topic = "persistent://t/n/x"
+    services: list[LookupService] = [StandaloneLookups(NoTopics()), relay()]
+    for service in services:
+        answer = commands.decode((await service.answer(question, Asker()))[HEADER_SIZE:])
+        assert (answer.type, row.response_body(answer).request_id) == (row.response, 7)

@@ -7,10 +7,10 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, ServerError
 from broker_core.names import TopicName
-from broker_core.servers.pulsar.lookup_service import LOOKUP_COMMANDS
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
+from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 
 
@@ -120,4 +120,4 @@ def test_what_connected_promises() -> None:
     assert [field.name for field, _ in flags.ListFields()] == [
         "supports_get_partitioned_metadata_without_auto_creation"
     ]
-    assert {BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA} < LOOKUP_COMMANDS
+    assert {BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA} < set(LOOKUP_COMMANDS)

@@ -166,10 +166,14 @@ def test_get_topics_round_trip(
 
 @given(request_ids, codes, st.text(max_size=60))
 def test_errors_can_say_anything(request_id: int, code: ServerError, message: str) -> None:
+    lookup, metadata = (
+        only(commands.lookup(request_id, "t")),
+        only(commands.partitioned_metadata(request_id, "t")),
+    )
     for whole, name in (
         (commands.error(request_id, code, message), "error"),
-        (commands.lookup_failed(request_id, code, message), "lookupTopicResponse"),
-        (commands.partitioned_metadata_failed(request_id, code, message), "partitionMetadataResponse"),
+        (commands.refuse(lookup, code, message), "lookupTopicResponse"),
+        (commands.refuse(metadata, code, message), "partitionMetadataResponse"),
     ):
         body = getattr(only(whole), name)
         assert (body.request_id, body.error) == (request_id, code)
@@ -181,9 +185,10 @@ def test_the_text_of_an_error_is_bounded() -> None:
 
 
 def test_a_failed_lookup_says_failed() -> None:
-    failed = only(commands.lookup_failed(3, ServerError.MetadataError, "no")).lookupTopicResponse
+    lookup, metadata = only(commands.lookup(3, "t")), only(commands.partitioned_metadata(3, "t"))
+    failed = only(commands.refuse(lookup, ServerError.MetadataError, "no")).lookupTopicResponse
     assert failed.response == CommandLookupTopicResponse.Failed
-    refused = only(commands.partitioned_metadata_failed(3, ServerError.MetadataError, "no"))
+    refused = only(commands.refuse(metadata, ServerError.MetadataError, "no"))
     assert refused.partitionMetadataResponse.response == 1
     found = only(commands.partitioned_metadata_response(3, 5)).partitionMetadataResponse
     assert (found.response, found.partitions) == (0, 5)

@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.fields_codec import topic_field
 from broker_core.wire.pulsar.commands import decode
 from broker_core.wire.pulsar.frames import FrameDecoder, FrameError
 from broker_core.wire.pulsar.get_topics_response import (
     get_topics_response,
     get_topics_response_head,
-    get_topics_response_size,
 )
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespaceResponse
 
@@ -41,11 +39,6 @@ def test_what_protobuf_makes(
     )
     assert command == expected.SerializeToString(deterministic=True)
     assert decode(command) == expected
-    fields = b"".join(map(topic_field, topics))
-    size = get_topics_response_size(
-        request_id, len(fields), topics_hash=topics_hash, filtered=filtered, changed=changed
-    )
-    assert size == len(whole)
 
 
 def test_more_than_the_protocol_carries() -> None:

@@ -1,0 +1,152 @@
+"""The lookup commands: one row for each, which is all that it takes to answer and to relay it.
+
+A row says what the protocol's messages do not: the gates' word for the command, and which answers of a broker are not
+passed on. Everything else is read from the messages: where topic, request id and error stand, and which fields are a
+proxy's to fill in. So a command is added by its row (and its messages in ``pulsar_api.proto``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor
+
+from broker_core.errors import ServerError
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
+
+__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupCommand"]
+
+#: The number of partitions is unsigned in an answer, but Java and Go read it into a signed int.
+MOST_PARTITIONS: Final = 2**31 - 1
+
+#: Fields of a request that proxies fill in. From anybody else they would be an identity that nobody has checked.
+_CLAIMED_IDENTITY: Final = ("original_principal", "original_auth_data", "original_auth_method")
+
+#: Fields of an answer that hold for its sender alone. A standalone broker sets this one: clients would send their data
+#: through the server that relays the answer.
+_OF_THE_SENDER: Final = ("proxy_through_service_url",)
+
+#: Code and text of an error: the names of their fields differ from answer to answer.
+_ERRORS: Final = (("error", "message"), ("error_code", "error_message"))
+
+
+def _nothing(_body: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class LookupCommand:
+    """One lookup command.
+
+    ``action`` is one of :data:`broker_core.access.access.ACTIONS`. ``fault`` gets the body of a broker's answer, and
+    says why a client does not get it, if so.
+    """
+
+    request: BaseCommand.Type.ValueType
+    response: BaseCommand.Type.ValueType
+    action: str
+    fault: Callable[[Any], str | None] = _nothing
+
+    def request_body(self, command: BaseCommand) -> Any:
+        """What is asked: the body of a command of this type."""
+        return getattr(command, _body_name(self.request))
+
+    def response_body(self, answer: BaseCommand) -> Any:
+        """What is answered: the body of an answer of this type."""
+        return getattr(answer, _body_name(self.response))
+
+    def without_identity(self, command: BaseCommand) -> BaseCommand:
+        """A copy of the command with all that the client said, known here or not, but not who it claims to be.
+
+        What is absent stays absent: field 6 of PARTITIONED_METADATA means true then.
+        """
+        copy = BaseCommand()
+        copy.CopyFrom(command)
+        _clear(self.request_body(copy), _CLAIMED_IDENTITY)
+        return copy
+
+    def failed(self, request_id: int, code: ServerError, message: str) -> BaseCommand:
+        """The answer that refuses the command. Two codes in it close the connection at clients:
+        docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
+        """
+        answer = BaseCommand(type=self.response)
+        body = self.response_body(answer)
+        body.request_id = request_id
+        outcome = body.DESCRIPTOR.fields_by_name.get("response")
+        if outcome is not None:
+            body.response = outcome.enum_type.values_by_name["Failed"].number
+        code_field, text_field = _error_fields(body.DESCRIPTOR)
+        setattr(body, code_field, code)
+        setattr(body, text_field, message)
+        return answer
+
+    def relayable_fault(self, answer: BaseCommand) -> str | None:
+        """Why a broker's answer is not passed on, if so."""
+        body = self.response_body(answer)
+        outcome = body.DESCRIPTOR.fields_by_name.get("response")
+        if outcome is not None and body.response not in outcome.enum_type.values_by_number:
+            return f"they answered with the unknown outcome {body.response}"
+        return self.fault(body)
+
+    def make_relayable(
+        self, answer: BaseCommand, request_id: int, known: Callable[[int, str], tuple[ServerError, str]]
+    ) -> None:
+        """Turn a broker's answer into the one that the client gets. ``known`` gives the code and the text of an error
+        whose code may be unknown here.
+        """
+        body = self.response_body(answer)
+        body.request_id = request_id
+        _clear(body, _OF_THE_SENDER)
+        code_field, text_field = _error_fields(body.DESCRIPTOR)
+        if body.HasField(code_field):
+            code, text = known(getattr(body, code_field), getattr(body, text_field))
+            setattr(body, code_field, code)
+            setattr(body, text_field, text)
+
+
+def _body_name(kind: int) -> str:
+    return BaseCommand.DESCRIPTOR.fields_by_number[kind].name
+
+
+def _error_fields(body: Descriptor) -> tuple[str, str]:
+    return next(names for names in _ERRORS if names[0] in body.fields_by_name)
+
+
+def _clear(body: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        if name in body.DESCRIPTOR.fields_by_name:
+            body.ClearField(name)
+
+
+def _partitions_fault(body: Any) -> str | None:
+    return f"they answered with {body.partitions} partitions" if body.partitions > MOST_PARTITIONS else None
+
+
+def _lookup_fault(body: Any) -> str | None:
+    if body.response == CommandLookupTopicResponse.Failed or body.HasField("error"):
+        return None
+    named = body.brokerServiceUrl or body.brokerServiceUrlTls
+    return None if named else "they answered without the address of a broker"
+
+
+#: By the type of the command.
+LOOKUP_COMMANDS: Final[Mapping[int, LookupCommand]] = MappingProxyType(
+    {
+        row.request: row
+        for row in (
+            LookupCommand(
+                BaseCommand.PARTITIONED_METADATA,
+                BaseCommand.PARTITIONED_METADATA_RESPONSE,
+                action="describe",
+                fault=_partitions_fault,
+            ),
+            LookupCommand(
+                BaseCommand.LOOKUP, BaseCommand.LOOKUP_RESPONSE, action="lookup", fault=_lookup_fault
+            ),
+            LookupCommand(BaseCommand.GET_SCHEMA, BaseCommand.GET_SCHEMA_RESPONSE, action="schema"),
+        )
+    }
+)
