@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.made-from-lock
 TEST_STAMP := .venv/.ready-to-test
 
-.PHONY: help setup run test interop bench bench-postgres bench-spark docs lint types format proto lock clean-setup
+.PHONY: help setup wheels run test interop bench bench-postgres bench-spark docs lint types format proto lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
+	@echo "make wheels   wheels and source distributions of all three, into dist/"
 	@echo "make setup    .venv with everything of the lock;  make lock and make proto regenerate"
 
 setup: $(STAMP)
@@ -28,6 +29,13 @@ $(STAMP): requirements/dev.txt requirements/uv.txt pyproject.toml scripts/setup.
 $(TEST_STAMP): $(STAMP) requirements/batch.txt scripts/setup-test.sh
 	@scripts/setup-test.sh
 	@touch $@
+
+# With the build backend of the lock, so that nothing is fetched.
+wheels: $(STAMP)
+	@rm -rf dist
+	@for project in . plugins/postgres plugins/spark; do \
+		(cd $$project && "$(CURDIR)/$(BIN)/python" -m hatchling build -d "$(CURDIR)/dist") || exit 1; \
+	done
 
 run: $(STAMP)
 	@$(BIN)/broker-core demo
@@ -78,6 +86,8 @@ LOCKING = env -u UV_FIND_LINKS -u PIP_FIND_LINKS $(BIN)/uv pip compile --quiet -
 lock: .venv/bin/uv
 	$(LOCKING) --group dev pyproject.toml -o requirements/dev.txt
 	$(LOCKING) --group batch --constraint requirements/dev.txt -o requirements/batch.txt
+	$(LOCKING) --group build --constraint requirements/dev.txt -o requirements/build.txt
+	$(LOCKING) --group plugins --constraint requirements/dev.txt pyproject.toml -o requirements/run.txt
 	grep -A 100 '^uv==' requirements/dev.txt | awk 'NR == 1 || /^ /{print; next} {exit}' > requirements/uv.txt
 
 .venv/bin/uv: $(STAMP)

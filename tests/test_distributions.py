@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -163,3 +164,33 @@ def test_a_distribution_says_what_it_is(distribution: Distribution) -> None:
     assert classifiers == sorted(classifiers)
     assert set(CORE.project["classifiers"]) <= set(classifiers)
     assert not any(each.startswith("License ::") for each in classifiers), "`license` says it"
+
+
+def locked(name: str) -> dict[str, str]:
+    """The pins of a file of requirements/, each with its version and its marker."""
+    text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
+    assert "://" not in text
+    pins = re.split(r"\n(?=\S)", text.strip())
+    assert all("--hash=sha256:" in pin for pin in pins)
+    parts = [pin.partition("==") for pin in pins]
+    return {name: rest.partition("\\")[0].strip() for name, _, rest in parts}
+
+
+@pytest.mark.parametrize("name", ["build", "run", "uv"])
+def test_a_smaller_lock_has_the_versions_that_are_tested(name: str) -> None:
+    assert locked(name).items() <= locked("dev").items()
+
+
+def test_the_locks_have_what_runs_and_what_builds() -> None:
+    wanted = set().union(*(required(each) for each in DISTRIBUTIONS)) - {each.name for each in DISTRIBUTIONS}
+    assert wanted <= locked("run").keys()
+    backends = [
+        Requirement(line) for each in DISTRIBUTIONS for line in each.pyproject["build-system"]["requires"]
+    ]
+    assert {each.name for each in backends} <= locked("build").keys()
+
+
+def test_no_lock_names_a_distribution_of_this_repository() -> None:
+    """Their names are on no index: whoever has them there is a stranger."""
+    for name in ("batch", "build", "dev", "run", "uv"):
+        assert not {each.name for each in DISTRIBUTIONS} & locked(name).keys()
