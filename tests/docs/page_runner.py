@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.docs.pages import Block, all_pages, blocks
-from tests.support.fresh_environment import fresh_environment
+from tests.support.fresh_environment import fresh_environment, write_pip
 from tests.support.lines import ProgramLines
 from tests.support.ports import free_ports
 from tests.support.postgres_server import PostgresServer
@@ -94,15 +94,8 @@ def run_page(page: str, folder: Path, programs: Path, postgres: Callable[[], Pos
 def environment_of_its_own(folder: Path, wheels: Sequence[Path]) -> Path:
     """A virtual environment with these wheels, into which a page may install; its ``bin`` folder."""
     programs = fresh_environment(folder, wheels)
-    # Nothing is fetched: what a page needs to install itself is there.
-    pip = programs / "pip"
-    pip.write_text(
-        f"#!{programs / 'python'}\n"
-        "import runpy, sys; sys.argv[2:2] = ['--no-index', '--no-build-isolation']; "
-        "runpy.run_module('pip', run_name='__main__')\n",
-        encoding="utf-8",
-    )
-    pip.chmod(0o755)
+    # What a page needs to install itself is there.
+    write_pip(programs, "--no-build-isolation")
     return programs
 
 

@@ -16,10 +16,13 @@ __all__ = [
     "ROOT",
     "build",
     "built_distributions",
+    "environment_with_pip",
     "fresh_environment",
     "install_projects",
     "of_core",
+    "offline_pythons",
     "run_program",
+    "write_pip",
 ]
 
 _PROGRAMS = Path(sys.executable).parent
@@ -67,16 +70,60 @@ def fresh_environment(folder: Path, wheels: Sequence[Path]) -> Path:
     distributions of this repository too, editable: they are left out.
     """
     folder.mkdir(exist_ok=True)
-    venv = folder / "venv"
-    run_program([sys.executable, "-m", "venv", "--without-pip", venv], cwd=folder)
+    programs = _empty_environment(folder / "venv")
+    _install(programs, wheels)
+    (packages,) = programs.parent.glob("lib/python*/site-packages")
+    _check_origins(programs, packages)
+    return programs
+
+
+def offline_pythons(folder: Path) -> None:
+    """Write ``python`` and ``python3``, whose ``-m venv`` has the dependencies in it and a pip that fetches nothing.
+
+    So a script that makes an environment, installs what is locked and then wheels runs as it is written.
+    """
+    for name in ("python", "python3"):
+        program = folder / name
+        program.write_text(
+            f"#!{sys.executable}\n"
+            "import os, sys\n"
+            "if sys.argv[1:3] != ['-m', 'venv']:\n"
+            "    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+            f"sys.path.insert(0, {str(ROOT)!r})\n"
+            "from pathlib import Path\n"
+            "from tests.support.fresh_environment import environment_with_pip\n"
+            "environment_with_pip(Path(sys.argv[3]).absolute())\n",
+            encoding="utf-8",
+        )
+        program.chmod(0o755)
+
+
+def environment_with_pip(venv: Path) -> Path:
+    """A virtual environment with the dependencies alone, and with a pip that fetches nothing; its programs."""
+    programs = _empty_environment(venv)
+    write_pip(programs)
+    return programs
+
+
+def write_pip(programs: Path, *options: str) -> None:
+    """A ``pip`` that finds what is installed, and fetches nothing; with more options of its ``install``."""
+    pip = programs / "pip"
+    pip.write_text(
+        f"#!{programs / 'python'}\n"
+        f"import runpy, sys; sys.argv[2:2] = {['--no-index', *options]!r}; "
+        "runpy.run_module('pip', run_name='__main__')\n",
+        encoding="utf-8",
+    )
+    pip.chmod(0o755)
+
+
+def _empty_environment(venv: Path) -> Path:
+    run_program([sys.executable, "-m", "venv", "--without-pip", venv], cwd=Path.cwd())
     (packages,) = venv.glob("lib/python*/site-packages")
     dependencies = venv / "dependencies"
     _link_dependencies(dependencies)
     (packages / "dependencies.pth").write_text(f"{dependencies}\n", encoding="utf-8")
-    programs = venv / "bin"
-    _install(programs, wheels)
-    _check_origins(programs, packages)
-    return programs
+    return venv / "bin"
 
 
 def of_core(wheels: Sequence[Path]) -> Path:
