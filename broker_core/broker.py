@@ -18,10 +18,11 @@ from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
 from broker_core.memory.permits import PermitLimits, Permits
 from broker_core.metrics.metrics import Metrics
+from broker_core.metrics.permit_metrics import show_permits
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugin_api.listing_result import DefaultLister
-from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import FileBudget, raise_file_limit
 from broker_core.servers.http import AllowedQuestions, HttpServer, Readiness
@@ -118,7 +119,6 @@ class Broker:
         except BaseException:
             await self.stop(0)
             raise
-        core.metrics.watch_server(self._server)
         self._readiness = Readiness.READY
 
     async def _listen(self, listen: ListenAddress) -> tuple[str, int]:
@@ -255,7 +255,8 @@ async def _opened(
         pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings, selecting))
         stack.callback(pipeline.close)
         lookups = PluginTopicLookups(pipeline.describing, lookups, lists_itself=catalog is not None)
-        metrics.watch(permits, dispatcher)
+        show_permits(metrics, permits)
+        show_plugins(metrics, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
         stack.callback(metrics.of_plugins.close)
         await dispatcher.startup(

@@ -6,11 +6,11 @@ look at. What is not here (the reason of a plugin's own ``ListingFailed``) appea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Final
 
-__all__ = ["CALL_OUTCOMES", "CLOSURES", "LISTINGS", "REFUSALS", "from_zero"]
+__all__ = ["CALL_OUTCOMES", "CLOSURES", "LISTINGS", "NO_PLACE", "REFUSALS"]
 
 #: Outcome and plan of listings.
 LISTINGS: Final = (
@@ -51,6 +51,9 @@ REFUSALS: Final = (
 #: Why the server closed a connection.
 CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "slow", "internal", "buffers")
 
+#: Why a client gets no place: the bound that was reached.
+NO_PLACE: Final = ("connections", "address", "files")
+
 #: What a call of a plugin's hook may come to.
 CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {
     "list_topics": ("success", "pass_through", "unchanged", "refused", "error"),
@@ -60,10 +63,3 @@ CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {
     "authorize": ("allowed", "refused", "error"),
     "listing_served": ("observed", "error"),
 }
-
-
-def from_zero(
-    labels: Iterable[tuple[str, ...]], counts: Mapping[tuple[str, ...], int]
-) -> dict[tuple[str, ...], int]:
-    """All counts, and 0 for each of ``labels`` that has none."""
-    return dict.fromkeys(labels, 0) | dict(counts)

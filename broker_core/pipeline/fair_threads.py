@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from broker_core.concurrency.interpreter_lock import pass_lock_on
-from broker_core.metrics.metrics import Buckets
+from broker_core.metrics.instruments import Buckets
 
 __all__ = ["Allowance", "Call", "FairThreads", "Sliced"]
 

@@ -113,7 +113,7 @@ class Pipeline:
             lister, dispatcher, permits, self.workers, detailing, self.options, self._listers.of_plugins
         )
         self._paging = Paging(dispatcher, self.workers, orders, detailing)
-        metrics.watch_threads(self.workers.kinds)
+        self.workers.show(metrics)
 
     def close(self) -> None:
         """End the threads once what they do is done; nothing is answered after this."""

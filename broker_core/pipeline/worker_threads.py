@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.listing.selection import Matching, Selection, search, search_is_quick
+from broker_core.metrics.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.fair_threads import Allowance, Call, FairThreads
 
@@ -30,7 +31,7 @@ _COMPILING: Final = Allowance(rate=0.1, most=0.3)
 
 
 class Workers:
-    """The threads of one pipeline; for its event loop. ``kinds`` are those that the metrics show, by name."""
+    """The threads of one pipeline; for its event loop. ``kinds`` are those of each kind of work, by its name."""
 
     def __init__(self) -> None:
         self._scan = FairThreads(_SCANS, "pattern-scan")
@@ -41,6 +42,28 @@ class Workers:
             "scan": self._scan,
             "listing": self._listing,
         }
+
+    def show(self, metrics: Metrics) -> None:
+        """Declare the metrics of the threads."""
+        kinds = self.kinds
+        metrics.gauge(
+            "work_queue_size",
+            "Work of listings that waits for a thread.",
+            lambda: {kind: threads.waiting for kind, threads in kinds.items()},
+            "kind",
+        )
+        metrics.read_counter(
+            "work_cpu_seconds",
+            "Seconds of the processor that threads took for it.",
+            lambda: {kind: threads.seconds for kind, threads in kinds.items()},
+            "kind",
+        )
+        metrics.read_histogram(
+            "work_wait_seconds",
+            "Seconds that it waited until its first slice.",
+            lambda: {kind: threads.waits for kind, threads in kinds.items()},
+            "kind",
+        )
 
     def close(self) -> None:
         """End the threads once what they do is done."""

@@ -9,6 +9,7 @@ from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_
 from broker_core.plugins.load.plugin_options import PluginOptions
 from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
 from broker_core.plugins.namespace_chain import ChainResult, Keeps
+from broker_core.plugins.plugin_state_metrics import show_plugins
 from broker_core.plugins.raised_exceptions import in_words
 from broker_core.plugins.reported_problems import as_problems
 
@@ -33,4 +34,5 @@ __all__ = [
     "did_you_mean",
     "in_words",
     "installed_plugins",
+    "show_plugins",
 ]

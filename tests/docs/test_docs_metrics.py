@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 
 from broker_core import TopicListingResult, hookimpl
 from broker_core.client import ServerRefused
+from broker_core.metrics.instruments import PREFIX
 from broker_core.metrics.labels import CLOSURES, REFUSALS
-from broker_core.metrics.metrics import PREFIX
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.testing import Server, serve
 from broker_core_postgres.changes.listen_notify import CHANNEL

@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from broker_core.metrics.labels import CALL_OUTCOMES, LISTINGS, from_zero
+from broker_core.metrics.labels import CALL_OUTCOMES, LISTINGS
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.plugins import Dispatcher, PluginRegistry
 from tests.support.plugins import PluginOf
-
-
-def test_what_was_not_counted_is_zero() -> None:
-    assert from_zero([("a",), ("b",)], {("b",): 3, ("c",): 1}) == {("a",): 0, ("b",): 3, ("c",): 1}
 
 
 def test_errors_have_no_plan() -> None:

@@ -66,6 +66,10 @@ class PulsarServer:
         self._refusals: set[RefusedConnection] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._acceptor = Acceptor(self._accepted, at_once=_AT_ONCE, on_pause=metrics.accept_paused)
+        metrics.gauge("connections", "Open connections.", lambda: self.connections)
+        metrics.gauge(
+            "lookups_in_flight", "Requests that take a place of a lookup.", lambda: self.slots.taken
+        )
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""

@@ -35,11 +35,19 @@ async def test_an_address_that_is_taken() -> None:
 async def test_connections_are_counted() -> None:
     async with serving() as s:
         clients = [await s.client() for _ in range(3)]
-        assert s.server.connections == 3
+        assert s.server.connections == s.sample("connections") == 3
         clients[0].close()
         await eventually(lambda: s.server.connections == 2)
         for client in clients:
             client.close()
+
+
+async def test_requests_under_way_are_counted() -> None:
+    async with serving() as s:
+        assert s.sample("lookups_in_flight") == 0
+        s.server.slots.take()
+        assert s.sample("lookups_in_flight") == 1
+        s.server.slots.give_back()
 
 
 # -- the end ----------------------------------------------------------------------------------------------------
