@@ -17,7 +17,8 @@ from broker_core.patterns.scheme import strip_scheme
 from broker_core.testing import Server
 from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import Published, begin_build
+from broker_core_spark.store.published_pointers import Published
+from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
 __all__ = ["Asked", "CatalogueModel", "publish", "random_name", "random_question"]

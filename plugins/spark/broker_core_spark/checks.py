@@ -15,7 +15,7 @@ __all__ = ["check_store"]
 def check_store(settings: SparkSettings) -> Iterator[Check]:
     """Reads the pointers and the manifest, and nothing of the generation itself: that may be large."""
     from broker_core_spark.store import open_store
-    from broker_core_spark.store.publishing import current
+    from broker_core_spark.store.published_pointers import current
     from broker_core_spark.store.read_manifest import read_manifest
 
     try:

@@ -62,7 +62,7 @@ class SparkPlugin:
         from broker_core.errors import BrokerCoreError
         from broker_core_spark.serving.generation_refresher import open_generation
         from broker_core_spark.store import open_store
-        from broker_core_spark.store.publishing import current
+        from broker_core_spark.store.published_pointers import current
 
         try:
             store = open_store(settings.store, settings.store_options)

@@ -17,7 +17,7 @@ from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import current, history
+from broker_core_spark.store.published_pointers import current, history
 from tests.support.spark_catalogues import (
     expected_generation,
     fill,

@@ -18,7 +18,7 @@ from broker_core_spark.batch.job import build
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
 from broker_core_spark.store.garbage_collection import collect
-from broker_core_spark.store.publishing import history
+from broker_core_spark.store.published_pointers import history
 from tests.support.eventually import eventually_sync
 from tests.support.spark_catalogues import fill, questions_about, write_patterns
 

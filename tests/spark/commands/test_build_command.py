@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.cli.command_tree import run
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import current
+from broker_core_spark.store.published_pointers import current
 from tests.support.spark_catalogues import fill, write_patterns
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.store import garbage_collection as garbage
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import begin_build, make_mark
+from broker_core_spark.store.activity_marks import make_mark
+from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
 app = typer.Typer()

@@ -13,7 +13,8 @@ from broker_core_spark.commands.use_command import use
 from broker_core_spark.errors import NoSuchGeneration
 from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import Published, begin_build, current
+from broker_core_spark.store.published_pointers import Published, current
+from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
 app = typer.Typer()

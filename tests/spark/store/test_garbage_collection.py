@@ -20,8 +20,10 @@ from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store import garbage_collection as garbage
+from broker_core_spark.store.activity_marks import GC_GRACE, make_mark, marks
 from broker_core_spark.store.garbage_collection import collect
-from broker_core_spark.store.publishing import GC_GRACE, begin_build, current, history, make_mark, marks, use
+from broker_core_spark.store.published_pointers import current, history
+from broker_core_spark.store.publishing import begin_build, use
 from broker_core_spark.store.read_manifest import read_manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,21 +14,9 @@ from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreF
 from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.publishing import (
-    GC_GRACE,
-    GRACE,
-    Published,
-    alive,
-    begin_build,
-    current,
-    find,
-    history,
-    make_mark,
-    marks,
-    pointers,
-    previous,
-    use,
-)
+from broker_core_spark.store.activity_marks import make_mark, marks
+from broker_core_spark.store.published_pointers import Published, current, find, history, previous
+from broker_core_spark.store.publishing import begin_build, use
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
 
@@ -41,17 +29,6 @@ def made(store: Store, number: int) -> Manifest:
 def publish(store: Store, number: int) -> Published:
     with begin_build(store) as build:
         return build.publish(made(store, number))
-
-
-def test_the_last_that_was_published_is_served() -> None:
-    store = memory()
-    assert current(store) is None
-    first, second = publish(store, 1), publish(store, 2)
-    assert (first.number, second.number) == (1, 2)
-    assert current(store) == second
-    assert list(history(store)) == [second, first]
-    assert abs(datetime.now(UTC) - second.when) < timedelta(hours=1)
-    assert marks(store) == []
 
 
 def test_an_older_generation_is_served_again() -> None:
@@ -146,48 +123,6 @@ def test_a_build_does_not_begin_while_gc_is_under_way() -> None:
     store.delete(mark)
     with begin_build(store, wait=0.0):
         assert [one.kind for one in marks(store)] == ["build"]
-
-
-def test_marks_die_of_age() -> None:
-    store = memory()
-    other = make_mark(store, "build")
-    own = make_mark(store, "gc")
-    found = marks(store)
-    assert [mark.file.path for mark in alive(found, "build", own, GRACE)] == [other]
-    assert alive(found, "build", own, timedelta(0)) == []
-    assert alive(found, "gc", own, GRACE) == []
-    assert GC_GRACE < GRACE
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{}",
-        b"[]",
-        b'{"generation":1,"when":"x"}',
-        b'{"generation":"../x","when":"2026-01-01T00:00:00+00:00"}',
-        b"{",
-        bytes(range(256)),
-        b"\xff\xfe{\x00",
-        b"x" * 5000,
-    ],
-)
-def test_a_pointer_that_is_none_is_refused_by_its_name_and_can_be_replaced(data: bytes) -> None:
-    store = memory()
-    good = publish(store, 1)
-    store.put_new("pointers/000000000002.json", data)
-    store.put_new("pointers/other", b"not counted")
-    with pytest.raises(InvalidGeneration, match="no pointer") as caught:
-        current(store)
-    assert caught.value.file == "pointers/000000000002.json"
-    assert "codec" not in str(caught.value)
-    assert list(history(store)) == [good]
-    assert [type(pointer) for pointer in pointers(store)] == [InvalidGeneration, Published]
-    assert previous(store) == good.generation
-    assert use(store, good.generation).number == 3
-    assert (now := current(store)) is not None
-    assert now.generation == good.generation
 
 
 def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_knows_the_file() -> None:

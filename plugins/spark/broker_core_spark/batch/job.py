@@ -38,7 +38,8 @@ from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGener
 from broker_core_spark.format.canonical_question import Question, required_selectors
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.publishing import begin_build, history
+from broker_core_spark.store.published_pointers import history
+from broker_core_spark.store.publishing import begin_build
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -53,7 +53,7 @@ def status(
 def _published(store: str | None) -> dict[str, Any]:
     """What the store knows of the generation that brokers are to serve."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
-    from broker_core_spark.store.publishing import Published, pointers
+    from broker_core_spark.store.published_pointers import Published, pointers
     from broker_core_spark.store.read_manifest import read_manifest
 
     chosen = chosen_store(store)

@@ -27,7 +27,8 @@ def use(
 
     Brokers see it when they look next (plugins.spark.refresh), and check it wholly before they serve it.
     """
-    from broker_core_spark.store.publishing import Published, pointers, previous, use
+    from broker_core_spark.store.published_pointers import Published, pointers, previous
+    from broker_core_spark.store.publishing import use
 
     chosen = chosen_store(store)
     before = next(pointers(chosen), None)

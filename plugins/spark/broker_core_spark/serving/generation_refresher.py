@@ -22,7 +22,7 @@ from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.served_generation import Served
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.publishing import Published, current
+from broker_core_spark.store.published_pointers import Published, current
 
 __all__ = ["Refused", "Shelf", "open_generation"]
 

@@ -14,16 +14,8 @@ from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.manifest import manifest_name
-from broker_core_spark.store.publishing import (
-    GC_GRACE,
-    GENERATION,
-    GRACE,
-    MARKS,
-    alive,
-    make_mark,
-    marks,
-    pointers,
-)
+from broker_core_spark.store.activity_marks import GC_GRACE, GRACE, MARKS, alive, make_mark, marks
+from broker_core_spark.store.published_pointers import GENERATION, pointers
 from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.stored_file import Stored

@@ -20,7 +20,8 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.manifest import manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import begin_build, current
+from broker_core_spark.store.published_pointers import current
+from broker_core_spark.store.publishing import begin_build
 from tests.support.spark_catalogues import (
     expected_generation,
     fill,

@@ -1,0 +1,55 @@
+"""Marks of builds and of gc that are under way: small files by which the two keep off each other.
+
+Each writes its own mark first and then looks for the other's, so that at least one of two sees the other. A build that
+was killed leaves a mark, which counts for nothing when it is older than the time of grace.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from broker_core_spark.store.store import Store
+from broker_core_spark.store.stored_file import Stored
+
+__all__ = ["GC_GRACE", "GRACE", "MARKS", "Mark", "alive", "make_mark", "marks"]
+
+#: How long a build may take: its mark and its files are kept from ``gc`` for so long.
+GRACE: Final = timedelta(hours=24)
+#: The same for a ``gc``: one that was killed must not keep builds off for long. It counts from before its mark is
+#: there, and begins to delete nothing more when half of this is over, however long its reading took.
+GC_GRACE: Final = timedelta(minutes=20)
+MARKS: Final = "marks"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A build or a gc that is under way: since when, by the store's own clock."""
+
+    kind: str
+    file: Stored
+
+
+def marks(store: Store) -> list[Mark]:
+    """All marks, also of those that died."""
+    found = (Mark(stored.path.partition("/")[2].partition("-")[0], stored) for stored in store.list(MARKS))
+    return [mark for mark in found if mark.kind in ("build", "gc")]
+
+
+def make_mark(store: Store, kind: str) -> str:
+    """Write a mark and give its path."""
+    path = f"{MARKS}/{kind}-{secrets.token_hex(12)}"
+    store.put_new(path, b"")
+    return path
+
+
+def alive(found: list[Mark], kind: str, own: str, grace: timedelta) -> list[Mark]:
+    """The marks of a kind that are younger than the time of grace, by the clock that wrote ``own``."""
+    now = next((mark.file.modified for mark in found if mark.file.path == own), None)
+    return [
+        mark
+        for mark in found
+        if mark.kind == kind and mark.file.path != own and (now is None or now - mark.file.modified < grace)
+    ]

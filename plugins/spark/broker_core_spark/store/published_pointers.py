@@ -1,0 +1,146 @@
+"""Published generations: the pointers of a store, which one is current, and the generation before it.
+
+A pointer is a small file whose name is a number. The highest number is what brokers serve. Pointers are created once
+and never changed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
+from broker_core_spark.store.store import Store
+
+__all__ = [
+    "GENERATION",
+    "Published",
+    "current",
+    "find",
+    "highest_number",
+    "history",
+    "pointer_path",
+    "pointers",
+    "previous",
+]
+
+POINTERS: Final = "pointers"
+_POINTER: Final = re.compile(r"pointers/([0-9]{12,18})\.json")
+_POINTER_LIMIT: Final = 4096
+#: The name of a generation.
+GENERATION: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One pointer: ``generation`` is served since ``when`` (UTC, the publisher's clock), unless a higher number is."""
+
+    number: int
+    generation: str
+    when: datetime
+
+    @property
+    def path(self) -> str:
+        return pointer_path(self.number)
+
+
+def pointer_path(number: int) -> str:
+    return f"{POINTERS}/{number:012}.json"
+
+
+def _numbers(store: Store) -> list[int]:
+    """The numbers of all pointers, the highest first; a number is written in one way alone."""
+    matches = (_POINTER.fullmatch(found.path) for found in store.list(POINTERS))
+    numbers = (
+        int(match.group(1)) for match in matches if match and match.group(1) == f"{int(match.group(1)):012}"
+    )
+    return sorted(numbers, reverse=True)
+
+
+def highest_number(store: Store) -> int:
+    """The highest number that a pointer has, 0 without a pointer."""
+    return next(iter(_numbers(store)), 0)
+
+
+def _read(store: Store, number: int) -> Published | None:
+    path = pointer_path(number)
+    try:
+        data = store.get(path, _POINTER_LIMIT)
+    except DamagedFile as error:
+        raise InvalidGeneration(path, f"it is no pointer to a generation: {error}") from None
+    if data is None:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InvalidGeneration(path, "it is no pointer to a generation: it is no text in UTF-8") from None
+    try:
+        record = json.loads(text)
+        generation, when = record["generation"], datetime.fromisoformat(record["when"])
+        if not GENERATION.fullmatch(generation) or when.tzinfo is None:
+            raise ValueError("its generation or its time is none")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.100}") from None
+    return Published(number, generation, when)
+
+
+def pointers(store: Store) -> Iterator[Published | InvalidGeneration]:
+    """All pointers, the newest first; in place of one that cannot be read, what is wrong with it."""
+    for number in _numbers(store):
+        try:
+            found = _read(store, number)
+        except InvalidGeneration as error:
+            yield error
+        else:
+            if found is not None:
+                yield found
+
+
+def history(store: Store) -> Iterator[Published]:
+    """All pointers that can be read, the newest first."""
+    return (found for found in pointers(store) if isinstance(found, Published))
+
+
+def current(store: Store) -> Published | None:
+    """The generation that is to be served, ``None`` where nothing is published yet.
+
+    Raises :exc:`InvalidGeneration` where the newest pointer cannot be read: what it said is not known, and something
+    else is not served for it.
+    """
+    found = next(pointers(store), None)
+    if isinstance(found, InvalidGeneration):
+        raise found
+    return found
+
+
+def find(store: Store, start: str) -> str:
+    """The whole id of the generation that begins with ``start`` (at least 4 digits), published or not.
+
+    Raises :exc:`NoSuchGeneration` where there is none, or several.
+    """
+    if not re.fullmatch(r"[0-9a-f]{4,64}", start):
+        raise NoSuchGeneration(f"{start!r:.100} is no generation: at least 4 of its hex digits")
+    ids = {found.path.partition("/")[2].partition(".")[0] for found in store.list("manifests")}
+    found = sorted(one for one in ids if one.startswith(start) and GENERATION.fullmatch(one))
+    if len(found) != 1:
+        what = f"{len(found)} generations begin" if found else "no generation begins"
+        raise NoSuchGeneration(f"{store.uri}: {what} with {start}")
+    return found[0]
+
+
+def previous(store: Store) -> str:
+    """The generation that was served before the current one. Raises :exc:`NoSuchGeneration` without one.
+
+    Where the newest pointer cannot be read, that is what the newest that can be read names.
+    """
+    found = pointers(store)
+    newest = next(found, None)
+    served = newest.generation if isinstance(newest, Published) else None
+    for pointer in found:
+        if isinstance(pointer, Published) and pointer.generation != served:
+            return pointer.generation
+    raise NoSuchGeneration(f"{store.uri}: no other generation was served before")
