@@ -23,7 +23,7 @@ from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES, begins_segment
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
-from broker_core_spark.store.verify_file import put_content
+from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["build_generation", "matches_of"]
 
@@ -104,7 +104,7 @@ def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, b
 def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
     segment = writer.finish()
     with segment.file as file:
-        put_content(store, (segment.name, segment.size, segment.entry.sha256), file)
+        put_verified(store, segment.entry, file)
     return segment.entry
 
 

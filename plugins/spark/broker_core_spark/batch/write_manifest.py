@@ -11,7 +11,7 @@ from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry,
 from broker_core_spark.format.questions_file import question_lines
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.store import Store
-from broker_core_spark.store.verify_file import put_content
+from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["seal"]
 
@@ -60,6 +60,6 @@ def seal(
         Manifest.parse(manifest.data, name)
     except InvalidGeneration as error:
         raise ValueError(f"this is no generation: {error.reason}") from None
-    put_content(store, (entry.name, entry.size, entry.sha256), data)
-    put_content(store, (name, len(manifest.data), manifest.id), manifest.data)
+    put_verified(store, entry, data)
+    put_verified(store, manifest.entry, manifest.data)
     return manifest

@@ -120,6 +120,11 @@ class Manifest:
         return hashlib.sha256(self.data).hexdigest()
 
     @property
+    def entry(self) -> FileEntry:
+        """Its own file."""
+        return FileEntry(manifest_name(self.id), len(self.data))
+
+    @property
     def topics(self) -> int:
         """The names in it, of all namespaces."""
         return sum(segment.names for segment in self.segments)

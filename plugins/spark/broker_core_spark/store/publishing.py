@@ -14,12 +14,12 @@ from typing import Final, Self
 
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import canonical_json
-from broker_core_spark.format.manifest import Manifest, manifest_name
+from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store.activity_marks import GC_GRACE, GRACE, alive, make_mark, marks
 from broker_core_spark.store.published_pointers import Published, find, highest_number, pointer_path
 from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import Store
-from broker_core_spark.store.verify_file import faults_of, named
+from broker_core_spark.store.verified_files import file_faults
 
 __all__ = ["Build", "begin_build", "use"]
 
@@ -110,11 +110,13 @@ def _check_files(store: Store, manifest: Manifest, verified: Collection[str]) ->
         for folder in ("segments", "questions", "manifests")
         for found in store.list(folder)
     }
-    expected = [*named(manifest.files), (manifest_name(manifest.id), len(manifest.data), manifest.id)]
-    for name, size, _ in expected:
-        if name not in sizes:
-            raise InvalidGeneration(name, "it is not in the store: not published")
-        if sizes[name] != size:
-            raise InvalidGeneration(name, f"it has {sizes[name]} bytes, not {size}: not published")
-    for name, fault in faults_of(store, [file for file in expected if file[0] not in verified]):
+    expected = [*manifest.files, manifest.entry]
+    for file in expected:
+        if file.name not in sizes:
+            raise InvalidGeneration(file.name, "it is not in the store: not published")
+        if sizes[file.name] != file.size:
+            raise InvalidGeneration(
+                file.name, f"it has {sizes[file.name]} bytes, not {file.size}: not published"
+            )
+    for name, fault in file_faults(store, [file for file in expected if file.name not in verified]):
         raise InvalidGeneration(name, f"{fault}: not published")

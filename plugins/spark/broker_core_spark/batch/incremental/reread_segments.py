@@ -17,7 +17,7 @@ from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.segment_checks import RunChecks, last_place
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.store import Store
-from broker_core_spark.store.fetch_file import fetched
+from broker_core_spark.store.verified_files import fetched
 
 __all__ = ["read_kept"]
 

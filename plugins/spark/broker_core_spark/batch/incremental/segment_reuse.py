@@ -26,8 +26,8 @@ from broker_core_spark.format.questions_file import read_questions
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES, order_key
 from broker_core_spark.format.segment_checks import check_first_names
 from broker_core_spark.store import Store
-from broker_core_spark.store.fetch_file import fetched
 from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.store.verified_files import fetched
 
 __all__ = ["Previous", "Reuse", "read_previous", "reusable"]
 

@@ -31,7 +31,7 @@ from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
-from broker_core_spark.store.verify_file import put_content
+from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["SegmentResult", "SegmentTask", "match_selectors"]
 
@@ -163,7 +163,7 @@ def _make_group(
 def _stored(store: Store, writer: SegmentWriter, duplicates: int) -> SegmentResult:
     made = writer.finish()
     with made.file:
-        new = put_content(store, (made.name, made.size, made.entry.sha256), made.file)
+        new = put_verified(store, made.entry, made.file)
     return SegmentResult(made.entry, made.tallies, new, duplicates)
 
 

@@ -25,8 +25,8 @@ from broker_core_spark.format.segment_reader import Run, Segment
 from broker_core_spark.serving.opened.answer_index import NamespacePostings
 from broker_core_spark.serving.opened.sample_rematch import rematch
 from broker_core_spark.store import Store
-from broker_core_spark.store.fetch_file import fetched
 from broker_core_spark.store.private_file import PrivateFile
+from broker_core_spark.store.verified_files import fetched
 
 __all__ = ["Checks", "Opened", "open_files"]
 

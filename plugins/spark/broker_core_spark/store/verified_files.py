@@ -1,0 +1,87 @@
+"""Files whose name is their SHA-256: fetched, verified and put, never believed unread.
+
+A store loses bytes now and then, and a copy of it may be cut. A build therefore reads back what it finds under the name
+of a file that it would write. A damaged file is garbage, and the right one takes its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO, Final, cast
+
+import pyarrow as pa
+
+from broker_core_spark.errors import DamagedFile, InvalidGeneration
+from broker_core_spark.format.manifest import FileEntry
+from broker_core_spark.store.private_file import PrivateFile
+from broker_core_spark.store.store import Store
+
+__all__ = ["fetched", "file_fault", "file_faults", "put_verified"]
+
+#: Files that are verified at once: SHA-256 of one is slower than most disks.
+_READERS: Final = 4
+_NOT_THERE: Final = "it is not in the store"
+_CHANGED: Final = "its checksum is not the one that its name has: it was changed"
+
+
+class _Hashed:
+    """What a store fetches into: the checksum of all that is written, and a private file, if there is one."""
+
+    def __init__(self, file: PrivateFile | None = None) -> None:
+        self._file = file
+        self._sha256 = hashlib.sha256()
+
+    def write(self, data: Any) -> int:
+        self._sha256.update(data)
+        return len(data) if self._file is None else self._file.write(data)
+
+    def fetch(self, store: Store, entry: FileEntry) -> str | None:
+        """Why a file is not what its entry says; ``None`` where it is. Raises :exc:`DamagedFile` for another size."""
+        if not store.fetch(entry.name, cast(BinaryIO, self), entry.size):
+            return _NOT_THERE
+        return None if self._sha256.hexdigest() == entry.sha256 else _CHANGED
+
+
+def fetched(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
+    """A file of the generation in a private file, mapped; its size and its checksum are right.
+
+    Raises :exc:`InvalidGeneration` and :exc:`~broker_core_spark.errors.DamagedFile` where they are not, and
+    :exc:`StoreFailed` where the store or the directory fails.
+    """
+    with PrivateFile(directory) as file:
+        fault = _Hashed(file).fetch(store, entry)
+        if fault is not None:
+            raise InvalidGeneration(entry.name, fault)
+        return file.mapped()
+
+
+def file_fault(store: Store, entry: FileEntry) -> str | None:
+    """What is wrong with a file, by reading all of it; ``None`` for a file that is right."""
+    try:
+        return _Hashed().fetch(store, entry)
+    except DamagedFile as error:
+        return str(error)
+
+
+def file_faults(store: Store, entries: Iterable[FileEntry]) -> Iterator[tuple[str, str]]:
+    """(name, fault) of each file that has one, in the order of ``entries``."""
+    wanted = list(entries)
+    with ThreadPoolExecutor(_READERS) as threads:
+        found = threads.map(lambda entry: file_fault(store, entry), wanted)
+        for entry, fault in zip(wanted, found, strict=True):
+            if fault is not None:
+                yield entry.name, fault
+
+
+def put_verified(store: Store, entry: FileEntry, data: bytes | BinaryIO) -> bool:
+    """Have a file in the store: ``False`` where the very file was there, ``True`` where it was written."""
+    if store.put_new(entry.name, data):
+        return True
+    if file_fault(store, entry) is None:
+        return False
+    if not isinstance(data, bytes):
+        data.seek(0)
+    store.replace(entry.name, data)
+    return True

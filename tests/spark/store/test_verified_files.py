@@ -1,0 +1,90 @@
+"""A file whose name is its content is verified when it is read, and replaced where it is damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
+from broker_core_spark.format.manifest import FileEntry
+from broker_core_spark.store import Store, open_store
+from broker_core_spark.store.verified_files import fetched, file_fault, file_faults, put_verified
+from tests.support.generations import memory
+
+DATA = b"the content"
+FILE = FileEntry(f"segments/{hashlib.sha256(DATA).hexdigest()}.seg", len(DATA))
+
+
+@pytest.fixture(params=["folder", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return memory() if request.param == "memory" else open_store(str(tmp_path))
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+@pytest.mark.parametrize("found", [b"The content", b"the cont", b"the content and more", b""])
+def test_what_is_damaged_is_replaced(store: Store, found: bytes, as_file: bool) -> None:
+    store.put_new(FILE.name, found)
+    assert file_fault(store, FILE) is not None
+    assert put_verified(store, FILE, io.BytesIO(DATA) if as_file else DATA)
+    assert store.get(FILE.name, 100) == DATA
+    assert file_fault(store, FILE) is None
+    assert [file.path for file in store.list("segments")] == [FILE.name]
+    assert list(store.list("temporary")) == []
+
+
+def test_what_is_whole_is_left_alone(store: Store) -> None:
+    assert put_verified(store, FILE, DATA)
+    (before,) = store.list("segments")
+    assert not put_verified(store, FILE, io.BytesIO(DATA))
+    assert list(store.list("segments")) == [before]
+
+
+def test_faults_are_told_by_the_file(store: Store) -> None:
+    put_verified(store, FILE, DATA)
+    store.put_new("segments/cut", DATA[:3])
+    store.put_new("segments/changed", DATA[::-1])
+    files = [FILE, *(FileEntry(f"segments/{name}", FILE.size) for name in ("cut", "gone", "changed"))]
+    found = dict(file_faults(store, files))
+    assert list(found) == ["segments/cut", "segments/gone", "segments/changed"]
+    assert "3 bytes where 11 are expected" in found["segments/cut"]
+    assert found["segments/gone"] == "it is not in the store"
+    assert "checksum" in found["segments/changed"]
+
+
+def test_a_pipe_in_place_of_a_file_is_replaced(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    (tmp_path / "segments").mkdir()
+    os.mkfifo(tmp_path / FILE.name)
+    assert "no regular file" in str(file_fault(store, FILE))
+    assert put_verified(store, FILE, DATA)
+    assert (tmp_path / FILE.name).read_bytes() == DATA
+
+
+def test_a_file_is_mapped_as_it_is_in_the_store() -> None:
+    store = memory()
+    store.put_new(FILE.name, DATA)
+    assert bytes(fetched(store, FILE, None)) == DATA
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"), [(DATA[::-1], "checksum"), (DATA[:-1], "bytes where"), (DATA + b"x", "bytes where")]
+)
+def test_another_content_is_refused(found: bytes, wrong: str) -> None:
+    store = memory()
+    store.put_new(FILE.name, found)
+    with pytest.raises((InvalidGeneration, DamagedFile), match=wrong):
+        fetched(store, FILE, None)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidGeneration, match="it is not in the store") as caught:
+        fetched(memory(), FILE, None)
+    assert caught.value.file == FILE.name
+    store = memory()
+    store.put_new(FILE.name, DATA)
+    with pytest.raises(StoreFailed, match="no private copy"):
+        fetched(store, FILE, str(tmp_path / "nothing"))
