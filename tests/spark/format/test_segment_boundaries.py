@@ -1,4 +1,4 @@
-"""A name decides by itself whether it begins a segment, and the order of all names is that of the hash."""
+"""A name decides by itself whether it begins a segment."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.topics_hash import utf16_key
-from broker_core_spark.format.segment_boundaries import begins_segment, name_hashes, order_key, segment_ids
+from broker_core_spark.format.segment_boundaries import begins_segment, name_hashes
 from tests.support.topics import local_names
 
 _MASK = 2**64 - 1
@@ -51,28 +50,3 @@ def test_segments_have_about_the_bytes_that_they_shall_have() -> None:
     some = [hash_of(f"persistent://t/n/orders-{i:06}".encode()) < size * limit for i in range(2000)]
     assert marks[:2000].tolist() == some
     assert begins_segment("t/n", "persistent", names, target=16).all()  # a name longer than a segment
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(["t/n", "t/n-1", "t/m"]), st.booleans(), local_names()), max_size=20)
-)
-def test_keys_sort_as_all_names_do(topics: list[tuple[str, bool, str]]) -> None:
-    keys = {
-        topic: order_key(topic[0], "persistent" if topic[1] else "non-persistent", column([topic[2]]))[
-            0
-        ].as_py()
-        for topic in topics
-    }
-    by_key = sorted(set(topics), key=lambda topic: keys[topic])
-    assert by_key == sorted(set(topics), key=lambda topic: (topic[0], topic[1], utf16_key(topic[2])))
-
-
-@given(
-    st.lists(st.binary(max_size=3), max_size=8, unique=True).map(sorted),
-    st.lists(st.binary(max_size=3), max_size=20),
-)
-def test_a_key_is_in_the_segment_of_the_last_cut_that_is_not_behind_it(
-    cuts: list[bytes], keys: list[bytes]
-) -> None:
-    found = segment_ids(cuts, pa.array(keys, pa.large_binary()))
-    assert found.tolist() == [sum(cut <= key for cut in cuts) for key in keys]

@@ -29,10 +29,11 @@ from broker_core_spark.batch.segments.question_totals import total_of_questions
 from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.segments.task_assignment import EVERYTHING, plan_tasks
 from broker_core_spark.batch.source_redaction import shown_source
-from broker_core_spark.batch.sources.catalogue_source import Snapshot, Staging
+from broker_core_spark.batch.sources.catalogue_source import Snapshot
 from broker_core_spark.batch.sources.open_catalogue import open_source
 from broker_core_spark.batch.spark.run_on_partitions import numbered, run_tasks
 from broker_core_spark.batch.staging.sorted_runs import Run
+from broker_core_spark.batch.staging.staging_area import Staging
 from broker_core_spark.batch.write_manifest import seal
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import Question, required_selectors

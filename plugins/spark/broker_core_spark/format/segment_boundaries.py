@@ -13,14 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from broker_core import EncodedNames
 from broker_core.names import MAX_NAME_BYTES
 from broker_core_spark.arrow_columns import data_of
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
-__all__ = ["SEGMENT_BYTES", "begins_segment", "name_hashes", "order_key", "segment_ids"]
+__all__ = ["SEGMENT_BYTES", "begins_segment", "name_hashes"]
 
 #: Bytes of full names in a segment, on average: about 130,000 names.
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
@@ -84,30 +81,3 @@ def begins_segment(
     limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)
     result: _Array = name_hashes(prefix, names) < limits
     return result
-
-
-def order_key(namespace: str, domain: str, names: pa.LargeStringArray) -> pa.LargeBinaryArray:
-    """Bytes for each local name that sort as all names of a catalogue do."""
-    # \x01 sorts before every character of a namespace.
-    head = f"{namespace}\x01{DOMAIN_ORDER.index(domain)}".encode()
-    return pc.binary_replace_slice(EncodedNames.sort_key(names), 0, 0, head)
-
-
-def segment_ids(cuts: list[bytes], keys: pa.LargeBinaryArray) -> _Array:
-    """The number of the segment of each key (int64): how many of the sorted ``cuts`` are not behind it.
-
-    Names before the first cut are in segment 0.
-    """
-    # By halves, for all keys together.
-    low = np.zeros(len(keys), np.int64)
-    if not cuts or not len(keys):
-        return low
-    column = pa.array(cuts, pa.large_binary())
-    high = np.full(len(keys), len(cuts), np.int64)
-    while (low < high).any():
-        middle = np.minimum((low + high) // 2, len(cuts) - 1)
-        not_behind = pc.less_equal(column.take(pa.array(middle)), keys).to_numpy(zero_copy_only=False)
-        searching = low < high
-        low = np.where(searching & not_behind, middle + 1, low)
-        high = np.where(searching & ~not_behind, middle, high)
-    return low

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask, match_selectors
+from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.segments.task_assignment import plan_tasks
-from broker_core_spark.batch.sources.catalogue_source import Staging
-from broker_core_spark.format.canonical_question import Question, Selector
+from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.format.canonical_question import Question
 from broker_core_spark.format.segment_reader import Segment
 
 
@@ -62,27 +60,3 @@ def test_a_plan_that_is_gone_is_said(tmp_path: Path) -> None:
     work = SegmentTask(staging, "temporary/none-", "temporary/none.jsonl")
     with pytest.raises(InvalidCatalogue, match="gone"):
         list(work(iter([pa.record_batch([pa.array([0])], names=["id"])])))
-
-
-def test_properties_restrict_each_kind_of_match() -> None:
-    names = EncodedNames.of("a/b", "persistent", [f"orders-{number}" for number in range(10)])
-    values = {"k": texts(*("x" if number % 2 else None for number in range(10)))}
-    asked = [
-        Selector(None),
-        Selector(None, (("k", "x"),)),
-        Selector("a/b/orders-.*", (("k", "x"),)),
-        Selector(".*[123]", (("k", "x"),)),
-        Selector(".*", (("k", "y"),)),
-    ]
-    found: dict[Selector, Any] = dict(match_selectors(names, values, asked))
-    rows = {
-        selector: list(range(*match)) if isinstance(match, tuple) else match.tolist()
-        for selector, match in found.items()
-    }
-    assert rows == {
-        asked[0]: list(range(10)),
-        asked[1]: [1, 3, 5, 7, 9],
-        asked[2]: [1, 3, 5, 7, 9],
-        asked[3]: [1, 3],
-        asked[4]: [],
-    }

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch.segments.task_assignment import TaskPlan, plan_tasks, within
+from broker_core_spark.batch.staging.order_keys import order_key
 from broker_core_spark.batch.staging.sorted_runs import Block, Run
-from broker_core_spark.format.segment_boundaries import order_key
 
 
 def key(number: int) -> bytes:

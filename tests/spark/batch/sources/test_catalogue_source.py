@@ -1,15 +1,19 @@
-"""What is staged of a source, and where."""
+"""Every kind of source is a catalogue that a snapshot can be taken of."""
 
 from __future__ import annotations
 
-import pickle
-from pathlib import Path
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
+from broker_core_spark.batch.sources.names_file import NamesSource
+from broker_core_spark.batch.sources.parquet_and_tables import TableSource
+from broker_core_spark.batch.sources.postgres_database import PostgresSource
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
 
-from broker_core_spark.batch.sources.catalogue_source import Staging
 
-
-def test_staging_travels_to_executors(tmp_path: Path) -> None:
-    staging = Staging(str(tmp_path), "temporary/test", ("k",), 4096, {"region": "x"}).within(((b"a", b"b"),))
-    again = pickle.loads(pickle.dumps(staging))
-    assert again == staging
-    assert again.open().uri == str(tmp_path)
+def test_a_source_with_a_change_log_is_not_static() -> None:
+    kinds: dict[type[CatalogueSource], bool] = {
+        EmbeddedSource: False,
+        PostgresSource: False,
+        NamesSource: True,
+        TableSource: True,
+    }
+    assert {kind: kind.static for kind in kinds} == kinds

@@ -8,10 +8,11 @@ from typing import Any, cast
 import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.sources.names_file import NamesSource
 from broker_core_spark.batch.sources.open_catalogue import open_source
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
-from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, NamesSource
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
 from tests.support.spark_catalogues import fill
 
 NO_SPARK = cast(Any, None)  # none of these asks it for anything before it is read

@@ -14,9 +14,9 @@ import pytest
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.sources import postgres_database as source_postgres
-from broker_core_spark.batch.sources.catalogue_source import Staging
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
 from broker_core_spark.batch.staging.sorted_runs import Rows, joined_rows, read_rows
+from broker_core_spark.batch.staging.staging_area import Staging
 from tests.support.eventually import eventually
 from tests.support.spark_catalogues import generation_files, write_patterns
 

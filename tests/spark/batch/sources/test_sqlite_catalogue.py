@@ -1,4 +1,4 @@
-"""The embedded catalogue, and a file of names, as catalogues of a batch."""
+"""The embedded catalogue as a catalogue of a batch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Staging
-from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, NamesSource
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
 from broker_core_spark.batch.staging.order_keys import name_of
 from broker_core_spark.batch.staging.sorted_runs import Run, joined_rows, read_rows
+from broker_core_spark.batch.staging.staging_area import Staging
 from tests.support.spark_catalogues import fill
 
 
@@ -74,24 +74,4 @@ def test_a_file_that_is_no_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     path.write_bytes(b"SQLite format 3\x00 and then nonsense" * 100)
     with pytest.raises(InvalidCatalogue), EmbeddedSource(path).snapshot():
-        pass
-
-
-def test_a_file_of_names_has_the_rules_of_an_import(tmp_path: Path) -> None:
-    path = tmp_path / "names.jsonl"
-    path.write_text(
-        '{"name": "t", "partitions": 2, "properties": {"k": "v"}}\n{"name": "non-persistent://a/b/n"}\n',
-        encoding="utf-8",
-    )
-    place = staging(tmp_path, "k")
-    with NamesSource(path, "a/b").snapshot() as snapshot:
-        assert (snapshot.catalogue_id, snapshot.versions) == (STATIC_ID, None)
-        found = names(place, snapshot.read(place, None))
-    assert found == {
-        ("a/b", "persistent", "t-partition-0"): "v",
-        ("a/b", "persistent", "t-partition-1"): "v",
-        ("a/b", "non-persistent", "n"): None,
-    }
-    path.write_text("fine\n\n", encoding="utf-8")
-    with pytest.raises(InvalidCatalogue, match="line 2"), NamesSource(path, "a/b").snapshot():
         pass

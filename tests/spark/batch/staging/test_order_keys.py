@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker_core.listing.topics_hash import utf16_key
 from broker_core.names import DOMAINS
@@ -12,8 +14,10 @@ from broker_core_spark.batch.staging.order_keys import (
     groups,
     local_names,
     name_of,
+    order_key,
+    segment_ids,
 )
-from broker_core_spark.format.segment_boundaries import order_key
+from tests.support.topics import local_names as any_local_name
 
 LOCALS = ["a", "a-b", "é", "\ue000", "\uffff", "😀", "\x01odd", "\U0010ffff"]
 NAMESPACES = ["a/b", "a/b-c", "a/b.c", "b/a"]
@@ -47,3 +51,30 @@ def test_no_keys() -> None:
     none = pa.array([], pa.large_binary())
     assert list(groups(none)) == []
     assert local_names(none, "a/b").to_pylist() == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["t/n", "t/n-1", "t/m"]), st.booleans(), any_local_name()), max_size=20
+    )
+)
+def test_keys_sort_as_all_names_do(topics: list[tuple[str, bool, str]]) -> None:
+    keys = {
+        topic: order_key(
+            topic[0], "persistent" if topic[1] else "non-persistent", pa.array([topic[2]], pa.large_string())
+        )[0].as_py()
+        for topic in topics
+    }
+    by_key = sorted(set(topics), key=lambda topic: keys[topic])
+    assert by_key == sorted(set(topics), key=lambda topic: (topic[0], topic[1], utf16_key(topic[2])))
+
+
+@given(
+    st.lists(st.binary(max_size=3), max_size=8, unique=True).map(sorted),
+    st.lists(st.binary(max_size=3), max_size=20),
+)
+def test_a_key_is_in_the_segment_of_the_last_cut_that_is_not_behind_it(
+    cuts: list[bytes], keys: list[bytes]
+) -> None:
+    found = segment_ids(cuts, pa.array(keys, pa.large_binary()))
+    assert found.tolist() == [sum(cut <= key for cut in cuts) for key in keys]

@@ -9,9 +9,9 @@ import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.staging import sorted_runs as runs_module
-from broker_core_spark.batch.staging.order_keys import name_of
+from broker_core_spark.batch.staging.order_keys import name_of, order_key
 from broker_core_spark.batch.staging.sorted_runs import Run, RunWriter, Window, joined_rows, read_rows
-from broker_core_spark.format.segment_boundaries import begins_segment, order_key
+from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store, open_store
 
 

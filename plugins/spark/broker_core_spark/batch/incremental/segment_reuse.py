@@ -17,13 +17,13 @@ import pyarrow as pa
 from broker_core import EncodedNames
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.sources.catalogue_source import Snapshot
-from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
+from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace, order_key
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import segment_layout as layout
 from broker_core_spark.format.canonical_question import Question, required_selectors
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES, order_key
+from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.format.segment_checks import check_first_names
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest

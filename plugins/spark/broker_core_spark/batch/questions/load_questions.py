@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.questions.question_row import KEYS, MAX_LINE, json_row, refusal, understood
+from broker_core_spark.batch.source_address import is_table, path_of
 from broker_core_spark.batch.source_redaction import said_of, shown_source
-from broker_core_spark.batch.sources.sqlite_catalogue import path_of
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_said
 from broker_core_spark.format.canonical_question import Question
 
@@ -77,7 +77,7 @@ def load_questions(
 
     The two last are read through ``spark``. Raises :exc:`InvalidPatterns` where a row cannot be understood.
     """
-    if source.startswith("table:") or source.partition("?")[0].rstrip("/").endswith(".parquet"):
+    if is_table(source):
         if spark is None:
             raise InvalidPatterns(
                 f"{shown_source(source)}: a table of patterns is read by Spark, and there is no session"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,20 +19,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
 from broker_core_spark.batch.segments.task_assignment import Stretch, TaskPlan, within
-from broker_core_spark.batch.sources.catalogue_source import Staging
 from broker_core_spark.batch.staging.order_keys import groups, key_at, local_names, name_of
 from broker_core_spark.batch.staging.sorted_runs import Rows, joined_rows, read_rows
-from broker_core_spark.format.canonical_question import ANY_LENGTH, Question, Selector, required_selectors
+from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.format.canonical_question import Question, Selector, required_selectors
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import put_verified
 
-__all__ = ["SegmentResult", "SegmentTask", "match_selectors"]
+__all__ = ["SegmentResult", "SegmentTask"]
 
 #: Names that are matched together, of as many neighbouring segments as have them.
 _GROUP_ROWS: Final = 262_144
@@ -115,7 +114,7 @@ def _asked(store: Store, path: str) -> _Asked:
 def _make(
     store: Store, plan: TaskPlan, asked: _Asked, property_keys: Sequence[str]
 ) -> Iterator[SegmentResult]:
-    patterns = _Patterns()
+    patterns = CompiledPatterns()
     group: list[Stretch] = []
     for position, stretch in enumerate(plan.stretches):
         group.append(stretch)
@@ -131,7 +130,7 @@ def _make_group(
     stretches: Sequence[Stretch],
     asked: _Asked,
     property_keys: Sequence[str],
-    patterns: _Patterns,
+    patterns: CompiledPatterns,
 ) -> Iterator[SegmentResult]:
     rows, twice = _ordered(_read(store, plan, stretches, len(property_keys)), property_keys)
     bounds = [
@@ -223,66 +222,3 @@ def _part(found: Matches, first: int, last: int) -> Matches:
     low, high = np.searchsorted(found, (first, last))
     part: _Array = found[low:high] - np.asarray(first, found.dtype)
     return part
-
-
-class _Patterns:
-    """The compiled patterns of a task; there may be more than the core remembers."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[str, TopicsPattern] = OrderedDict()
-
-    def compiled(self, text: str) -> TopicsPattern:
-        """The pattern of a text without scheme."""
-        pattern = self._known.get(text)
-        if pattern is None:
-            pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
-        return pattern
-
-
-def match_selectors(
-    names: EncodedNames,
-    values: Mapping[str, pa.LargeStringArray],
-    selectors: Sequence[Selector],
-    patterns: _Patterns | None = None,
-) -> Iterator[tuple[Selector, Matches]]:
-    """What each selector picks of some names.
-
-    ``values`` are columns of properties, one value a name (null: has none). Names are looked at once for each pattern,
-    whatever the number of properties that it is asked with.
-    """
-    if not selectors:
-        return
-    patterns = patterns or _Patterns()
-    by_text: dict[str, list[Selector]] = {}
-    masks: dict[tuple[str, str], _Array] = {}
-    for selector in selectors:
-        if selector.pattern is None:
-            yield selector, _selected((0, len(names)), selector, values, masks)
-        else:
-            by_text.setdefault(selector.pattern, []).append(selector)
-    if not by_text:
-        return
-    texts = list(by_text)
-    for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
-        small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
-        for selector in by_text[texts[index]]:
-            yield selector, _selected(small, selector, values, masks)
-
-
-def _selected(
-    found: Matches,
-    selector: Selector,
-    values: Mapping[str, pa.LargeStringArray],
-    masks: dict[tuple[str, str], _Array],
-) -> Matches:
-    """Those matches that have all properties of the selector."""
-    for pair in selector.properties:
-        mask = masks.get(pair)
-        if mask is None:
-            equal = pc.fill_null(pc.equal(values[pair[0]], pa.scalar(pair[1], pa.large_string())), False)
-            mask = masks[pair] = equal.to_numpy(zero_copy_only=False)
-        if isinstance(found, tuple):
-            found = (np.flatnonzero(mask[found[0] : found[1]]) + found[0]).astype(np.uint32)
-        else:
-            found = found[mask[found]]
-    return found

@@ -4,47 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.staging.sorted_runs import Run, RunWriter, Window
-from broker_core_spark.store import Store, open_store
+from broker_core_spark.batch.staging.sorted_runs import Run
+from broker_core_spark.batch.staging.staging_area import Staging
 
-__all__ = ["STATIC_ID", "CatalogueSource", "Snapshot", "Staging"]
+__all__ = ["STATIC_ID", "CatalogueSource", "Snapshot"]
 
 #: The catalogue id of sources that have none, since nothing says when they change.
 STATIC_ID: Final = "static"
-
-
-@dataclass(frozen=True, slots=True)
-class Staging:
-    """Where and how names are staged; what a task is given to open its own writer."""
-
-    uri: str
-    folder: str
-    property_keys: tuple[str, ...]
-    target: int
-    options: Mapping[str, str] = field(default_factory=dict)
-    window: Window | None = None
-
-    def open(self) -> Store:
-        """The store, opened by this process."""
-        return open_store(self.uri, options=self.options)
-
-    def writer(self) -> RunWriter:
-        """A writer of runs."""
-        return RunWriter(
-            self.open(),
-            self.folder,
-            properties=len(self.property_keys),
-            target=self.target,
-            window=self.window,
-        )
-
-    def within(self, window: Window | None) -> Staging:
-        """The same for a part of the names."""
-        return replace(self, window=window)
 
 
 class Snapshot(Protocol):

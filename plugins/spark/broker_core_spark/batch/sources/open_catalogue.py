@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.source_address import is_table, path_of
 from broker_core_spark.batch.source_redaction import shown_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
 
@@ -21,20 +22,17 @@ def open_source(source: str, *, spark: SparkSession, namespace: str | None = Non
     ``.parquet`` is read by Spark, what ends in ``.sqlite`` or ``.db`` (or is an SQLite file) is the embedded catalogue,
     and any other file is one of names, which ``namespace`` is for. Raises :exc:`InvalidCatalogue`.
     """
-    from broker_core_spark.batch.sources.parquet_and_tables import TableSource, is_table
 
     if source.startswith(("postgresql://", "postgres://")):
         from broker_core_spark.batch.sources.postgres_database import PostgresSource
 
         return PostgresSource(source, spark)
     if is_table(source):
+        from broker_core_spark.batch.sources.parquet_and_tables import TableSource
+
         return TableSource(source, spark, namespace)
-    from broker_core_spark.batch.sources.sqlite_catalogue import (
-        EmbeddedSource,
-        NamesSource,
-        is_embedded,
-        path_of,
-    )
+    from broker_core_spark.batch.sources.names_file import NamesSource
+    from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, is_embedded
 
     path = path_of(source)
     if not path.exists():

@@ -32,10 +32,11 @@ import pyarrow.csv
 
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
-from broker_core_spark.batch.sources.catalogue_source import Snapshot, Staging
-from broker_core_spark.batch.sources.parquet_and_tables import stage_names
+from broker_core_spark.batch.sources.catalogue_source import Snapshot
+from broker_core_spark.batch.sources.stage_rows import stage_names
 from broker_core_spark.batch.spark.run_on_partitions import numbered, run_tasks
 from broker_core_spark.batch.staging.sorted_runs import Run
+from broker_core_spark.batch.staging.staging_area import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

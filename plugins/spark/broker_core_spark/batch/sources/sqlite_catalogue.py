@@ -1,4 +1,4 @@
-"""Catalogues in a file beside the driver: the embedded one, and a file of names. The driver reads and stages them.
+"""The embedded catalogue, an SQLite file beside the driver: the driver reads and stages it.
 
 Executors of a cluster do not see the file, and one transaction must give all of it; so one thread reads, namespace by
 namespace, while others sort and write what was read.
@@ -6,41 +6,28 @@ namespace, while others sort and write what was read.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
+from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Snapshot, Staging
+from broker_core_spark.batch.sources.catalogue_source import Snapshot
 from broker_core_spark.batch.staging.sorted_runs import Run
+from broker_core_spark.batch.staging.staging_area import Staging
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
-__all__ = ["EmbeddedSource", "NamesSource", "is_embedded", "path_of"]
+__all__ = ["EmbeddedSnapshot", "EmbeddedSource", "is_embedded"]
 
 _MAGIC: Final = b"SQLite format 3\x00"
 #: Writers beside the reading thread; each holds a run of names.
 _WRITERS: Final = 2
-
-
-def path_of(source: str) -> Path:
-    """The path of a file that is named by itself or by ``file://``."""
-    if source.startswith("file:"):
-        return Path(unquote(urlsplit(source).path))
-    if "://" in source:
-        raise InvalidCatalogue(
-            f"No catalogue of the kind {source.partition('://')[0]!r}: use a path, postgresql://, table:NAME, "
-            "or a .parquet file"
-        )
-    return Path(source)
 
 
 def is_embedded(path: Path) -> bool:
@@ -71,13 +58,13 @@ class EmbeddedSource:
                 stamps = {
                     str(name): version.stamp for name, version in state.versions.items() if version.stamp
                 }
-                yield _Embedded(state, state.catalog_id, versions, stamps)
+                yield EmbeddedSnapshot(state, state.catalog_id, versions, stamps)
         except CatalogError as error:
             raise InvalidCatalogue(str(error)) from error
 
 
-class _Embedded:
-    """``state`` is what :meth:`~broker_core.catalog.SqliteCatalog.state` gives."""
+class EmbeddedSnapshot:
+    """A catalogue in one transaction; ``state`` is what :meth:`~broker_core.catalog.SqliteCatalog.state` gives."""
 
     def __init__(
         self,
@@ -141,31 +128,3 @@ class _Embedded:
 def _collect(future: object, runs: list[Run]) -> None:
     if future is not None:
         runs += future.result()  # type: ignore[attr-defined]
-
-
-class NamesSource:
-    """A file of names, one a line, or of JSON lines with properties: by the very rules of `broker-core topics import`.
-
-    It is imported into a catalogue of its own, which is thrown away. It has no versions: a static source.
-    """
-
-    static = True
-
-    def __init__(self, path: Path, namespace: str) -> None:
-        self._path = path
-        self._namespace = NamespaceName.parse(namespace)
-
-    @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
-        """The names as they are in the file now."""
-        with tempfile.TemporaryDirectory(prefix="broker-core-spark-") as folder:
-            try:
-                with SqliteCatalog(Path(folder) / "names.sqlite", create=True) as catalog:
-                    with self._path.open("rb") as lines:
-                        report = import_topics(catalog, self._namespace, lines)
-                    with catalog.state() as state:
-                        yield _Embedded(state, STATIC_ID, None, {}, report.repeats)
-            except CatalogError as error:
-                raise InvalidCatalogue(f"{self._path}: {error}") from error
-            except OSError as error:
-                raise InvalidCatalogue(f"Cannot read {self._path}: {error.strerror}") from error

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import without_head
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
-__all__ = ["end_of_namespace", "first_of_namespace", "groups", "key_at", "local_names", "name_of"]
+__all__ = [
+    "end_of_namespace",
+    "first_of_namespace",
+    "groups",
+    "key_at",
+    "local_names",
+    "name_of",
+    "order_key",
+    "segment_ids",
+]
 
+_Array = np.ndarray[Any, Any]
 _SEPARATOR: Final = b"\x01"
 #: Behind every key of the same head: no key has two of these bytes one after the other.
 _BEHIND_ALL: Final = b"\xff\xff"
+
+
+def order_key(namespace: str, domain: str, names: pa.LargeStringArray) -> pa.LargeBinaryArray:
+    """Bytes for each local name that sort as all names of a catalogue do."""
+    # \x01 sorts before every character of a namespace.
+    head = f"{namespace}\x01{DOMAIN_ORDER.index(domain)}".encode()
+    return pc.binary_replace_slice(EncodedNames.sort_key(names), 0, 0, head)
 
 
 def first_of_namespace(namespace: str) -> bytes:
@@ -65,3 +84,23 @@ def _parsed(head: bytes) -> tuple[str, str]:
 def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArray:
     """The local names of keys that are all of one namespace and domain."""
     return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))
+
+
+def segment_ids(cuts: list[bytes], keys: pa.LargeBinaryArray) -> _Array:
+    """The number of the segment of each key (int64): how many of the sorted ``cuts`` are not behind it.
+
+    Names before the first cut are in segment 0.
+    """
+    # By halves, for all keys together.
+    low = np.zeros(len(keys), np.int64)
+    if not cuts or not len(keys):
+        return low
+    column = pa.array(cuts, pa.large_binary())
+    high = np.full(len(keys), len(cuts), np.int64)
+    while (low < high).any():
+        middle = np.minimum((low + high) // 2, len(cuts) - 1)
+        not_behind = pc.less_equal(column.take(pa.array(middle)), keys).to_numpy(zero_copy_only=False)
+        searching = low < high
+        low = np.where(searching & not_behind, middle + 1, low)
+        high = np.where(searching & ~not_behind, middle, high)
+    return low

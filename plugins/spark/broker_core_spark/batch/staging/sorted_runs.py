@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import data_of
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.format.segment_boundaries import begins_segment, order_key, segment_ids
+from broker_core_spark.batch.staging.order_keys import order_key, segment_ids
+from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store
 
 __all__ = ["Block", "Rows", "Run", "RunWriter", "Window", "joined_rows", "read_rows", "run_schema"]

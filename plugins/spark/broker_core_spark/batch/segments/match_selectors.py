@@ -1,0 +1,82 @@
+"""Matching the patterns and properties of selectors over a column of names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core import EncodedNames
+from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core_spark.format.canonical_question import ANY_LENGTH, Selector
+from broker_core_spark.format.segment_writer import Matches
+
+__all__ = ["CompiledPatterns", "match_selectors"]
+
+_Array = np.ndarray[Any, Any]
+
+
+class CompiledPatterns:
+    """The compiled patterns of a task; there may be more than the core remembers."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, TopicsPattern] = {}
+
+    def compiled(self, text: str) -> TopicsPattern:
+        """The pattern of a text without scheme."""
+        pattern = self._known.get(text)
+        if pattern is None:
+            pattern = self._known[text] = compile_pattern(text, max_length=ANY_LENGTH)
+        return pattern
+
+
+def match_selectors(
+    names: EncodedNames,
+    values: Mapping[str, pa.LargeStringArray],
+    selectors: Sequence[Selector],
+    patterns: CompiledPatterns | None = None,
+) -> Iterator[tuple[Selector, Matches]]:
+    """What each selector picks of some names.
+
+    ``values`` are columns of properties, one value a name (null: has none). Names are looked at once for each pattern,
+    whatever the number of properties that it is asked with.
+    """
+    if not selectors:
+        return
+    patterns = patterns or CompiledPatterns()
+    by_text: dict[str, list[Selector]] = {}
+    masks: dict[tuple[str, str], _Array] = {}
+    for selector in selectors:
+        if selector.pattern is None:
+            yield selector, _selected((0, len(names)), selector, values, masks)
+        else:
+            by_text.setdefault(selector.pattern, []).append(selector)
+    if not by_text:
+        return
+    texts = list(by_text)
+    for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
+        small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
+        for selector in by_text[texts[index]]:
+            yield selector, _selected(small, selector, values, masks)
+
+
+def _selected(
+    found: Matches,
+    selector: Selector,
+    values: Mapping[str, pa.LargeStringArray],
+    masks: dict[tuple[str, str], _Array],
+) -> Matches:
+    """Those matches that have all properties of the selector."""
+    for pair in selector.properties:
+        mask = masks.get(pair)
+        if mask is None:
+            equal = pc.fill_null(pc.equal(values[pair[0]], pa.scalar(pair[1], pa.large_string())), False)
+            mask = masks[pair] = equal.to_numpy(zero_copy_only=False)
+        if isinstance(found, tuple):
+            found = (np.flatnonzero(mask[found[0] : found[1]]) + found[0]).astype(np.uint32)
+        else:
+            found = found[mask[found]]
+    return found

@@ -1,0 +1,44 @@
+"""A file of names as a catalogue: imported into an embedded catalogue of its own, which is thrown away."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
+from broker_core.names import NamespaceName
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Snapshot
+from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSnapshot
+
+__all__ = ["NamesSource"]
+
+
+class NamesSource:
+    """A file of names, one a line, or of JSON lines with properties: by the very rules of `broker-core topics import`.
+
+    It is imported into a catalogue of its own, which is thrown away. It has no versions: a static source.
+    """
+
+    static = True
+
+    def __init__(self, path: Path, namespace: str) -> None:
+        self._path = path
+        self._namespace = NamespaceName.parse(namespace)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """The names as they are in the file now."""
+        with tempfile.TemporaryDirectory(prefix="broker-core-spark-") as folder:
+            try:
+                with SqliteCatalog(Path(folder) / "names.sqlite", create=True) as catalog:
+                    with self._path.open("rb") as lines:
+                        report = import_topics(catalog, self._namespace, lines)
+                    with catalog.state() as state:
+                        yield EmbeddedSnapshot(state, STATIC_ID, None, {}, report.repeats)
+            except CatalogError as error:
+                raise InvalidCatalogue(f"{self._path}: {error}") from error
+            except OSError as error:
+                raise InvalidCatalogue(f"Cannot read {self._path}: {error.strerror}") from error

@@ -1,0 +1,41 @@
+"""Where and how the names of a build are staged: what each task is given to open its own store and writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from broker_core_spark.batch.staging.sorted_runs import RunWriter, Window
+from broker_core_spark.store import Store, open_store
+
+__all__ = ["Staging"]
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """Where and how names are staged; what a task is given to open its own writer."""
+
+    uri: str
+    folder: str
+    property_keys: tuple[str, ...]
+    target: int
+    options: Mapping[str, str] = field(default_factory=dict)
+    window: Window | None = None
+
+    def open(self) -> Store:
+        """The store, opened by this process."""
+        return open_store(self.uri, options=self.options)
+
+    def writer(self) -> RunWriter:
+        """A writer of runs."""
+        return RunWriter(
+            self.open(),
+            self.folder,
+            properties=len(self.property_keys),
+            target=self.target,
+            window=self.window,
+        )
+
+    def within(self, window: Window | None) -> Staging:
+        """The same for a part of the names."""
+        return replace(self, window=window)

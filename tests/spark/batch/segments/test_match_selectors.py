@@ -1,0 +1,39 @@
+"""A selector picks what its pattern and all of its properties match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from broker_core import EncodedNames
+from broker_core_spark.batch.segments.match_selectors import match_selectors
+from broker_core_spark.format.canonical_question import Selector
+
+
+def texts(*values: str | None) -> pa.LargeStringArray:
+    return pa.array(values, pa.large_string())
+
+
+def test_properties_restrict_each_kind_of_match() -> None:
+    names = EncodedNames.of("a/b", "persistent", [f"orders-{number}" for number in range(10)])
+    values = {"k": texts(*("x" if number % 2 else None for number in range(10)))}
+    asked = [
+        Selector(None),
+        Selector(None, (("k", "x"),)),
+        Selector("a/b/orders-.*", (("k", "x"),)),
+        Selector(".*[123]", (("k", "x"),)),
+        Selector(".*", (("k", "y"),)),
+    ]
+    found: dict[Selector, Any] = dict(match_selectors(names, values, asked))
+    rows = {
+        selector: list(range(*match)) if isinstance(match, tuple) else match.tolist()
+        for selector, match in found.items()
+    }
+    assert rows == {
+        asked[0]: list(range(10)),
+        asked[1]: [1, 3, 5, 7, 9],
+        asked[2]: [1, 3, 5, 7, 9],
+        asked[3]: [1, 3],
+        asked[4]: [],
+    }
