@@ -16,9 +16,9 @@ from typing import Protocol, runtime_checkable
 
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName, TopicName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
-__all__ = ["CatalogVersion", "Change", "ChangeLog", "Changes", "Gap", "Listed", "Operation"]
+__all__ = ["CatalogVersion", "Change", "ChangeLog", "Changes", "Gap", "ListedNames", "Operation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Change:
     operation: Operation
     name: TopicName
     topic_id: uuid.UUID
-    listed_before: Listed
-    listed_after: Listed
+    listed_before: ListedNames
+    listed_after: ListedNames
     properties_before: Mapping[str, str]
     properties_after: Mapping[str, str]
     time: datetime

@@ -12,7 +12,7 @@ from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Operation
 from broker_core.errors import InvalidName
 from broker_core.names import TopicName
-from broker_core.names.topic_forms import NOTHING, Listed
+from broker_core.names.listed_names import NOTHING, ListedNames
 
 NAME = TopicName.parse("persistent://a/b/orders")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -36,7 +36,15 @@ async def test_the_embedded_one_is_a_change_log_and_half_of_one_is_not(tmp_path:
 
 def change(before: str, after: str) -> Change:
     return Change(
-        3, Operation.UPDATE, NAME, uuid.uuid4(), Listed.parse(before), Listed.parse(after), {}, {}, NOW
+        3,
+        Operation.UPDATE,
+        NAME,
+        uuid.uuid4(),
+        ListedNames.parse(before),
+        ListedNames.parse(after),
+        {},
+        {},
+        NOW,
     )
 
 

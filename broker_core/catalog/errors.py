@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Self
 
 from broker_core.errors import BrokerCoreError
+from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
-from broker_core.names.topic_forms import Listed
 
 __all__ = [
     "CatalogBusy",
@@ -60,7 +60,7 @@ class PairRefused(CatalogError):
     """A topic and a partition of its name would have different properties, as no broker has them."""
 
     @classmethod
-    def of(cls, name: str, listed: Listed) -> Self:
+    def of(cls, name: str, listed: ListedNames) -> Self:
         """The error for a topic's own name (full or local) that would be ``listed`` with different properties."""
         partition = f"{name}{PARTITION_SUFFIX}{next(listed.indices(), 0)}"
         return cls(

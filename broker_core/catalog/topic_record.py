@@ -11,7 +11,7 @@ from typing import Protocol
 
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
 __all__ = ["Catalog", "TopicRecord"]
 
@@ -25,7 +25,7 @@ class TopicRecord:
 
     name: TopicName
     topic_id: uuid.UUID
-    listed: Listed
+    listed: ListedNames
     properties: Mapping[str, str]
     created: datetime
 

@@ -13,7 +13,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines
 from broker_core.mass_deletion import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.topic_forms import NOTHING, Listed, merge_listed
+from broker_core.names.listed_names import NOTHING, ListedNames, merge_listed
 
 __all__ = ["DeletionReport", "delete_matching", "delete_of_file"]
 
@@ -74,7 +74,7 @@ def delete_of_file(
         for (domain, base), listed in named.items():
             row = connection.execute(_TOPIC, (change.id, domain, base)).fetchone()
             topic = NextState(domain, base, *(row or ("", None)))
-            there, meant = Listed.parse(topic.listed), Listed.parse(listed)
+            there, meant = ListedNames.parse(topic.listed), ListedNames.parse(listed)
             missing = NOTHING if meant.plain and there else meant.without(there)
             if missing:
                 name = TopicName(DOMAINS[domain], namespace, base)
@@ -98,11 +98,11 @@ def _delete(
     removed = 0
     for topic, left in going:
         name = TopicName(DOMAINS[topic.domain], change.namespace, topic.base)
-        lost = Listed.parse(topic.listed).without(Listed.parse(left))
+        lost = ListedNames.parse(topic.listed).without(ListedNames.parse(left))
         removed += len(lost)
         topics += lost.names(str(name)) if left else (str(name),)
     there = sum(
-        len(Listed.parse(listed)) * count for listed, count in connection.execute(_COUNTS, (change.id,))
+        len(ListedNames.parse(listed)) * count for listed, count in connection.execute(_COUNTS, (change.id,))
     )
     refusal = allowed.refusal({str(change.namespace): Loss(there, removed)})
     if not dry_run:

@@ -12,7 +12,7 @@ from broker_core.catalog.errors import CatalogError, TopicMissing
 from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
 __all__ = ["PropertiesChange", "PropertiesReport", "set_properties", "set_properties_of_matching"]
 
@@ -97,7 +97,7 @@ def _named(connection: sqlite3.Connection, number: int, name: TopicName) -> Next
     rows = connection.execute(_TOPICS, (number, domain, base, name.local)).fetchall()
     found = {row[0]: NextState(domain, *row) for row in rows}
     topic = found.get(base)
-    return topic if topic is not None and index in Listed.parse(topic.listed) else found.get(name.local)
+    return topic if topic is not None and index in ListedNames.parse(topic.listed) else found.get(name.local)
 
 
 def _changed(
@@ -110,7 +110,7 @@ def _changed(
     count = names = 0
     for topic in topics:
         count += 1
-        names += len(Listed.parse(topic.listed))
+        names += len(ListedNames.parse(topic.listed))
         if topic.properties not in known:
             known[topic.properties] = wanted.of(topic.properties)
         text = known[topic.properties]

@@ -19,9 +19,9 @@ from broker_core.listing.listing import Listing, listing_of_locals
 from broker_core.listing.selection import Selection
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.names.listed_names import ListedNames
 from broker_core.names.name_columns import with_ends
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
-from broker_core.names.topic_forms import Listed
 
 __all__ = ["Snapshot", "SnapshotRest", "expected_bytes", "load_snapshot", "only_mode"]
 
@@ -249,7 +249,9 @@ def expected_bytes(
 ) -> int:
     """About the :attr:`Snapshot.nbytes` that :func:`load_snapshot` will have, in a tenth of its time; never less, as a
     rule."""
-    connection.create_function("listed_names", 1, lambda text: len(Listed.parse(text)), deterministic=True)
+    connection.create_function(
+        "listed_names", 1, lambda text: len(ListedNames.parse(text)), deterministic=True
+    )
     total = 0
     remembered = 0
     prefix = len(str(namespace)) + 1

@@ -2,7 +2,7 @@
 
 ``group_concat`` gives the names of many topics as one string with a NUL between (no name has one), and the places of
 the NULs are the offsets of an Arrow column. Topics that are listed by their plain name are the usual case; where there
-are partitions, the compact forms of :mod:`~broker_core.names.topic_forms` come the same way and are expanded by
+are partitions, the compact forms of :mod:`~broker_core.names.listed_names` come the same way and are expanded by
 repeating
 and joining columns. Properties come as JSON texts, of which Arrow's own reader takes the different ones apart.
 """

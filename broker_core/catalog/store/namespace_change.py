@@ -17,7 +17,7 @@ from broker_core.catalog.properties import properties_of, properties_text
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
 __all__ = [
     "LogBounds",
@@ -196,8 +196,8 @@ def _change(
         operation=Operation(operation),
         name=TopicName(DOMAINS[domain], namespace, base),
         topic_id=uuid.UUID(bytes=topic_id),
-        listed_before=Listed.parse(before),
-        listed_after=Listed.parse(after),
+        listed_before=ListedNames.parse(before),
+        listed_after=ListedNames.parse(after),
         properties_before=properties_of(properties_before),
         properties_after=properties_of(properties_after),
         time=when(at),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
 __all__ = ["NamespaceSummary", "summarize"]
 
@@ -37,6 +37,6 @@ def summarize(catalog: SqliteCatalog, namespace: NamespaceName) -> NamespaceSumm
         namespace,
         version,
         topics=sum(count for _, count, _ in rows),
-        names=sum(len(Listed.parse(listed)) * count for listed, count, _ in rows),
+        names=sum(len(ListedNames.parse(listed)) * count for listed, count, _ in rows),
         with_properties=sum(count for _, _, count in rows),
     )

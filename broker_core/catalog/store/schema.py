@@ -53,7 +53,7 @@ _SCHEMA = (
         log_rows INTEGER NOT NULL
     )""",
     # One row a topic. domain: 0 persistent, 1 non-persistent. base: the local name without partition suffix.
-    # listed: which names it stands for (broker_core/names/topic_forms.py). properties: JSON with sorted keys, NULL
+    # listed: which names it stands for (broker_core/names/listed_names.py). properties: JSON with sorted keys, NULL
     # for none. created: milliseconds since 1970. BINARY collation: base is in UTF-8 order.
     """CREATE TABLE topics (
         namespace INTEGER NOT NULL,

@@ -33,7 +33,7 @@ from broker_core.catalog.topic_id import new_topic_id
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
 __all__ = ["MAX_PARTITIONS", "SqliteCatalog"]
 
@@ -286,7 +286,7 @@ class SqliteCatalog:
             raise CatalogError(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
         base, index = (name.local, -1) if partitions else TopicName.split_local(name.local)
         own = TopicName(name.domain, name.namespace, base)
-        listed = Listed.partitioned(partitions) if partitions else Listed.of(index)
+        listed = ListedNames.partitioned(partitions) if partitions else ListedNames.of(index)
         with self.changing(name.namespace) as (connection, change):
             before = _read(connection, own)
             if before is not None and (index < 0 or index in before.listed):
@@ -371,7 +371,7 @@ def _record(
     name: TopicName, listed: str, topic_id: bytes, properties: str | None, created: int
 ) -> TopicRecord:
     return TopicRecord(
-        name, uuid.UUID(bytes=topic_id), Listed.parse(listed), properties_of(properties), when(created)
+        name, uuid.UUID(bytes=topic_id), ListedNames.parse(listed), properties_of(properties), when(created)
     )
 
 
@@ -387,7 +387,7 @@ def _delete(connection: sqlite3.Connection, change: NamespaceChange, name: Topic
     if before is None:
         raise TopicMissing(f"There is no topic {name} in the catalogue")
     index = -1 if before.name == name else name.partition
-    left = before.listed.without(Listed.of(index)) if index >= 0 else Listed(plain=False)
+    left = before.listed.without(ListedNames.of(index)) if index >= 0 else ListedNames(plain=False)
     if left:
         after = replace(before, listed=left)
         _update(connection, change, after)

@@ -10,8 +10,8 @@ from typing import BinaryIO, Final, Literal
 from broker_core.catalog.errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS, SqliteCatalog
 from broker_core.names import DOMAINS, NamespaceName
+from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
-from broker_core.names.topic_forms import Listed
 
 __all__ = ["ExportFormat", "export_topics"]
 
@@ -69,7 +69,7 @@ def _name_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
     for domain, base, listed, _ in connection.execute(_TOPICS, (str(namespace),)):
         if "\n" in base:
             raise ExportRefused(f"Topic {base!r} has a line feed in its name: export as JSON lines")
-        names = (base,) if listed == "*" else Listed.parse(listed).names(base)
+        names = (base,) if listed == "*" else ListedNames.parse(listed).names(base)
         for name in names:
             prefix = prefixes[domain]
             if first and name.startswith(("{", "\ufeff")):
@@ -89,7 +89,7 @@ def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
     for domain, base, listed, properties in connection.execute(_TOPICS, (str(namespace),)):
         name = prefixes[domain] + base
         told = "" if properties is None or properties == "{}" else f', "properties": {properties}'
-        of = Listed.parse(listed)
+        of = ListedNames.parse(listed)
         if of.plain:  # beside partitions it has to be told that the line is not about these
             apart = ', "partitions": 0' if of.ranges else ""
             yield f'{{"name": {_quoted(name)}{apart}{told}}}\n'

@@ -21,7 +21,7 @@ from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
 from broker_core.change_log import CatalogVersion
 from broker_core.mass_deletion import Deletions, Loss, Refusal
 from broker_core.names import NamespaceName
-from broker_core.names.topic_forms import Listed, merge_listed
+from broker_core.names.listed_names import ListedNames, merge_listed
 
 __all__ = ["ImportReport", "Progress", "import_topics"]
 
@@ -174,11 +174,11 @@ def _has_partitions(connection: sqlite3.Connection, namespace: NamespaceName, do
         " AND domain = ? AND base = ?",
         (str(namespace), domain, base),
     ).fetchone()
-    return row is not None and bool(Listed.parse(row[0]).ranges)
+    return row is not None and bool(ListedNames.parse(row[0]).ranges)
 
 
 def _count_lost(before: str, after: str) -> int:
-    return len(Listed.parse(before).without(Listed.parse(after)))
+    return len(ListedNames.parse(before).without(ListedNames.parse(after)))
 
 
 def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
@@ -227,7 +227,7 @@ def _merge(
             connection.execute(_TELL, values)
         pair = connection.execute(_PAIRS, values).fetchone()
         if pair is not None:
-            raise PairRefused.of(pair[0], Listed.parse(pair[1]))
+            raise PairRefused.of(pair[0], ListedNames.parse(pair[1]))
     else:
         lost, refusal = _loss(connection, namespace, values, exact)
         if refusal is not None and not dry_run:

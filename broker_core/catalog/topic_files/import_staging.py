@@ -18,7 +18,7 @@ from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, Row, TopicLines
 from broker_core.catalog.topic_id import new_topic_ids
 from broker_core.names import NamespaceName
-from broker_core.names.topic_forms import Listed, merge_listed
+from broker_core.names.listed_names import ListedNames, merge_listed
 
 __all__ = ["Staged", "stage_file"]
 
@@ -128,7 +128,7 @@ def _merge_staged(one: str, other: str) -> str:
 
 
 def _count_listed(listed: str) -> int:
-    return len(Listed.parse(listed))
+    return len(ListedNames.parse(listed))
 
 
 def _stage(
@@ -172,6 +172,6 @@ def _join_sides(connection: sqlite3.Connection, has_partitions: Callable[[int, s
         elif (given or "{}") == (of_partitions or "{}"):
             joined, properties = merge_listed("*", partitions), given if given is not None else of_partitions
         else:
-            raise PairRefused.of(base, Listed.parse(partitions))
+            raise PairRefused.of(base, ListedNames.parse(partitions))
         connection.execute(_JOINED, (joined, properties, domain, base))
         connection.execute(_DROP, (domain, base))

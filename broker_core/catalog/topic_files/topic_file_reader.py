@@ -27,8 +27,8 @@ from broker_core.catalog.properties import checked_text
 from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS
 from broker_core.errors import InvalidName
 from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
+from broker_core.names.listed_names import ListedNames, merge_listed
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
-from broker_core.names.topic_forms import Listed, merge_listed
 from broker_core.names.topic_name import check_local_name
 
 __all__ = [
@@ -105,7 +105,7 @@ class TopicRows:
     def declare(self, base: str, partitions: int, properties: str | None) -> None:
         """A line that says how many partitions a topic has."""
         self.declared.add(base)
-        _add(self.partitions, base, str(Listed.partitioned(partitions)), properties)
+        _add(self.partitions, base, str(ListedNames.partitioned(partitions)), properties)
 
     def add_partition(self, base: str, index: int, properties: str | None) -> None:
         """The same for the name of one partition; they are joined in :meth:`finish`, since there may be very many."""
@@ -116,7 +116,7 @@ class TopicRows:
     def finish(self) -> None:
         """Join what was gathered, when the chunk is over."""
         for base, indices in self._indices.items():
-            _add(self.partitions, base, str(Listed.of_indices(indices)), None)
+            _add(self.partitions, base, str(ListedNames.of_indices(indices)), None)
         self._indices.clear()
 
 

@@ -14,11 +14,11 @@ from broker_core.catalog.store.load_columns import expand_listed, load_names
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.names import NamespaceName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
 NAMESPACE = NamespaceName("a", "b")
 LISTED = st.builds(
-    lambda plain, indices: Listed(plain=plain) | Listed.of_indices(indices),
+    lambda plain, indices: ListedNames(plain=plain) | ListedNames.of_indices(indices),
     st.booleans(),
     st.sets(st.integers(0, 6) | st.sampled_from([9, 10, 11, 2**31 - 1]), max_size=4),
 ).filter(bool)
@@ -29,7 +29,7 @@ def text(values: list[str]) -> pa.LargeStringArray:
 
 
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=4), LISTED), min_size=1, max_size=8))
-def test_columns_expand_as_each_topic_does(topics: list[tuple[str, Listed]]) -> None:
+def test_columns_expand_as_each_topic_does(topics: list[tuple[str, ListedNames]]) -> None:
     names, topic_of = expand_listed(
         text([base for base, _ in topics]), text([str(listed) for _, listed in topics])
     )

@@ -9,7 +9,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
 from broker_core.names import NamespaceName, TopicName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 from broker_core.testing import serve
 
 
@@ -25,7 +25,9 @@ def test_a_pair_has_both(listed: str, pair: bool) -> None:
 
 
 def test_the_error_names_both() -> None:
-    assert "Topic 'x' and partition 'x-partition-3' cannot both" in str(PairRefused.of("x", Listed.of(3)))
+    assert "Topic 'x' and partition 'x-partition-3' cannot both" in str(
+        PairRefused.of("x", ListedNames.of(3))
+    )
 
 
 def test_creating_one_is_refused_in_either_order(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from broker_core.catalog.topic_files.topic_file_reader import (
 )
 from broker_core.errors import InvalidName
 from broker_core.names import MAX_NAME_BYTES, NamespaceName
-from broker_core.names.topic_forms import Listed
+from broker_core.names.listed_names import ListedNames
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -41,7 +41,7 @@ def names_of(data: bytes | BinaryIO) -> set[str]:
     for chunk in lines:
         for prefix, rows in zip(("", "non-persistent://a/b/"), chunk, strict=True):
             for base, (listed, _) in rows.topics.items():
-                names |= {prefix + name for name in Listed.parse(listed).names(base)}
+                names |= {prefix + name for name in ListedNames.parse(listed).names(base)}
     return names
 
 

@@ -125,7 +125,7 @@ def drawn_question(rng: random.Random, rows: Mapping[str, list[Row]]) -> Questio
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedNames:
     """One name that may be listed, with what is matched."""
 
     domain: str
@@ -134,10 +134,10 @@ class Listed:
     properties: Mapping[str, str]
 
 
-def listed(namespace: str, rows: list[Row]) -> list[Listed]:
+def listed(namespace: str, rows: list[Row]) -> list[ListedNames]:
     """All names of a namespace that brokers show."""
     return [
-        Listed(
+        ListedNames(
             domain,
             f"{domain}://{namespace}/{local}",
             f"{namespace}/{partitioned_local_name(local)}",
@@ -148,7 +148,7 @@ def listed(namespace: str, rows: list[Row]) -> list[Listed]:
     ]
 
 
-def expected(question: Question, rows: list[Listed]) -> tuple[bool, list[str]] | None:
+def expected(question: Question, rows: list[ListedNames]) -> tuple[bool, list[str]] | None:
     """Filtered, and the names; ``None`` where the pattern is refused. A broker takes ``.*`` for all names, whatever
     they hold.
     """

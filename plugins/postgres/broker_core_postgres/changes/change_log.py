@@ -13,7 +13,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
-from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Listed, Operation
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["MOST_BYTES", "MOST_CHANGES", "PostgresChangeLog", "Reading", "read_changes"]
@@ -24,7 +24,7 @@ T = TypeVar("T")
 MOST_CHANGES: Final = 50_000
 MOST_BYTES: Final = 32 * 1024 * 1024
 
-_NOTHING: Final = Listed(plain=False)
+_NOTHING: Final = ListedNames(plain=False)
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 _CATALOG: Final = "SELECT c.id::text FROM broker_core.catalog c"
@@ -146,7 +146,9 @@ def _changes(namespace: NamespaceName, rows: list[Any]) -> Iterator[Change]:
     for (version, operation, domain, base, topic_id, before, after), group in groupby(rows, alike):
         changed = list(group)
         indices = [TopicName.split_local(row["local_name"])[1] for row in changed]
-        listed = Listed(plain=-1 in indices) | Listed.of_indices(index for index in indices if index >= 0)
+        listed = ListedNames(plain=-1 in indices) | ListedNames.of_indices(
+            index for index in indices if index >= 0
+        )
         yield Change(
             version=version,
             operation=Operation(operation),

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 
 from broker_core.catalog import TopicLines, TopicRows
-from broker_core.change_log import Listed
+from broker_core.change_log import ListedNames
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.filling_failed import FillingFailed
@@ -218,7 +218,7 @@ class _Given:
         topics: list[str] = []
         properties: list[str | None] = []
         for topic, (listed, text) in rows.items():
-            of = Listed.parse(listed)
+            of = ListedNames.parse(listed)
             self._count(len(of))
             every = of.names(topic)
             while own := list(islice(every, _NAMES_A_BLOCK)):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from broker_core.catalog import PairRefused
-from broker_core.change_log import Listed
+from broker_core.change_log import ListedNames
 
 __all__ = ["settle"]
 
@@ -97,4 +97,4 @@ async def settle(connection: Any, namespace: str, *, add: bool, both: bool, alon
 async def _refuse(connection: Any, question: str, *arguments: str) -> None:
     row = await connection.fetchrow(question, *arguments)
     if row is not None:
-        raise PairRefused.of(row[0], Listed.of(row[1]))
+        raise PairRefused.of(row[0], ListedNames.of(row[1]))

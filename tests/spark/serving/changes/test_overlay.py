@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from broker_core.change_log import Change, Listed, Operation
+from broker_core.change_log import Change, ListedNames, Operation
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.names.topic_forms import NOTHING, PLAIN
+from broker_core.names.listed_names import NOTHING, PLAIN
 from broker_core.patterns import compile_pattern
 from broker_core_spark.serving.changes.overlay import NameState, TooManyNames, Touched, states_after
 
@@ -21,8 +21,8 @@ NAMESPACE = NamespaceName.parse("t/n")
 def change(
     version: int,
     name: str,
-    before: Listed,
-    after: Listed,
+    before: ListedNames,
+    after: ListedNames,
     properties_before: Mapping[str, str] | None = None,
     properties_after: Mapping[str, str] | None = None,
 ) -> Change:
@@ -62,9 +62,9 @@ def test_the_last_state_of_a_name_counts() -> None:
 
 def test_partitions_that_stay_are_not_touched() -> None:
     name = "persistent://t/n/a"
-    grown = change(1, name, Listed.partitioned(3), Listed.partitioned(5))
+    grown = change(1, name, ListedNames.partitioned(3), ListedNames.partitioned(5))
     assert listed(states_after([grown], (), 10)) == {"a-partition-3": True, "a-partition-4": True}
-    shrunk = change(2, name, Listed.partitioned(5), Listed.partitioned(4))
+    shrunk = change(2, name, ListedNames.partitioned(5), ListedNames.partitioned(4))
     assert listed(states_after([shrunk], (), 10)) == {"a-partition-4": False}
 
 
@@ -72,13 +72,13 @@ def test_only_properties_that_select_touch_a_name() -> None:
     name = "persistent://t/n/a"
     update = change(1, name, PLAIN, PLAIN, {"note": "x", "team": "red"}, {"note": "y", "team": "red"})
     assert states_after([update], ["team"], 10) == {}
-    other = change(2, name, Listed.partitioned(2), Listed.partitioned(2), {"team": "red"}, {})
+    other = change(2, name, ListedNames.partitioned(2), ListedNames.partitioned(2), {"team": "red"}, {})
     assert listed(states_after([other], ["team"], 10)) == {"a-partition-0": True, "a-partition-1": True}
     assert states_after([other], [], 10) == {}
 
 
 def test_no_more_names_are_made_than_may_be_followed() -> None:
-    many = change(1, "persistent://t/n/a", NOTHING, Listed.partitioned(2**31 - 1))
+    many = change(1, "persistent://t/n/a", NOTHING, ListedNames.partitioned(2**31 - 1))
     with pytest.raises(TooManyNames):
         states_after([many], (), 10_000)
     several = [change(number, f"persistent://t/n/{number}", NOTHING, PLAIN) for number in range(1, 6)]

@@ -16,28 +16,28 @@ from functools import lru_cache
 
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
-__all__ = ["NOTHING", "PLAIN", "Listed", "merge_listed"]
+__all__ = ["NOTHING", "PLAIN", "ListedNames", "merge_listed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedNames:
     """The plain name and ranges of partition indices ``(first, last)``: inclusive, ascending, apart from each other."""
 
     plain: bool
     ranges: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, index: int) -> Listed:
+    def of(cls, index: int) -> ListedNames:
         """One name: a partition's index, or -1 for the plain name."""
         return PLAIN if index < 0 else cls(plain=False, ranges=((index, index),))
 
     @classmethod
-    def partitioned(cls, count: int) -> Listed:
+    def partitioned(cls, count: int) -> ListedNames:
         """The partitions 0 to ``count - 1``; a topic of 0 partitions is a plain one, as in Pulsar."""
         return cls(plain=False, ranges=((0, count - 1),)) if count > 0 else PLAIN
 
     @classmethod
-    def of_indices(cls, indices: Iterable[int]) -> Listed:
+    def of_indices(cls, indices: Iterable[int]) -> ListedNames:
         """Partitions by their indices, in any order."""
         ranges: list[tuple[int, int]] = []
         for index in sorted(set(indices)):
@@ -48,7 +48,7 @@ class Listed:
         return cls(plain=False, ranges=tuple(ranges))
 
     @classmethod
-    def parse(cls, text: str) -> Listed:
+    def parse(cls, text: str) -> ListedNames:
         """The reverse of ``str()``."""
         return _parse(text)
 
@@ -69,10 +69,10 @@ class Listed:
             return False
         return self.plain if index < 0 else any(first <= index <= last for first, last in self.ranges)
 
-    def __or__(self, other: Listed) -> Listed:
-        return Listed(self.plain or other.plain, _joined([*self.ranges, *other.ranges]))
+    def __or__(self, other: ListedNames) -> ListedNames:
+        return ListedNames(self.plain or other.plain, _joined([*self.ranges, *other.ranges]))
 
-    def without(self, other: Listed) -> Listed:
+    def without(self, other: ListedNames) -> ListedNames:
         """What is listed here and not there."""
         ranges = list(self.ranges)
         for low, high in other.ranges:
@@ -86,7 +86,7 @@ class Listed:
                 if last > high:
                     cut.append((high + 1, last))
             ranges = cut
-        return Listed(self.plain and not other.plain, tuple(ranges))
+        return ListedNames(self.plain and not other.plain, tuple(ranges))
 
     @property
     def partitions(self) -> int:
@@ -106,8 +106,8 @@ class Listed:
             yield f"{base}{PARTITION_SUFFIX}{index}"
 
 
-PLAIN = Listed(plain=True)
-NOTHING = Listed(plain=False)
+PLAIN = ListedNames(plain=True)
+NOTHING = ListedNames(plain=False)
 
 
 def merge_listed(one: str, other: str) -> str:
@@ -131,7 +131,7 @@ def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=1024)
-def _parse(text: str) -> Listed:
+def _parse(text: str) -> ListedNames:
     plain = False
     ranges: list[tuple[int, int]] = []
     for part in text.split(",") if text else ():
@@ -140,4 +140,4 @@ def _parse(text: str) -> Listed:
             continue
         first, _, last = part.partition("-")
         ranges.append((int(first), int(last or first)))
-    return Listed(plain, tuple(ranges))
+    return ListedNames(plain, tuple(ranges))

@@ -4,20 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.names.topic_forms import NOTHING, PLAIN, Listed, merge_listed
+from broker_core.names.listed_names import NOTHING, PLAIN, ListedNames, merge_listed
 
 INDICES = st.frozensets(st.integers(-1, 12) | st.integers(0, 2**31 - 1))
 
 
-def of(indices: frozenset[int]) -> Listed:
+def of(indices: frozenset[int]) -> ListedNames:
     """Built one by one, as a file may name them."""
     listed = NOTHING
     for index in indices:
-        listed |= Listed.of(index)
+        listed |= ListedNames.of(index)
     return listed
 
 
-def content(listed: Listed) -> frozenset[int]:
+def content(listed: ListedNames) -> frozenset[int]:
     return frozenset([-1] if listed.plain else []) | frozenset(listed.indices())
 
 
@@ -30,8 +30,8 @@ def test_it_is_a_set_of_indices(indices: frozenset[int]) -> None:
     assert bool(listed) == bool(indices)
     assert all(index in listed for index in indices)
     assert listed.partitions == max(indices, default=-1) + 1
-    assert Listed.parse(str(listed)) == listed
-    assert Listed.of_indices(index for index in indices if index >= 0).ranges == listed.ranges
+    assert ListedNames.parse(str(listed)) == listed
+    assert ListedNames.of_indices(index for index in indices if index >= 0).ranges == listed.ranges
 
 
 @given(INDICES, INDICES)
@@ -43,7 +43,7 @@ def test_union_and_difference_are_those_of_sets(one: frozenset[int], other: froz
 
 
 def test_the_compact_form() -> None:
-    listed = Listed.partitioned(3) | Listed.of(10) | PLAIN
+    listed = ListedNames.partitioned(3) | ListedNames.of(10) | PLAIN
     assert str(listed) == "*,0-2,10"
     assert list(listed.names("orders-eu")) == [
         "orders-eu",
@@ -53,8 +53,8 @@ def test_the_compact_form() -> None:
         "orders-eu-partition-10",
     ]
     assert str(NOTHING) == ""
-    assert Listed.parse("") == NOTHING
-    assert Listed.partitioned(0) == PLAIN
+    assert ListedNames.parse("") == NOTHING
+    assert ListedNames.partitioned(0) == PLAIN
     assert "0" not in listed
 
 
@@ -62,4 +62,4 @@ def test_the_compact_form() -> None:
     ("index", "name"), [(-1, "a"), (0, "a-partition-0"), (2**31 - 1, "a-partition-2147483647")]
 )
 def test_one_name_is_listed_by_its_index(index: int, name: str) -> None:
-    assert list(Listed.of(index).names("a")) == [name]
+    assert list(ListedNames.of(index).names("a")) == [name]
