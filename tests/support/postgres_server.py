@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import asyncpg
 
@@ -31,7 +31,10 @@ from tests.support.eventually import eventually_sync
 from tests.support.machine import postgres_programs
 from tests.support.ports import free_port
 
-__all__ = ["Database", "PostgresServer"]
+if TYPE_CHECKING:
+    from broker_core_postgres.schema.migrate import Migrated
+
+__all__ = ["Database", "PostgresServer", "migrate_dsn"]
 
 T = TypeVar("T")
 
@@ -276,7 +279,7 @@ class PostgresServer:
         if self._template_ready:
             return
         self.sql(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0")
-        migrate_database(self.dsn(_TEMPLATE))
+        run_apart(lambda: migrate_dsn(self.dsn(_TEMPLATE)))
         self._template_ready = True
 
     def _locale(self) -> list[str]:
@@ -342,11 +345,15 @@ class PostgresServer:
             _signal(each, number)
 
 
-def migrate_database(dsn: str) -> None:
+async def migrate_dsn(dsn: str) -> Migrated:
     """Bring a database to the newest schema of the plugin."""
     from broker_core_postgres.schema import migrate
 
-    run_apart(lambda: migrate.migrate_dsn(dsn))
+    connection = await asyncpg.connect(dsn)
+    try:
+        return await migrate.migrate(connection)
+    finally:
+        await connection.close()
 
 
 def run_apart(function: Callable[[], Awaitable[T]]) -> T:

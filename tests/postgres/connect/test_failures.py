@@ -15,7 +15,6 @@ from broker_core_postgres.connect.failures import (
     failed,
     is_lost,
     server_words,
-    worth_retry,
 )
 from broker_core_postgres.connect.libpq.password_sources import DsnError
 from tests.support.postgres_server import PostgresServer
@@ -59,7 +58,7 @@ def test_states_of_the_server(state: str, reason: str, lost: bool) -> None:
     failure = failed(_of_state(state))
     assert isinstance(failure, DatabaseFailed)
     assert (failure.reason, failure.state, failure.lost) == (reason, state, lost)
-    assert worth_retry(failure) is lost
+    assert is_lost(failure) is lost
     assert _TOLD not in failure.message
     assert reason in REASONS
 

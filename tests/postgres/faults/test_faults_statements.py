@@ -16,7 +16,6 @@ import pytest
 
 from broker_core.client import LookupClient, ServerRefused
 from broker_core.errors import ServerError
-from broker_core_postgres.schema.migrate import migrate_dsn
 from tests.postgres.fault_setup import (
     LONG,
     NAMESPACE,
@@ -28,7 +27,7 @@ from tests.postgres.fault_setup import (
 )
 from tests.postgres.faults.cutting_proxy import CuttingProxy
 from tests.support.eventually import eventually
-from tests.support.postgres_server import Database, PostgresServer
+from tests.support.postgres_server import Database, PostgresServer, migrate_dsn
 
 Lock: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.schema.auto_migrate import Forward, bring_forward, way_back
-from broker_core_postgres.schema.migrate import Migrated, migrate_dsn
+from broker_core_postgres.schema.migrate import Migrated
 from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema, migrations
 from broker_core_postgres.service import DatabaseRefused
 from broker_core_postgres.settings import PostgresSettings
@@ -17,7 +17,7 @@ from tests.postgres.listing.test_lister import asking, names
 from tests.postgres.schema.old_schema import make_old, rows_of
 from tests.postgres.test_service import started
 from tests.support.eventually import eventually
-from tests.support.postgres_server import Database
+from tests.support.postgres_server import Database, migrate_dsn
 
 NEWEST = len(migrations())
 OLD = [5, 6, 7]

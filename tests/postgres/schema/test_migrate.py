@@ -9,11 +9,11 @@ import asyncpg
 import pytest
 
 from broker_core_postgres.connect.open_connection import connect
-from broker_core_postgres.schema.migrate import ROLES, may_migrate, migrate, migrate_dsn
+from broker_core_postgres.schema.migrate import ROLES, may_migrate, migrate
 from broker_core_postgres.schema.migration_lock import MigrationFailed
 from broker_core_postgres.schema.schema_version import Migration, SchemaMismatch, migrations
 from tests.postgres.schema.old_schema import make_old
-from tests.support.postgres_server import Database, PostgresServer
+from tests.support.postgres_server import Database, PostgresServer, migrate_dsn
 
 OURS = migrations()
 NAMES = [str(each) for each in OURS]

@@ -89,7 +89,8 @@ class TopicsListener:
         self._versions_query = versions_query
         self._probe = probe
         self._may_connect = may_connect
-        self._versions: dict[str, int] = {}
+        #: By namespace, the version that was read or heard of last; one that was heard of may be forged.
+        self.versions: dict[str, int] = {}
         self._read_before = False
         self._pending: dict[NamespaceName, int] = {}
         self._task: asyncio.Task[None] | None = None
@@ -105,10 +106,6 @@ class TopicsListener:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
         self._pending.clear()
-
-    def newest(self, namespace: str) -> int | None:
-        """The version that was heard of or read last; a hint of it may be forged."""
-        return self._versions.get(namespace)
 
     async def _listen(self) -> None:
         attempts = 0
@@ -166,15 +163,15 @@ class TopicsListener:
         found: dict[str, int] = {}
         async with connection.transaction(readonly=True):
             async for namespace, version in connection.cursor(self._versions_query, prefetch=5000):
-                if self._read_before and self._versions.get(namespace) != version:
+                if self._read_before and self.versions.get(namespace) != version:
                     moved += 1
                     self._tell(namespace)
                 if len(found) < _REMEMBERED:
                     found[namespace] = version
-        for namespace in self._versions.keys() - found.keys():
+        for namespace in self.versions.keys() - found.keys():
             moved += 1
             self._tell(namespace)
-        self._versions = found
+        self.versions = found
         self._read_before = True
         self.caught_up += moved
         return moved
@@ -193,8 +190,8 @@ class TopicsListener:
         pending, self._pending = self._pending, {}
         for namespace, version in pending.items():
             name = str(namespace)
-            if name in self._versions or len(self._versions) < _REMEMBERED:
-                self._versions[name] = version
+            if name in self.versions or len(self.versions) < _REMEMBERED:
+                self.versions[name] = version
             self._changed(namespace)
 
     def _tell(self, name: str) -> None:

@@ -441,15 +441,6 @@ class BoundedPool:
         task.add_done_callback(self._tasks.discard)
 
 
-def _may_be_under_way(error: BaseException | None) -> bool:
-    """Whether a statement may still run that ended with this; an error of the server, or of its user, ended it."""
-    if error is None or isinstance(error, asyncpg.PostgresError):
-        return False
-    return not isinstance(error, Exception) or isinstance(
-        error, OSError | asyncpg.InterfaceError | asyncpg.InternalClientError
-    )
-
-
 def _jittered(seconds: float) -> float:
     """A little less, at random, so that what began together does not go on together."""
     return seconds * random.uniform(0.7, 1.0)  # noqa: S311 - nothing is to be kept secret

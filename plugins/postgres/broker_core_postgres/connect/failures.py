@@ -25,7 +25,6 @@ __all__ = [
     "failed",
     "is_lost",
     "server_words",
-    "worth_retry",
 ]
 
 #: What the driver raises of the server, of itself and of the network. The third is of a connection that broke just now.
@@ -247,11 +246,6 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
         return _broke(error)
     return isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
-
-
-def worth_retry(error: BaseException) -> bool:
-    """Whether to ask once more on a fresh connection: it broke, and whoever asks has used no row of it."""
-    return is_lost(error)
 
 
 def server_words(error: BaseException) -> str:

@@ -24,7 +24,7 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.connection_pool import BoundedPool, Check, Held, PoolOptions
-from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, worth_retry
+from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, is_lost
 from broker_core_postgres.connect.open_connection import ConnectionSettings, Target, target_of
 from broker_core_postgres.connect.server_identity import ServerIdentity
 from broker_core_postgres.connect.session_settings import Session
@@ -218,7 +218,7 @@ class Connections:
             async with self.acquire(deadline=deadline, namespace=namespace, snapshot=snapshot) as connection:
                 return await work(connection)
         except DatabaseFailed as failure:
-            if not worth_retry(failure):
+            if not is_lost(failure):
                 raise
             self.retries += 1
         async with self.acquire(deadline=deadline, namespace=namespace, snapshot=snapshot) as connection:

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 
 import asyncpg
 
-from broker_core_postgres.connect.open_connection import connect
 from broker_core_postgres.schema.backup import Backup, make_backup
 from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed, locked, when_free
 from broker_core_postgres.schema.schema_version import (
@@ -42,7 +41,6 @@ __all__ = [
     "make_migrations_table",
     "may_migrate",
     "migrate",
-    "migrate_dsn",
     "schema_owner",
 ]
 
@@ -73,15 +71,6 @@ class Migrated:
     owner: str = ""
     trigrams: Trigrams | None = None
     missing: dict[str, str] = field(default_factory=dict)
-
-
-async def migrate_dsn(dsn: str) -> Migrated:
-    """:func:`migrate` with everything as by default, over a connection of its own."""
-    connection = await connect(dsn, application_name="broker-core migrate")
-    try:
-        return await migrate(connection)
-    finally:
-        await connection.close()
 
 
 async def migrate(

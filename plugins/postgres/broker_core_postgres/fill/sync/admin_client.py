@@ -106,8 +106,6 @@ class AdminClient:
         self._retry = retry
         self._most_bytes = most_bytes
         self._session: aiohttp.ClientSession | None = None
-        #: Requests sent so far, repeated ones and redirects included.
-        self.requests = 0
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=self._parallel, ssl=self._address.tls or True)
@@ -235,7 +233,6 @@ class AdminClient:
         headers = {"Accept": "application/json"}
         if self._address.token is not None:
             headers["Authorization"] = f"Bearer {self._address.token}"
-        self.requests += 1
         try:
             async with self._session.get(
                 yarl.URL(url, encoded=True), headers=headers, allow_redirects=False

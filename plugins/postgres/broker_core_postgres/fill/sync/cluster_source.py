@@ -26,7 +26,6 @@ from broker_core_postgres.fill.sync.scope import Scope
 __all__ = ["ClusterSource", "each_of"]
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 #: Without the right to read, or who we are in doubt, nothing is known about any topic of the namespace.
 _OF_ALL: Final = frozenset({401, 403})

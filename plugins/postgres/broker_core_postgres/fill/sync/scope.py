@@ -56,11 +56,6 @@ class Scope:
         given += [f"--namespace {namespace}" for namespace in sorted(set(self.namespaces))]
         return " ".join(given) or "everything"
 
-    @property
-    def is_everything(self) -> bool:
-        """Whether nothing was given."""
-        return not self.tenants and not self.namespaces
-
 
 EVERYTHING: Final = Scope()
 
