@@ -14,7 +14,8 @@ from broker_core.cli.plugin_commands import commands_of
 from broker_core.errors import ListingFailed
 from broker_core_postgres.changes.listen_notify import CHANNEL
 from broker_core_postgres.connect.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failed
-from broker_core_postgres.connect.libpq.connection_string import _KNOWN, Target
+from broker_core_postgres.connect.libpq.connection_options import KNOWN_OPTIONS
+from broker_core_postgres.connect.libpq.connection_parameters import Target
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.schema.migrate import ROLES
 from broker_core_postgres.service import PostgresService
@@ -85,7 +86,7 @@ def test_a_default_is_the_default(key: str) -> None:
 def test_the_options_of_a_connection_string_are_all_there() -> None:
     (text,) = re.findall(r"separated by commas\. Options:\n(.*?)\. An unknown", read(PAGE), re.DOTALL)
     in_the_url = {"host", "port", "dbname", "database", "user", "password"}
-    assert set(code_in(text)) == _KNOWN - in_the_url
+    assert set(code_in(text)) == KNOWN_OPTIONS - in_the_url
     assert Target.parse("postgresql://a,b/c").session_attributes == "read-write"
 
 

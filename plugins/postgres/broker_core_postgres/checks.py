@@ -12,7 +12,8 @@ import asyncpg
 
 from broker_core import Check
 from broker_core_postgres.connect.failures import failed, server_words
-from broker_core_postgres.connect.open_connection import CannotConnect, DsnError, close, connect, target_of
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from broker_core_postgres.connect.open_connection import CannotConnect, close, connect, target_of
 from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
 from broker_core_postgres.schema.migrate import may_migrate
 from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema

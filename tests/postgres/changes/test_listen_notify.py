@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from broker_core.names import NamespaceName
 from broker_core_postgres.changes.listen_notify import TopicsListener, read_hint
-from broker_core_postgres.connect.open_connection import Target
+from broker_core_postgres.connect.libpq.connection_parameters import Target
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.postgres_server import Database

@@ -11,7 +11,7 @@ import pytest
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.connection_pool import BoundedPool, Held, PoolOptions
-from broker_core_postgres.connect.open_connection import Target
+from broker_core_postgres.connect.libpq.connection_parameters import Target
 from broker_core_postgres.connect.session_settings import Session
 from tests.support.eventually import eventually
 from tests.support.ports import free_port

@@ -16,7 +16,7 @@ from broker_core_postgres.connect.failures import (
     is_lost,
     server_words,
 )
-from broker_core_postgres.connect.libpq.password_sources import DsnError
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from tests.support.postgres_server import PostgresServer
 
 _TOLD = "s3cr3t-of-mine"

@@ -10,18 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from broker_core_postgres.connect.open_connection import (
-    CannotConnect,
-    DsnError,
-    Target,
-    close,
-    connect,
-    is_what_is_asked_for,
-    open_first,
-    still_is_what_is_asked_for,
-)
+from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from broker_core_postgres.connect.open_connection import CannotConnect, close, connect, open_first
 from broker_core_postgres.settings import PostgresSettings
-from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 
@@ -163,44 +155,6 @@ async def test_a_host_that_does_not_answer_leaves_time_for_the_others(
         with pytest.raises(CannotConnect, match="timed out") as refused:
             await connect(f"postgresql://me@127.0.0.1:{port}/x?sslmode=disable", timeout=0.1)
         assert refused.value.failure.reason == "timeout"
-
-
-async def test_a_read_only_host_is_left(postgres_server: PostgresServer) -> None:
-    database = postgres_server.create_database(migrated=False)
-    database.sql(f'ALTER DATABASE "{database.name}" SET default_transaction_read_only = on')
-    here = f"127.0.0.1:{postgres_server.port}"
-    with pytest.raises(CannotConnect, match="is not read-write") as refused:
-        await connect(f"postgresql://postgres@{here},localhost:{postgres_server.port}/{database.name}")
-    assert refused.value.failure.reason == "no_primary"
-    for attributes in ("any", "read-only", "primary", "prefer-standby"):
-        connection = await connect(
-            f"postgresql://postgres@{here}/{database.name}?target_session_attrs={attributes}"
-        )
-        assert await is_what_is_asked_for(connection, "read-only")
-        await connection.close()
-    with pytest.raises(CannotConnect, match="is not standby"):
-        await connect(f"postgresql://postgres@{here}/postgres?target_session_attrs=standby")
-    postgres_server.drop_database(database.name)
-
-
-async def test_a_session_in_use_hears_of_a_server_that_became_read_only(secured: PostgresServer) -> None:
-    connection = await connect(secured.dsn())
-    await connection.execute(
-        "SET default_transaction_read_only = on"
-    )  # our own session's, which says nothing
-    assert await still_is_what_is_asked_for(connection, "read-write")
-    secured.sql("ALTER SYSTEM SET default_transaction_read_only = on")
-    secured.sql("SELECT pg_reload_conf()")
-
-    async def left() -> bool:
-        return not await still_is_what_is_asked_for(connection, "read-write")
-
-    try:
-        await eventually(left, 60)
-    finally:
-        secured.sql("ALTER SYSTEM RESET default_transaction_read_only")
-        secured.sql("SELECT pg_reload_conf()")
-        await connection.close()
 
 
 # -- logging in

@@ -10,8 +10,9 @@ import pytest
 
 from broker_core.client import ServerRefused
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.open_connection import Target
-from broker_core_postgres.connect.server_pools import Connections, PoolOptions
+from broker_core_postgres.connect.connection_pool import PoolOptions
+from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.server_pools import Connections
 from broker_core_postgres.connect.session_settings import Session
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.fault_setup import LONG, NAMESPACE, TOPICS, fill_topics, serving

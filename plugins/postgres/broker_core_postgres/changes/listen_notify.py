@@ -23,7 +23,8 @@ import structlog
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
 from broker_core_postgres.connect.failures import ConnectionBroke, server_words
-from broker_core_postgres.connect.open_connection import APPLICATION, Target, open_first
+from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.open_connection import APPLICATION, open_first
 
 __all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "read_hint"]
 

@@ -25,13 +25,9 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.failures import DatabaseFailed, failed, is_lost, server_words
-from broker_core_postgres.connect.open_connection import (
-    CannotConnect,
-    Host,
-    Target,
-    open_first,
-    still_is_what_is_asked_for,
-)
+from broker_core_postgres.connect.libpq.connection_parameters import Host, Target
+from broker_core_postgres.connect.libpq.target_session_attrs import still_is_what_is_asked_for
+from broker_core_postgres.connect.open_connection import CannotConnect, open_first
 from broker_core_postgres.connect.session_settings import Session
 
 __all__ = ["BoundedPool", "Held", "PoolOptions"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlencode
@@ -18,45 +18,21 @@ import asyncpg
 
 from broker_core.errors import BrokerCoreError
 from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, server_words
-from broker_core_postgres.connect.libpq.connection_string import Host, Target
-from broker_core_postgres.connect.libpq.password_sources import DsnError
+from broker_core_postgres.connect.libpq.connection_parameters import Host, Target
+from broker_core_postgres.connect.libpq.target_session_attrs import is_what_is_asked_for
 
 __all__ = [
     "APPLICATION",
     "CannotConnect",
     "ConnectionSettings",
-    "DsnError",
-    "Host",
-    "Target",
     "close",
     "connect",
-    "is_what_is_asked_for",
     "open_first",
-    "still_is_what_is_asked_for",
     "target_of",
 ]
 
 #: What ``pg_stat_activity`` shows, where the connection string has no name of its own.
 APPLICATION: Final = "broker-core"
-
-_ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
-    # Whether the server is in recovery, and whether it refuses writes by setting.
-    "any": lambda _recovers, _refuses: True,
-    "primary": lambda recovers, _refuses: not recovers,
-    "standby": lambda recovers, _refuses: recovers,
-    "prefer-standby": lambda recovers, _refuses: recovers,
-    "read-write": lambda recovers, refuses: not recovers and not refuses,
-    "read-only": lambda recovers, refuses: recovers or refuses,
-}
-_STATE: Final = (
-    "SELECT pg_catalog.pg_is_in_recovery(), "
-    "pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool"
-)
-#: The value that the session would have without its own: it follows the server's configuration when that is reloaded.
-_STATE_OF_SERVER: Final = (
-    "SELECT pg_catalog.pg_is_in_recovery(), (SELECT reset_val FROM pg_catalog.pg_settings "
-    "WHERE name = 'default_transaction_read_only') = 'on'"
-)
 
 
 class ConnectionSettings(Protocol):
@@ -183,27 +159,6 @@ async def open_first(
         if spare is not None:
             spare[0].terminate()
     raise CannotConnect(target, tried)
-
-
-async def is_what_is_asked_for(connection: Any, attributes: str) -> bool:
-    """Whether a server is what ``target_session_attrs`` asks for; must be asked before the session sets anything."""
-    if attributes == "any":
-        return True
-    settings = connection.get_settings()
-    recovers = getattr(settings, "in_hot_standby", None)
-    refuses = getattr(settings, "default_transaction_read_only", None)
-    if recovers is None or refuses is None:  # a pooler in between reports neither
-        state = await connection.fetchrow(_STATE)
-        return bool(_ACCEPTS[attributes](state[0], state[1]))
-    return bool(_ACCEPTS[attributes](recovers == "on", refuses == "on"))
-
-
-async def still_is_what_is_asked_for(connection: Any, attributes: str) -> bool:
-    """The same of a session in use, which has settings of its own and does not hear of changes of the server's."""
-    if attributes == "any":
-        return True
-    state = await connection.fetchrow(_STATE_OF_SERVER)
-    return bool(_ACCEPTS[attributes](state[0], state[1]))
 
 
 async def _open(target: Target, host: Host, application_name: str, statement_cache_size: int) -> Any:

@@ -25,7 +25,8 @@ import structlog
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.connection_pool import BoundedPool, Check, Held, PoolOptions
 from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, is_lost
-from broker_core_postgres.connect.open_connection import ConnectionSettings, Target, target_of
+from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.open_connection import ConnectionSettings, target_of
 from broker_core_postgres.connect.server_identity import ServerIdentity
 from broker_core_postgres.connect.session_settings import Session
 

@@ -14,11 +14,11 @@ import asyncpg
 import structlog
 
 from broker_core_postgres.connect.failures import server_words
+from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from broker_core_postgres.connect.open_connection import (
     CannotConnect,
     ConnectionSettings,
-    DsnError,
-    Target,
     close,
     connect,
     target_of,

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from broker_core_postgres.connect.libpq.password_sources import DsnError, PasswordSource, read_pgpass
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from broker_core_postgres.connect.libpq.password_sources import PasswordSource
 
 _HOST = ("db", 5432, "x", "me")
 
@@ -63,39 +63,3 @@ def test_what_the_settings_name_must_be_there(tmp_path: Path) -> None:
 def test_a_pipe_that_nobody_writes_holds_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert PasswordSource(file=tmp_path / "pipe").password({}, *_HOST) == ""
-
-
-@pytest.mark.parametrize(
-    ("line", "asked", "password"),
-    [
-        ("db:5432:x:me:one", _HOST, "one"),
-        ("*:*:*:*:all", _HOST, "all"),
-        ("other:5432:x:me:one", _HOST, None),
-        ("db:5433:x:me:one", _HOST, None),
-        (r"db:*:*:me:with\:colon\\back", _HOST, r"with:colon\back"),
-        (r"\:\:1:*:*:me:six", ("::1", 5432, "x", "me"), "six"),
-        ("localhost:*:*:me:socket", ("/run/postgresql", 5432, "x", "me"), "socket"),
-        ("/run/postgresql:*:*:me:folder", ("/run/postgresql", 5432, "x", "me"), "folder"),
-        ("# db:5432:x:me:comment", _HOST, None),
-        ("db:5432:x:me", _HOST, None),
-        ("db:5432:x:me:one:two", _HOST, "one"),
-    ],
-    ids=["exact", "stars", "host", "port", "escapes", "ipv6", "socket", "folder", "comment", "short", "long"],
-)
-def test_a_password_file_of_libpq(
-    tmp_path: Path, line: str, asked: tuple[str, int, str, str], password: str | None
-) -> None:
-    file = tmp_path / "pgpass"
-    file.write_text(f"nothing\n{line}\n")
-    file.chmod(0o600)
-    assert read_pgpass(file, *asked) == password
-
-
-def test_a_password_file_that_others_read_is_not_used(tmp_path: Path) -> None:
-    file = tmp_path / "pgpass"
-    file.write_text("*:*:*:*:known to all\n")
-    file.chmod(0o640)
-    with capture_logs() as logs:
-        assert read_pgpass(file, *_HOST) is None
-    assert "chmod 0600" in logs[0]["event"]
-    assert "known to all" not in str(logs)

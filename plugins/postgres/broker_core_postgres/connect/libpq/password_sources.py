@@ -8,26 +8,18 @@ host, port, database and user. No text of an error or of ``repr`` holds one.
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-import structlog
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from broker_core_postgres.connect.libpq.pgpass import read_pgpass
 
-from broker_core.errors import BrokerCoreError
-
-__all__ = ["DsnError", "PasswordSource", "read_pgpass"]
-
-_log = structlog.get_logger(__name__)
+__all__ = ["PasswordSource"]
 
 #: No password is as long; a wrong path (a device, a log) must not fill the memory.
 _LONGEST: Final = 64 * 1024
-
-
-class DsnError(BrokerCoreError, ValueError):
-    """A connection string, or what belongs to it, cannot be used. The message never quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,51 +63,6 @@ class PasswordSource:
             return Path.home() / ".pgpass"
         except RuntimeError:  # a user without a home
             return None
-
-
-def read_pgpass(path: Path | None, host: str, port: int, database: str, user: str) -> str | None:
-    """The first entry of a password file of libpq that fits; its rules (``*``, escapes by a backslash, mode 0600).
-
-    ``host`` is the folder of a Unix socket, or a name: a socket's entries are those of ``localhost``.
-    """
-    if path is None:
-        return None
-    try:
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            return None
-        if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            # As libpq does: such a file is not used, and says so.
-            _log.warning("password file is not used: others may read it (chmod 0600)", file=str(path))
-            return None
-        with path.open(encoding="utf-8") as lines:
-            for line in lines:
-                entry = list(_fields(line.rstrip("\r\n")))
-                if line.startswith("#") or len(entry) < 5:
-                    continue
-                hosts = {host, "localhost"} if host.startswith("/") else {host}
-                wanted = ({*hosts, "*"}, {str(port), "*"}, {database, "*"}, {user, "*"})
-                if all(value in values for value, values in zip(entry, wanted, strict=False)):
-                    return entry[4]
-    except (OSError, UnicodeDecodeError) as error:
-        if not isinstance(error, FileNotFoundError):
-            _log.warning("password file cannot be read", file=str(path), error=type(error).__name__)
-    return None
-
-
-def _fields(line: str) -> Iterator[str]:
-    """The parts between colons; after a backslash, any character stands for itself."""
-    part: list[str] = []
-    letters = iter(line)
-    for letter in letters:
-        if letter == "\\":
-            part.append(next(letters, ""))
-        elif letter == ":":
-            yield "".join(part)
-            part = []
-        else:
-            part.append(letter)
-    yield "".join(part)
 
 
 def _whole_file(path: Path) -> str:

@@ -1,0 +1,183 @@
+"""The parameters of a connection: what a connection string, a service and the environment say together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from getpass import getuser
+from pathlib import Path
+from typing import Any, Final
+
+from broker_core_postgres.connect.libpq.connection_options import ENVIRONMENT, TLS_OPTIONS
+from broker_core_postgres.connect.libpq.connection_string import ESCAPES, read_connection_string
+from broker_core_postgres.connect.libpq.dsn_error import DsnError
+from broker_core_postgres.connect.libpq.password_sources import PasswordSource
+from broker_core_postgres.connect.libpq.service_file import read_service
+from broker_core_postgres.connect.libpq.target_session_attrs import SESSION_ATTRIBUTES
+
+__all__ = ["Host", "Target"]
+
+_SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_SOCKET_FOLDERS: Final = ("/run/postgresql", "/var/run/postgresql", "/tmp")  # noqa: S108 - where servers have them
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One server: a name or an address with a port, or the folder of a Unix socket."""
+
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        if self.address.startswith("/"):
+            return f"{self.address}/.s.PGSQL.{self.port}"
+        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A database on one of some hosts, and how to log in. Neither ``str`` nor ``repr`` shows a password.
+
+    ``session_attributes`` is ``target_session_attrs``: with several hosts the default is ``read-write``, so that a host
+    that was demoted or made read-only is left. ``connect_timeout`` is in seconds, for each host.
+    """
+
+    hosts: tuple[Host, ...]
+    user: str
+    database: str
+    session_attributes: str = "any"
+    connect_timeout: float | None = None
+    shuffled: bool = False
+    tls: Mapping[str, str] = field(default_factory=dict, repr=False)
+    server_settings: Mapping[str, str] = field(default_factory=dict)
+    passwords: PasswordSource = field(default_factory=PasswordSource)
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.hosts))}, database {self.database}"
+
+    @classmethod
+    def parse(
+        cls,
+        dsn: str | None = None,
+        *,
+        password_file: Path | None = None,
+        password_env: str | None = None,
+        service: str | None = None,
+        service_file: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Target:
+        """Read a connection string; what it leaves open comes from the service, then from the environment.
+
+        Raises :exc:`DsnError`, whose text says what is wrong without quoting the string.
+        """
+        env = os.environ if environment is None else environment
+        given = read_connection_string(dsn) if dsn else {}
+        name = given.pop("service", None) or service or env.get("PGSERVICE")
+        served = read_service(name, service_file, env) if name else {}
+        options = {option: env[variable] for option, variable in ENVIRONMENT.items() if env.get(variable)}
+        options |= {key: value for key, value in served.items() if key != "password"}
+        options |= {key: value for key, value in given.items() if key != "password"}
+        for key, value in options.items():
+            if "\0" in value:
+                raise DsnError(f"{key}: a NUL character")
+        hosts = _hosts(options.get("host", ""), options.get("port", ""))
+        user = options.get("user") or _system_user()
+        attributes = options.get("target_session_attrs") or ("read-write" if _servers(hosts) > 1 else "any")
+        if attributes not in SESSION_ATTRIBUTES:
+            raise DsnError(
+                f"target_session_attrs: one of {', '.join(sorted(SESSION_ATTRIBUTES))} is expected"
+            )
+        settings = {key: options[key] for key in ("application_name", "options") if options.get(key)}
+        passfile = options.get("passfile")
+        return cls(
+            hosts=hosts,
+            user=user,
+            database=options.get("dbname") or user,
+            session_attributes=attributes,
+            connect_timeout=_seconds(options.get("connect_timeout")),
+            shuffled=options.get("load_balance_hosts") == "random",
+            tls=_tls({key: options[key] for key in TLS_OPTIONS if options.get(key)}),
+            server_settings=settings,
+            passwords=PasswordSource(
+                given=given.get("password"),
+                file=password_file,
+                variable=password_env,
+                service=served.get("password"),
+                passfile=Path(passfile) if passfile else None,
+            ),
+        )
+
+    def login(self, host: Host) -> dict[str, Any]:
+        """What ``asyncpg.connect`` needs for one host; reads files. Raises :exc:`DsnError`."""
+        return {
+            "host": host.address,
+            "port": host.port,
+            "user": self.user,
+            "database": self.database,
+            # An empty one, where there is none: the driver must not look for another.
+            "password": self.passwords.password(os.environ, host.address, host.port, self.database, self.user)
+            or "",
+        }
+
+
+def _hosts(addresses: str, ports: str) -> tuple[Host, ...]:
+    if addresses.strip(","):
+        names = [name.strip() for name in addresses.split(",")]
+    else:
+        names = [next((each for each in _SOCKET_FOLDERS if any(Path(each).glob(".s.PGSQL.*"))), "localhost")]
+    if "" in names:
+        raise DsnError("a host of the connection string is empty")
+    numbers = [_port(port.strip()) for port in ports.split(",")]
+    if len(numbers) == 1:
+        numbers *= len(names)
+    if len(numbers) != len(names):
+        raise DsnError(f"{len(names)} hosts and {len(numbers)} ports do not fit together")
+    return tuple(Host(name, number) for name, number in zip(names, numbers, strict=True))
+
+
+def _port(text: str) -> int:
+    if not text:
+        return 5432
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65536):
+        raise DsnError(f"a port of the connection string is no number from 1 to 65535 ({ESCAPES})")
+    return int(text)
+
+
+def _servers(hosts: tuple[Host, ...]) -> int:
+    return len(set(hosts))
+
+
+def _seconds(text: str | None) -> float | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise DsnError(
+            "connect_timeout: a whole number of seconds is expected; 0 waits as long as is allowed at all"
+        )
+    return float(text) or None
+
+
+def _tls(options: dict[str, str]) -> Mapping[str, str]:
+    """TLS as the driver takes it; files are looked for here, since it does not say which is missing."""
+    mode = options.get("sslmode", "prefer")
+    if mode not in _SSL_MODES:
+        raise DsnError(f"sslmode: one of {', '.join(_SSL_MODES)} is expected")
+    if options.get("sslrootcert") == "system":
+        import ssl
+
+        if mode != "verify-full":
+            raise DsnError("sslrootcert=system needs sslmode=verify-full, as with libpq")
+        options["sslrootcert"] = ssl.get_default_verify_paths().cafile or ""
+    if mode != "disable":
+        for key in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
+            if key in options and not Path(options[key]).is_file():
+                raise DsnError(f"{key}: no such file: {options[key]}")
+    return options
+
+
+def _system_user() -> str:
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        raise DsnError("the connection string has no user, and neither has the system") from None

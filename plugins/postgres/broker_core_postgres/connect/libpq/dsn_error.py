@@ -1,0 +1,11 @@
+"""The error of everything that says where the database is and how to log in."""
+
+from __future__ import annotations
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["DsnError"]
+
+
+class DsnError(BrokerCoreError, ValueError):
+    """A connection string, a service or a password cannot be used. The message never quotes a password."""

@@ -1,0 +1,50 @@
+"""``target_session_attrs``: whether a server may take the session (PostgreSQL's manual, "Parameter Key Words")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+__all__ = ["SESSION_ATTRIBUTES", "is_what_is_asked_for", "still_is_what_is_asked_for"]
+
+_ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
+    # Whether the server is in recovery, and whether it refuses writes by setting.
+    "any": lambda _recovers, _refuses: True,
+    "primary": lambda recovers, _refuses: not recovers,
+    "standby": lambda recovers, _refuses: recovers,
+    "prefer-standby": lambda recovers, _refuses: recovers,
+    "read-write": lambda recovers, refuses: not recovers and not refuses,
+    "read-only": lambda recovers, refuses: recovers or refuses,
+}
+_STATE: Final = (
+    "SELECT pg_catalog.pg_is_in_recovery(), "
+    "pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool"
+)
+#: The value that the session would have without its own: it follows the server's configuration when that is reloaded.
+_STATE_OF_SERVER: Final = (
+    "SELECT pg_catalog.pg_is_in_recovery(), (SELECT reset_val FROM pg_catalog.pg_settings "
+    "WHERE name = 'default_transaction_read_only') = 'on'"
+)
+#: The values that there are.
+SESSION_ATTRIBUTES: Final = frozenset(_ACCEPTS)
+
+
+async def is_what_is_asked_for(connection: Any, attributes: str) -> bool:
+    """Whether a server is what ``target_session_attrs`` asks for; must be asked before the session sets anything."""
+    if attributes == "any":
+        return True
+    settings = connection.get_settings()
+    recovers = getattr(settings, "in_hot_standby", None)
+    refuses = getattr(settings, "default_transaction_read_only", None)
+    if recovers is None or refuses is None:  # a pooler in between reports neither
+        state = await connection.fetchrow(_STATE)
+        return bool(_ACCEPTS[attributes](state[0], state[1]))
+    return bool(_ACCEPTS[attributes](recovers == "on", refuses == "on"))
+
+
+async def still_is_what_is_asked_for(connection: Any, attributes: str) -> bool:
+    """The same of a session in use, which has settings of its own and does not hear of changes of the server's."""
+    if attributes == "any":
+        return True
+    state = await connection.fetchrow(_STATE_OF_SERVER)
+    return bool(_ACCEPTS[attributes](state[0], state[1]))
