@@ -90,7 +90,7 @@ class PostgresMetrics(Collector):
             "pool_max_connections",
             "Connections at most.",
             "pool",
-            ((p.name, p.options.maximum) for p in pools),
+            ((p.name, p.settings.pool_max) for p in pools),
         )
         yield self._labelled(
             gauge,

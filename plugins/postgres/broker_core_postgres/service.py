@@ -24,7 +24,7 @@ from broker_core_postgres.connect.open_connection import target_of
 from broker_core_postgres.connect.server_pools import Connections
 from broker_core_postgres.fill.sync.last_success import MirrorWatch
 from broker_core_postgres.listing.describe_topics import PostgresDescriber
-from broker_core_postgres.listing.lister import PostgresLister, QuestionOptions
+from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.listing_sql import Source
 from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
 from broker_core_postgres.metrics import PostgresMetrics
@@ -70,7 +70,7 @@ class PostgresService:
         self.metrics = PostgresMetrics()
         self.history = History(topics_changed, max_lag=settings.replica_max_lag)
         self.forward = Forward(settings)
-        self.connections = Connections.from_settings(
+        self.connections = Connections(
             settings,
             check=self.check,
             on_other_server=self.history.broke,
@@ -81,19 +81,18 @@ class PostgresService:
         )
         self.lister = PostgresLister(
             self.connections,
-            QuestionOptions(settings.property_keys, only_with_properties=settings.only_with_properties),
+            settings,
             self.metrics.queries,
             self.history,
             source=(
                 None if self.relation is None else Source(self.relation.sql, versions=False, own_index=False)
             ),
-            hash_cache=settings.hash_cache,
         )
         self.describer = PostgresDescriber(
             self.connections,
             self.lister.source,
+            settings,
             self.metrics.queries,
-            only_with_properties=settings.only_with_properties,
         )
         #: For whoever follows changes; a relation of the operator's own has no log of them.
         self.change_log = PostgresChangeLog(self.connections) if self.relation is None else None

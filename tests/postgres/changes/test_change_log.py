@@ -21,7 +21,7 @@ INSERT = "INSERT INTO broker_core.topics (namespace, local_name, properties) VAL
 
 @pytest.fixture
 async def connections(database: Database) -> AsyncIterator[Connections]:
-    made = Connections.from_settings(PostgresSettings(dsn=database.dsn))
+    made = Connections(PostgresSettings(dsn=database.dsn))
     yield made
     await made.close()
 
@@ -114,9 +114,7 @@ async def test_a_forgotten_namespace_goes_on(connections: Connections, connectio
 
 
 async def test_a_database_that_is_not_there(database: Database) -> None:
-    connections = Connections.from_settings(
-        PostgresSettings(dsn=database.dsn.replace(database.name, "nowhere"))
-    )
+    connections = Connections(PostgresSettings(dsn=database.dsn.replace(database.name, "nowhere")))
     try:
         with pytest.raises(ListingFailed):
             await PostgresChangeLog(connections).version(NAMESPACE)

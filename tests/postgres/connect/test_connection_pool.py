@@ -10,9 +10,10 @@ import asyncpg
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.connection_pool import BoundedPool, Held, PoolOptions
+from broker_core_postgres.connect.connection_pool import BoundedPool, Check, Held
 from broker_core_postgres.connect.libpq.connection_parameters import Target
 from broker_core_postgres.connect.session_settings import Session
+from broker_core_postgres.settings import PostgresSettings
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
@@ -36,8 +37,15 @@ async def watcher(postgres_server: PostgresServer) -> AsyncIterator[Any]:
 
 
 def pool_of(server: PostgresServer, **options: Any) -> BoundedPool:
-    session = Session(application_name="pool under test")
-    return BoundedPool(Target.parse(server.dsn()), PoolOptions(session=session, **options))
+    return pool_to(Target.parse(server.dsn()), **options)
+
+
+def pool_to(
+    target: Target, *, check: Check | None = None, probe: float = 15.0, **options: Any
+) -> BoundedPool:
+    settings = PostgresSettings(**options)
+    session = Session(settings, application_name="pool under test")
+    return BoundedPool(target, settings, session, check=check, probe=probe)
 
 
 async def statements(watcher: Any) -> int:
@@ -68,7 +76,7 @@ async def test_a_connection_is_used_again(postgres_server: PostgresServer) -> No
 async def test_no_more_than_the_bound_are_open_and_who_waits_is_served_in_turn(
     postgres_server: PostgresServer,
 ) -> None:
-    pool = pool_of(postgres_server, maximum=2, minimum=0)
+    pool = pool_of(postgres_server, pool_max=2, pool_min=0)
     await pool.start()
     order: list[int] = []
 
@@ -86,7 +94,7 @@ async def test_no_more_than_the_bound_are_open_and_who_waits_is_served_in_turn(
 
 
 async def test_too_many_who_wait_are_refused_and_others_in_time(postgres_server: PostgresServer) -> None:
-    pool = pool_of(postgres_server, maximum=1, waiting=2)
+    pool = pool_of(postgres_server, pool_max=1, pool_waiting=2)
     await pool.start()
     held = await pool.take()
     waiting = [asyncio.create_task(pool.take()) for _ in range(2)]
@@ -107,7 +115,7 @@ async def test_too_many_who_wait_are_refused_and_others_in_time(postgres_server:
 
 
 async def test_a_connection_that_comes_as_its_taker_goes_is_not_lost(postgres_server: PostgresServer) -> None:
-    pool = pool_of(postgres_server, maximum=1)
+    pool = pool_of(postgres_server, pool_max=1)
     await pool.start()
     held = await pool.take()
     taker = asyncio.create_task(pool.take())
@@ -122,7 +130,7 @@ async def test_a_connection_that_comes_as_its_taker_goes_is_not_lost(postgres_se
 async def test_a_cancelled_statement_stops_at_the_server_before_its_connection_is_used_again(
     postgres_server: PostgresServer, watcher: Any
 ) -> None:
-    pool = pool_of(postgres_server, maximum=2)
+    pool = pool_of(postgres_server, pool_max=2)
     await pool.start()
 
     async def long(begin: str) -> None:
@@ -154,7 +162,7 @@ async def test_a_cancelled_statement_stops_at_the_server_before_its_connection_i
 
 
 async def test_a_transaction_left_open_is_rolled_back(postgres_server: PostgresServer) -> None:
-    pool = pool_of(postgres_server, maximum=1)
+    pool = pool_of(postgres_server, pool_max=1)
     await pool.start()
     held = await pool.take()
     await held.connection.execute("BEGIN")
@@ -168,7 +176,7 @@ async def test_a_transaction_left_open_is_rolled_back(postgres_server: PostgresS
 
 
 async def test_a_dead_connection_is_not_handed_out(postgres_server: PostgresServer, watcher: Any) -> None:
-    pool = pool_of(postgres_server, maximum=3, minimum=0)
+    pool = pool_of(postgres_server, pool_max=3, pool_min=0)
     await pool.start()
     held = [await pool.take() for _ in range(3)]
     for each in held:
@@ -185,7 +193,7 @@ async def test_a_dead_connection_is_not_handed_out(postgres_server: PostgresServ
 
 
 async def test_after_a_loss_the_others_are_not_trusted(postgres_server: PostgresServer) -> None:
-    pool = pool_of(postgres_server, maximum=2, minimum=0)
+    pool = pool_of(postgres_server, pool_max=2, pool_min=0)
     await pool.start()
     one, two = await pool.take(), await pool.take()
     pool.give(two)
@@ -199,7 +207,7 @@ async def test_after_a_loss_the_others_are_not_trusted(postgres_server: Postgres
 
 
 async def test_a_server_that_is_down_is_told_at_once_and_found_again(own_server: PostgresServer) -> None:
-    pool = pool_of(own_server, maximum=2)
+    pool = pool_of(own_server, pool_max=2)
     own_server.stop()
     failure = await pool.start()
     assert failure is not None
@@ -223,7 +231,7 @@ async def test_a_server_that_is_down_is_told_at_once_and_found_again(own_server:
 
 
 async def test_a_server_that_hangs_is_left_in_time(own_server: PostgresServer) -> None:
-    pool = pool_of(own_server, maximum=1, connect_timeout=0.2)
+    pool = pool_of(own_server, pool_max=1, connect_timeout=0.2)
     await pool.start()
     held = await pool.take()
     own_server.pause()
@@ -244,7 +252,7 @@ async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_se
     await asyncio.to_thread(own_server.restart)
     others = [await asyncpg.connect(own_server.dsn()) for _ in range(3)]
     try:
-        pool = pool_of(own_server, maximum=4)
+        pool = pool_of(own_server, pool_max=4)
         assert await pool.start() is None
         held = await pool.take()
         waiting = asyncio.create_task(pool.take())
@@ -257,7 +265,7 @@ async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_se
         pool.give(held)
         await pool.close()
         blocked = await asyncpg.connect(own_server.dsn())
-        empty = pool_of(own_server, maximum=4)
+        empty = pool_of(own_server, pool_max=4)
         failure = await empty.start()
         assert failure is not None
         assert failure.reason == "connections"
@@ -271,14 +279,14 @@ async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_se
 
 
 async def test_what_is_idle_is_probed_replaced_and_let_go(postgres_server: PostgresServer) -> None:
-    pool = pool_of(postgres_server, maximum=3, minimum=1, idle=0.01, probe=0.01)
+    pool = pool_of(postgres_server, pool_max=3, pool_min=1, pool_idle=0.01, probe=0.01)
     await pool.start()
     held = [await pool.take() for _ in range(3)]
     for each in held:
         pool.give(each)
     await eventually(lambda: pool.size == 1, _LONG)
     await pool.close()
-    short = pool_of(postgres_server, maximum=1, lifetime=0.01)
+    short = pool_of(postgres_server, pool_max=1, pool_lifetime=0.01)
     await short.start()
     first = await short.take()
     short.give(first)
@@ -292,7 +300,7 @@ async def test_a_host_that_became_read_only_is_left_for_one_that_writes(
 ) -> None:
     hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{postgres_server.port}"
     target = Target.parse(f"postgresql://postgres@{hosts}/postgres")
-    pool = BoundedPool(target, PoolOptions(probe=0.05))
+    pool = pool_to(target, probe=0.05)
     assert await pool.start() is None
     assert pool.host is not None
     assert pool.host.port == own_server.port
@@ -318,7 +326,7 @@ async def test_a_connection_that_fails_its_check_is_not_used(postgres_server: Po
             raise ListingFailed("the schema is too old", reason="schema")
 
     target = Target.parse(postgres_server.dsn())
-    pool = BoundedPool(target, PoolOptions(), check=check)
+    pool = pool_to(target, check=check)
     failure = await pool.start()
     assert failure is not None
     assert failure.reason == "schema"
@@ -330,7 +338,7 @@ async def test_a_connection_that_fails_its_check_is_not_used(postgres_server: Po
 
 
 async def test_closing_ends_everything(postgres_server: PostgresServer) -> None:
-    pool = pool_of(postgres_server, maximum=1)
+    pool = pool_of(postgres_server, pool_max=1)
     await pool.start()
     held = await pool.take()
     waiting = asyncio.create_task(pool.take())
@@ -340,7 +348,7 @@ async def test_closing_ends_everything(postgres_server: PostgresServer) -> None:
         await waiting
     assert held.connection.is_closed()
     pool.give(held)
-    nobody = BoundedPool(Target.parse(f"postgresql://me@127.0.0.1:{free_port()}/x"), PoolOptions())
+    nobody = pool_to(Target.parse(f"postgresql://me@127.0.0.1:{free_port()}/x"))
     await nobody.start()
     await nobody.close()
 

@@ -10,10 +10,7 @@ import pytest
 
 from broker_core.client import ServerRefused
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.connection_pool import PoolOptions
-from broker_core_postgres.connect.libpq.connection_parameters import Target
 from broker_core_postgres.connect.server_pools import Connections
-from broker_core_postgres.connect.session_settings import Session
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.fault_setup import LONG, NAMESPACE, TOPICS, fill_topics, serving
 from tests.support.eventually import eventually
@@ -25,8 +22,14 @@ _NO_PGBOUNCER = pytest.mark.skipif(
 )
 
 
-def connections_to(server: PostgresServer, **session: Any) -> Connections:
-    return Connections(Target.parse(server.dsn()), PoolOptions(maximum=2, session=Session(**session)))
+def connections_to(
+    server: PostgresServer, session_settings: dict[str, str] | None = None, **settings: Any
+) -> Connections:
+    connections = Connections(
+        PostgresSettings(dsn=server.dsn(), pool_max=2, **settings), session_settings=session_settings
+    )
+    connections.lock = None  # there is no table of topics
+    return connections
 
 
 async def test_the_settings_say_how_to_connect(database: Database) -> None:
@@ -34,17 +37,18 @@ async def test_the_settings_say_how_to_connect(database: Database) -> None:
         dsn=database.dsn, pool_min=0, pool_max=3, pool_waiting=5, pool_idle=7, pool_lifetime=0, statement_timeout=4,
         connect_timeout=2, replicas=(database.dsn,), replica_max_lag=1, prepared_statements="off",
     )  # fmt: skip
-    connections = Connections.from_settings(settings, session_settings={"jit": "off"})
-    options = connections.options
-    assert (options.minimum, options.maximum, options.waiting, options.connect_timeout) == (0, 3, 5, 2)
-    assert (options.idle, options.lifetime, options.session.statement_timeout) == (7, 0, 4)
-    assert not options.session.prepared
+    connections = Connections(settings, session_settings={"jit": "off"})
+    assert {pool.settings for pool in connections.pools} == {settings}
+    assert not connections.session.prepared
+    assert "jit = E'off'" in connections.session.begin(snapshot=False)
     assert [pool.name for pool in connections.pools] == ["primary", "replica_1"]
 
 
 @pytest.mark.parametrize("prepared", [True, False], ids=["sessions", "transactions"])
 async def test_what_is_read_with_can_only_read(postgres_server: PostgresServer, prepared: bool) -> None:
-    connections = connections_to(postgres_server, prepared=prepared, statement_timeout=1.5)
+    connections = connections_to(
+        postgres_server, prepared_statements="on" if prepared else "off", statement_timeout=1.5
+    )
     assert await connections.start() is None
     for snapshot in (False, True):
         async with connections.acquire(snapshot=snapshot) as connection:
@@ -67,7 +71,7 @@ async def test_what_is_read_with_can_only_read(postgres_server: PostgresServer, 
 
 
 async def test_in_transactions_nothing_stays_in_the_session(postgres_server: PostgresServer) -> None:
-    connections = connections_to(postgres_server, prepared=False, settings={"jit": "off"})
+    connections = connections_to(postgres_server, {"jit": "off"}, prepared_statements="off")
     await connections.start()
     for number in range(3):
         async with connections.acquire() as connection:

@@ -6,11 +6,15 @@ import asyncpg
 import pytest
 
 from broker_core_postgres.connect.session_settings import Session
+from broker_core_postgres.settings import PostgresSettings
 from tests.support.postgres_server import PostgresServer
 
 
 async def test_a_session_is_read_only_and_bounded(postgres_server: PostgresServer) -> None:
-    session = Session(statement_timeout=1.5, settings={"work_mem": "5MB", "search_path": "it's \\ mine"})
+    session = Session(
+        PostgresSettings(statement_timeout=1.5),
+        server_settings={"work_mem": "5MB", "search_path": "it's \\ mine"},
+    )
     connection = await asyncpg.connect(postgres_server.dsn())
     await connection.execute(session.opening)
     assert await connection.fetchval("SHOW statement_timeout") == "1500ms"
@@ -29,7 +33,7 @@ async def test_a_session_is_read_only_and_bounded(postgres_server: PostgresServe
 async def test_one_plan_for_all_but_what_a_snapshot_is_kept_for(
     postgres_server: PostgresServer, one_plan: bool, mode: str
 ) -> None:
-    session = Session(one_plan=one_plan)
+    session = Session(PostgresSettings(), one_plan=one_plan)
     connection = await asyncpg.connect(postgres_server.dsn())
     await connection.execute(session.opening)
     assert await connection.fetchval("SHOW plan_cache_mode") == mode
@@ -44,7 +48,10 @@ async def test_one_plan_for_all_but_what_a_snapshot_is_kept_for(
 async def test_behind_a_pooler_a_transaction_brings_everything(
     postgres_server: PostgresServer, snapshot: bool
 ) -> None:
-    session = Session(statement_timeout=1.5, prepared=False, settings={"work_mem": "5MB"})
+    session = Session(
+        PostgresSettings(statement_timeout=1.5, prepared_statements="off"),
+        server_settings={"work_mem": "5MB"},
+    )
     assert (session.opening, session.statement_cache_size) == ("", 0)
     connection = await asyncpg.connect(postgres_server.dsn())
     before = await connection.fetchval("SHOW work_mem")
@@ -60,7 +67,7 @@ async def test_behind_a_pooler_a_transaction_brings_everything(
 
 @pytest.mark.parametrize("prepared", [False, True])
 async def test_a_snapshot_is_taken_behind_the_lock(postgres_server: PostgresServer, prepared: bool) -> None:
-    session = Session(prepared=prepared)
+    session = Session(PostgresSettings(prepared_statements="on" if prepared else "off"))
     connection = await asyncpg.connect(postgres_server.dsn())
     await connection.execute(session.begin(snapshot=True, lock="pg_catalog.pg_authid"))
     state = (
@@ -76,7 +83,7 @@ async def test_statements_by_themselves_are_of_the_time_after_their_locks(
     postgres_server: PostgresServer,
 ) -> None:
     options = "-c default_transaction_isolation=serializable"
-    for session in (Session(), Session(prepared=False)):
+    for session in (Session(PostgresSettings()), Session(PostgresSettings(prepared_statements="off"))):
         connection = await asyncpg.connect(postgres_server.dsn(), server_settings={"options": options})
         await connection.execute(session.opening + session.begin(snapshot=False))
         assert await connection.fetchval("SHOW transaction_isolation") == "read committed"
@@ -84,10 +91,10 @@ async def test_statements_by_themselves_are_of_the_time_after_their_locks(
 
 
 def test_the_shortest_time_is_not_none() -> None:
-    assert "statement_timeout = E'1'" in Session(statement_timeout=0.0001).opening
+    assert "statement_timeout = E'1'" in Session(PostgresSettings(statement_timeout=0.0001)).opening
 
 
 @pytest.mark.parametrize("name", ["work_mem; DROP TABLE x", "", "a.b.c", "Work"])
 def test_what_is_no_setting_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="not a setting of PostgreSQL"):
-        Session(settings={name: "1"})
+        Session(PostgresSettings(), server_settings={name: "1"})

@@ -10,7 +10,7 @@ from typing import Any
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core_postgres.changes.version_history import History
 from broker_core_postgres.connect.server_pools import Connections
-from broker_core_postgres.listing.lister import PostgresLister, QuestionOptions
+from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.service import SESSION
 from broker_core_postgres.settings import PostgresSettings
@@ -41,13 +41,12 @@ async def fill(database: Database, namespace: str, rows: Iterable[Row]) -> None:
 async def opened_lister(database: Database, **table: Any) -> AsyncIterator[PostgresLister]:
     """A lister with the plugin's settings."""
     settings = PostgresSettings(dsn=database.dsn, **table)
-    connections = Connections.from_settings(settings, session_settings=SESSION)
+    connections = Connections(settings, session_settings=SESSION)
     lister = PostgresLister(
         connections,
-        QuestionOptions(settings.property_keys, only_with_properties=settings.only_with_properties),
+        settings,
         QueryMetrics(),
         History(),
-        hash_cache=settings.hash_cache,
     )
     try:
         assert await connections.start() is None

@@ -15,7 +15,8 @@ from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing import lister as lister_of_topics
 from broker_core_postgres.listing import listing_sql as statements
 from broker_core_postgres.listing import pages as reading_of_rows
-from broker_core_postgres.listing.lister import PostgresLister, QuestionOptions
+from broker_core_postgres.listing.lister import PostgresLister, selecting_properties
+from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.listing.lister_setup import Row, fill, opened_lister
 from tests.support.eventually import eventually
 from tests.support.postgres_server import Database
@@ -82,9 +83,9 @@ async def test_only_with_properties(database: Database) -> None:
 
 
 def test_the_keys_that_select() -> None:
-    options = QuestionOptions(("a", "b"))
-    assert options.selecting({"b": "1", "c": "2"}) == {"b": "1"}
-    assert options.selecting({}) == {}
+    settings = PostgresSettings(property_keys=("a", "b"))
+    assert selecting_properties(settings, {"b": "1", "c": "2"}) == {"b": "1"}
+    assert selecting_properties(settings, {}) == {}
 
 
 async def test_the_version_is_told_where_an_answer_may_be_kept(database: Database) -> None:

@@ -81,7 +81,7 @@ async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[st
     }
     if request.pattern is not None and not request.pattern.supported:
         report["unsupported"] = request.pattern.reason
-    if lister.options.only_with_properties and not plan.properties:
+    if lister.settings.only_with_properties and not plan.properties:
         return report | {"answer": "pass_through"}
     if not plan.impossible:
         report |= await _statement(lister, plan)

@@ -17,7 +17,6 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import asyncpg
@@ -29,8 +28,9 @@ from broker_core_postgres.connect.libpq.connection_parameters import Host, Targe
 from broker_core_postgres.connect.libpq.target_session_attrs import still_is_what_is_asked_for
 from broker_core_postgres.connect.open_connection import CannotConnect, open_first
 from broker_core_postgres.connect.session_settings import Session
+from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["BoundedPool", "Held", "PoolOptions"]
+__all__ = ["BoundedPool", "Held"]
 
 _log = structlog.get_logger(__name__)
 
@@ -40,23 +40,11 @@ _BACK_OFF: Final = (0.1, 1.0)
 _SETTLE: Final = 5.0
 #: Seconds between two looks at what is idle.
 _TICK: Final = 1.0
+#: Seconds after which an idle connection is asked whether it lives.
+_PROBE: Final = 15.0
 
 #: Asked of each new connection before it is used; raises where the connection must not be used.
 Check: TypeAlias = Callable[[Any], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class PoolOptions:
-    """Bounds of a pool; times in seconds, 0 of ``idle`` and ``lifetime`` is for ever."""
-
-    minimum: int = 1
-    maximum: int = 8
-    waiting: int = 1000
-    connect_timeout: float = 5.0
-    idle: float = 300.0
-    lifetime: float = 3600.0
-    probe: float = 15.0
-    session: Session = field(default_factory=Session)
 
 
 class Held:
@@ -82,14 +70,18 @@ class BoundedPool:
     def __init__(
         self,
         target: Target,
-        options: PoolOptions,
+        settings: PostgresSettings,
+        session: Session,
         *,
         name: str = "primary",
         check: Check | None = None,
         on_down: Callable[[ListingFailed | None], None] | None = None,
+        probe: float = _PROBE,
     ) -> None:
         self.target = target
-        self.options = options
+        self.settings = settings
+        self._session = session
+        self._probe = probe
         self.name = name
         self.failure: ListingFailed | None = None  # of the last attempt to connect, if it failed
         self.opened = 0
@@ -145,7 +137,7 @@ class BoundedPool:
     async def start(self) -> ListingFailed | None:
         """Open the connections that are always kept; the failure, if there is none: the pool goes on trying."""
         self._run(self._maintain())
-        for _ in range(max(self.options.minimum, 1)):
+        for _ in range(max(self.settings.pool_min, 1)):
             self._opening += 1
             await self._open()
             if self.failure is not None:
@@ -185,7 +177,7 @@ class BoundedPool:
             self._drop(held)
         if self.failure is not None and not self._live and not self._opening and now < self._retry_at:
             raise self.failure.copy()
-        if self.waiting - self._opening >= self.options.waiting:
+        if self.waiting - self._opening >= self.settings.pool_waiting:
             self.refused += 1
             raise DatabaseFailed.of("pool_full")
         waiter: asyncio.Future[Held] = loop.create_future()
@@ -271,7 +263,7 @@ class BoundedPool:
             return
         now = asyncio.get_running_loop().time()
         if now >= self._retry_at:
-            while self.waiting > self._opening and self.size < self.options.maximum:
+            while self.waiting > self._opening and self.size < self.settings.pool_max:
                 self._opening += 1
                 self._run(self._open())
         elif not self._live and not self._opening and self.failure is not None:
@@ -325,17 +317,17 @@ class BoundedPool:
         self._grow()
 
     async def _connected(self) -> Held:
-        session = self.options.session
+        session = self._session
         generation = self._generation
         connection, host = await open_first(
             self.target,
             application_name=session.application_name,
-            timeout=self.options.connect_timeout,
+            timeout=self.settings.connect_timeout,
             first=None if self.target.shuffled else self._host,
             statement_cache_size=session.statement_cache_size,
         )
         try:
-            async with asyncio.timeout(self.options.connect_timeout):
+            async with asyncio.timeout(self.settings.connect_timeout):
                 if session.opening:
                     await connection.execute(session.opening)
                 if self._check is not None:
@@ -344,7 +336,7 @@ class BoundedPool:
             connection.terminate()
             raise
         now = asyncio.get_running_loop().time()
-        return Held(connection, host, generation, now, self.options.lifetime)
+        return Held(connection, host, generation, now, self.settings.pool_lifetime)
 
     def _not_opened(self, error: Exception) -> None:
         failure = error.failure if isinstance(error, CannotConnect) else failed(error)
@@ -370,7 +362,7 @@ class BoundedPool:
 
     async def _maintain(self) -> None:
         loop = asyncio.get_running_loop()
-        roles_at = loop.time() + self.options.probe
+        roles_at = loop.time() + self._probe
         while not self._closed:
             pause = min(max(self._retry_at - loop.time(), 0.01), _TICK) if self._lacks() else _TICK
             try:
@@ -387,22 +379,22 @@ class BoundedPool:
             for held in list(self._idle):
                 self._look_after(held, loop.time())
             if self.target.session_attributes != "any" and loop.time() >= roles_at and self._live:
-                roles_at = loop.time() + self.options.probe
+                roles_at = loop.time() + self._probe
                 await self._look_at_role()
 
     def _lacks(self) -> bool:
         """Whether a connection is to be made though nobody waits for one."""
-        return self.size < self.options.minimum or (self.failure is not None and not self.size)
+        return self.size < self.settings.pool_min or (self.failure is not None and not self.size)
 
     def _look_after(self, held: Held, now: float) -> None:
         """Drop an idle connection that is not used any more, and see that the others live."""
         if held not in self._idle:
             return
-        too_many = bool(self.options.idle) and len(self._live) > self.options.minimum
-        if not self._usable(held, now) or (too_many and now - held.used >= self.options.idle):
+        too_many = bool(self.settings.pool_idle) and len(self._live) > self.settings.pool_min
+        if not self._usable(held, now) or (too_many and now - held.used >= self.settings.pool_idle):
             self._idle.remove(held)
             self._drop(held)
-        elif now - held.used >= self.options.probe:
+        elif now - held.used >= self._probe:
             self._idle.remove(held)
             self._run(self._settle(held))
 

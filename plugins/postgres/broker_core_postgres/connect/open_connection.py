@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlencode
 
 import asyncpg
@@ -20,11 +19,11 @@ from broker_core.errors import BrokerCoreError
 from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, server_words
 from broker_core_postgres.connect.libpq.connection_parameters import Host, Target
 from broker_core_postgres.connect.libpq.target_session_attrs import is_what_is_asked_for
+from broker_core_postgres.settings import PostgresSettings
 
 __all__ = [
     "APPLICATION",
     "CannotConnect",
-    "ConnectionSettings",
     "close",
     "connect",
     "open_first",
@@ -33,21 +32,6 @@ __all__ = [
 
 #: What ``pg_stat_activity`` shows, where the connection string has no name of its own.
 APPLICATION: Final = "broker-core"
-
-
-class ConnectionSettings(Protocol):
-    """Where the settings of the plugin say how to connect."""
-
-    @property
-    def dsn(self) -> str | None: ...
-    @property
-    def password_file(self) -> Path | None: ...
-    @property
-    def password_env(self) -> str | None: ...
-    @property
-    def service(self) -> str | None: ...
-    @property
-    def service_file(self) -> Path | None: ...
 
 
 class CannotConnect(BrokerCoreError):
@@ -63,7 +47,7 @@ class CannotConnect(BrokerCoreError):
         self.failure = _most_telling([failed(error) for error in self.errors])
 
 
-def target_of(settings: ConnectionSettings, dsn: str | None = None) -> Target:
+def target_of(settings: PostgresSettings, dsn: str | None = None) -> Target:
     """The target of the plugin's settings; ``dsn`` in place of theirs, with the same ways to a password.
 
     Raises :exc:`DsnError`.
@@ -78,7 +62,7 @@ def target_of(settings: ConnectionSettings, dsn: str | None = None) -> Target:
 
 
 async def connect(
-    source: Target | ConnectionSettings | str | None,
+    source: Target | PostgresSettings | str | None,
     *,
     application_name: str = APPLICATION,
     timeout: float = 10.0,

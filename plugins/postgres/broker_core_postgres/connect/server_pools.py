@@ -18,19 +18,19 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.connection_pool import BoundedPool, Check, Held, PoolOptions
+from broker_core_postgres.connect.connection_pool import BoundedPool, Check, Held
 from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, is_lost
-from broker_core_postgres.connect.libpq.connection_parameters import Target
-from broker_core_postgres.connect.open_connection import ConnectionSettings, target_of
+from broker_core_postgres.connect.open_connection import target_of
 from broker_core_postgres.connect.server_identity import ServerIdentity
 from broker_core_postgres.connect.session_settings import Session
+from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["TOPICS", "VERSION_QUERY", "Connections", "PoolOptions"]
+__all__ = ["TOPICS", "Connections"]
 
 #: Which server a listing may be read from, for the metrics.
 _CHOICES: Final = ("primary", "replica", "replica_behind", "replica_failed")
@@ -41,36 +41,11 @@ T = TypeVar("T")
 #: The table that listings are read from, as it is written in SQL.
 TOPICS: Final = "broker_core.topics"
 #: The state of a namespace; no row where it was never loaded.
-VERSION_QUERY: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
-
-
-class PoolSettings(ConnectionSettings, Protocol):
-    """What is read of the plugin's settings."""
-
-    @property
-    def replicas(self) -> tuple[str, ...]: ...
-    @property
-    def replica_max_lag(self) -> int: ...
-    @property
-    def statement_timeout(self) -> float: ...
-    @property
-    def connect_timeout(self) -> float: ...
-    @property
-    def pool_min(self) -> int: ...
-    @property
-    def pool_max(self) -> int: ...
-    @property
-    def pool_waiting(self) -> int: ...
-    @property
-    def pool_idle(self) -> float: ...
-    @property
-    def pool_lifetime(self) -> float: ...
-    @property
-    def prepared_statements(self) -> str: ...
+_VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
 
 
 class Connections:
-    """The plugin's pools; all methods are for the event loop.
+    """The plugin's pools; all methods are for the event loop. Raises :exc:`DsnError` for settings that cannot be read.
 
     ``check`` is asked of every new connection, as of its schema: what it raises is what listings fail with.
     ``on_other_server`` is called when new connections are to another server, or to the same one with another history
@@ -81,16 +56,13 @@ class Connections:
 
     def __init__(
         self,
-        target: Target,
-        options: PoolOptions,
+        settings: PostgresSettings,
         *,
-        replicas: Sequence[Target] = (),
-        max_lag: int = 0,
         check: Check | None = None,
         on_other_server: Callable[[], None] | None = None,
         on_down: Callable[[ListingFailed | None], None] | None = None,
-        version_query: str = VERSION_QUERY,
-        lock: str | None = None,
+        session_settings: Mapping[str, str] | None = None,
+        one_plan: bool = False,
     ) -> None:
         identity = ServerIdentity(on_other_server)
 
@@ -99,62 +71,25 @@ class Connections:
             if check is not None:
                 await check(connection)
 
-        self.options = options
-        self.primary = BoundedPool(target, options, check=checked, on_down=on_down)
-        self.replicas = tuple(
-            BoundedPool(replica, options, name=f"replica_{number}", check=check)
-            for number, replica in enumerate(replicas, 1)
+        self.session = Session(settings, server_settings=session_settings or {}, one_plan=one_plan)
+        self.primary = BoundedPool(
+            target_of(settings), settings, self.session, check=checked, on_down=on_down
         )
-        self.lock = lock
+        self.replicas = tuple(
+            BoundedPool(
+                target_of(settings, replica), settings, self.session, name=f"replica_{number}", check=check
+            )
+            for number, replica in enumerate(settings.replicas, 1)
+        )
+        self.lock: str | None = TOPICS
         self.retries = 0
         #: How listings chose a server: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
         #: By name of a replica's pool, how many versions it was behind when it was last compared.
         self.lags: dict[str, int] = {}
         #: How many versions a replica that answers may be behind; 0 where there are none.
-        self.max_lag = max_lag if replicas else 0
-        self._version_query = version_query
+        self.max_lag = settings.replica_max_lag if settings.replicas else 0
         self._turn = 0
-
-    @classmethod
-    def from_settings(
-        cls,
-        settings: PoolSettings,
-        *,
-        check: Check | None = None,
-        on_other_server: Callable[[], None] | None = None,
-        on_down: Callable[[ListingFailed | None], None] | None = None,
-        session_settings: Mapping[str, str] | None = None,
-        one_plan: bool = False,
-        version_query: str = VERSION_QUERY,
-    ) -> Connections:
-        """What the plugin's settings ask for, not started. Raises :exc:`DsnError`."""
-        session = Session(
-            statement_timeout=settings.statement_timeout,
-            prepared=settings.prepared_statements == "on",
-            settings=session_settings or {},
-            one_plan=one_plan,
-        )
-        options = PoolOptions(
-            minimum=settings.pool_min,
-            maximum=settings.pool_max,
-            waiting=settings.pool_waiting,
-            connect_timeout=settings.connect_timeout,
-            idle=settings.pool_idle,
-            lifetime=settings.pool_lifetime,
-            session=session,
-        )
-        return cls(
-            target_of(settings),
-            options,
-            replicas=[target_of(settings, replica) for replica in settings.replicas],
-            max_lag=settings.replica_max_lag,
-            check=check,
-            on_other_server=on_other_server,
-            on_down=on_down,
-            version_query=version_query,
-            lock=TOPICS,
-        )
 
     @property
     def pools(self) -> tuple[BoundedPool, ...]:
@@ -188,7 +123,7 @@ class Connections:
         connection = held.connection
         raised: BaseException | None = None
         try:
-            begin = self.options.session.begin(snapshot=snapshot, lock=self.lock)
+            begin = self.session.begin(snapshot=snapshot, lock=self.lock)
             if begin:
                 await connection.execute(begin)
             yield connection
@@ -267,7 +202,7 @@ class Connections:
         """The version at a server; ``held`` is given back, unless it is to be kept and nothing failed."""
         raised: BaseException | None = None
         try:
-            value = await held.connection.fetchval(self._version_query, namespace)
+            value = await held.connection.fetchval(_VERSION, namespace)
             return None if value is None else int(value)
         except DRIVER_ERRORS as error:
             raised = error

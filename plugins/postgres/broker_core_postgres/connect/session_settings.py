@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from broker_core_postgres.connect.open_connection import APPLICATION
+from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["Session"]
 
@@ -42,23 +43,27 @@ _IDLE_IN_TRANSACTION: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``statement_timeout`` in seconds; ``prepared`` is off behind a pooler; ``settings`` are any others of the server.
+    """By the plugin's settings; ``server_settings`` are any others of the server.
 
     ``one_plan``: a statement by itself is planned once for a connection, and not for its values.
 
     Raises :exc:`ValueError` for what is no setting.
     """
 
-    statement_timeout: float = 10.0
-    prepared: bool = True
+    settings: PostgresSettings
     application_name: str = APPLICATION
-    settings: Mapping[str, str] = field(default_factory=dict)
+    server_settings: Mapping[str, str] = field(default_factory=dict)
     one_plan: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in self.settings.items():
+        for name, value in self.server_settings.items():
             if not _NAME.fullmatch(name) or "\0" in value:
                 raise ValueError(f"not a setting of PostgreSQL: {name!r}")
+
+    @property
+    def prepared(self) -> bool:
+        """Whether statements are prepared: off behind a pooler."""
+        return self.settings.prepared_statements == "on"
 
     @property
     def statement_cache_size(self) -> int:
@@ -89,11 +94,12 @@ class Session:
         return "; ".join(parts)
 
     def _all(self) -> dict[str, str]:
+        timeout = self.settings.statement_timeout * 1000
         return {
-            "statement_timeout": str(max(1, round(self.statement_timeout * 1000))),
-            "lock_timeout": str(max(1, round(self.statement_timeout * 1000 * _LOCK_SHARE))),
+            "statement_timeout": str(max(1, round(timeout))),
+            "lock_timeout": str(max(1, round(timeout * _LOCK_SHARE))),
             "idle_in_transaction_session_timeout": str(round(_IDLE_IN_TRANSACTION * 1000)),
-            **self.settings,
+            **self.server_settings,
         }
 
 

@@ -17,6 +17,7 @@ from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.server_pools import Connections
 from broker_core_postgres.listing.listing_sql import Source
 from broker_core_postgres.listing.query_metrics import QueryMetrics
+from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["PostgresDescriber"]
 
@@ -53,11 +54,10 @@ class PostgresDescriber:
         self,
         connections: Connections,
         source: Source,
+        settings: PostgresSettings,
         metrics: QueryMetrics,
-        *,
-        only_with_properties: bool = False,
     ) -> None:
-        self._only_with_properties = only_with_properties
+        self._only_with_properties = settings.only_with_properties
         self._connections = connections
         self._source = source
         self._metrics = metrics

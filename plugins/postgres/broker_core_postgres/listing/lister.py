@@ -36,25 +36,19 @@ from broker_core_postgres.listing.pages import (
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.listing.row_filter import Plan, make_plan
 from broker_core_postgres.schema.trigram_index import read_parts
+from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["PostgresLister", "QuestionOptions"]
+__all__ = ["PostgresLister", "selecting_properties"]
 
 #: The largest page of names that memory is reserved for before anything is known, in bytes: 32,000 usual names.
 _FIRST_PAGE: Final = 1536 * 1024
 
 
-class QuestionOptions:
-    """Which properties select, as the settings say."""
-
-    def __init__(self, property_keys: tuple[str, ...] = (), *, only_with_properties: bool = False) -> None:
-        self.property_keys = property_keys
-        self.only_with_properties = only_with_properties
-
-    def selecting(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """The pairs that select: of Java's clients all of a consumer's properties come."""
-        if not properties:
-            return {}
-        return {key: properties[key] for key in self.property_keys if key in properties}
+def selecting_properties(settings: PostgresSettings, properties: Mapping[str, str]) -> dict[str, str]:
+    """The pairs that select: of Java's clients all of a consumer's properties come."""
+    if not properties:
+        return {}
+    return {key: properties[key] for key in settings.property_keys if key in properties}
 
 
 class _Moved(Exception):
@@ -72,18 +66,17 @@ class PostgresLister:
     def __init__(
         self,
         connections: Connections,
-        options: QuestionOptions,
+        settings: PostgresSettings,
         metrics: QueryMetrics,
         history: History,
         *,
         source: Source | None = None,
-        hash_cache: int = 16 * 1024 * 1024,
     ) -> None:
         self.connections = connections
-        self.options = options
+        self.settings = settings
         self.source = source or Source()
         self.trigrams = False
-        self.hashes: BoundedCache[Question, Known] = BoundedCache(hash_cache)
+        self.hashes: BoundedCache[Question, Known] = BoundedCache(settings.hash_cache)
         self._metrics = metrics
         self._history = history
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
@@ -102,7 +95,7 @@ class PostgresLister:
         """
         if not self.source.versions or self.connections.max_lag:
             return None
-        known = self.hashes.get(_question(request, self.options.selecting(request.properties)))
+        known = self.hashes.get(_question(request, selecting_properties(self.settings, request.properties)))
         if known is None or known.topics_hash == request.topics_hash:
             return None
         try:
@@ -117,7 +110,7 @@ class PostgresLister:
         ignored = len(request.properties) - len(plan.properties)
         if ignored:
             self._metrics.ignored_properties(ignored)
-        if self.options.only_with_properties and not plan.properties:
+        if self.settings.only_with_properties and not plan.properties:
             return TopicListingResult.pass_through()
         clock = asyncio.get_running_loop().time
         started = clock()
@@ -133,7 +126,7 @@ class PostgresLister:
 
     def plan(self, request: ListingRequest) -> Plan:
         """How the rows of a request are found."""
-        pairs = self.options.selecting(request.properties)
+        pairs = selecting_properties(self.settings, request.properties)
         return make_plan(request.namespace, request.mode, _applied(request), pairs, trigrams=self.trigrams)
 
     async def answer(self, request: ListingRequest, plan: Plan) -> tuple[TopicListingResult, int | None]:

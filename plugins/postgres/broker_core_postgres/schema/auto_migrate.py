@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import asyncpg
 import structlog
@@ -18,7 +18,6 @@ from broker_core_postgres.connect.libpq.connection_parameters import Target
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from broker_core_postgres.connect.open_connection import (
     CannotConnect,
-    ConnectionSettings,
     close,
     connect,
     target_of,
@@ -34,6 +33,7 @@ from broker_core_postgres.schema.schema_version import (
     read_applied,
 )
 from broker_core_postgres.schema.trigram_index import read_trigrams
+from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["Forward", "bring_forward", "way_back"]
 
@@ -43,21 +43,6 @@ _log = structlog.get_logger(__name__)
 _SERVER_PATIENCE: Final = 30.0
 #: Seconds until a server tries again what has failed.
 _AGAIN: Final = 30.0
-
-
-class ForwardSettings(ConnectionSettings, Protocol):
-    """What is read of the plugin's settings."""
-
-    @property
-    def listen_dsn(self) -> str | None: ...
-    @property
-    def auto_migrate(self) -> bool: ...
-    @property
-    def relation(self) -> str | None: ...
-    @property
-    def prepared_statements(self) -> Literal["on", "off"]: ...
-    @property
-    def connect_timeout(self) -> float: ...
 
 
 def way_back(done: Migrated) -> str:
@@ -108,7 +93,7 @@ async def bring_forward(
 class Forward:
     """A server's part: at its start, and where it finds an older schema later. For the event loop."""
 
-    def __init__(self, settings: ForwardSettings) -> None:
+    def __init__(self, settings: PostgresSettings) -> None:
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
         self._ended = float("-inf")
