@@ -135,7 +135,7 @@ class PostgresMetrics(Collector):
             "server_choices",
             "Which server was chosen for a listing.",
             "choice",
-            connections.choices.items(),
+            connections.chooser.choices.items(),
         )
         if connections.replicas:
             yield self._labelled(
@@ -143,7 +143,7 @@ class PostgresMetrics(Collector):
                 "replica_lag_versions",
                 "Versions of a namespace that a replica was behind, when it was last compared.",
                 "pool",
-                connections.lags.items(),
+                connections.chooser.lags.items(),
             )
 
     def _of_listener(self, listener: TopicsListener) -> Iterator[Metric]:

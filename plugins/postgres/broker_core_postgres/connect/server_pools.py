@@ -7,41 +7,31 @@ A connection comes ready to read, in a read-only session or transaction, with th
 task that uses it is cancelled, the driver asks the server to stop the statement; the connection comes back into use
 when the server has said that it did.
 
-A replica answers only for a state that is new enough: the version of the namespace there is compared with the one that
-the primary has now, an index look-up at each, so that what was written before a listing was asked for is in it (with
-``max_lag`` 0). Where a replica is behind, fails or cannot be compared, the primary answers.
+Which server a listing is read from is judged in :mod:`.replica_lag`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
-import structlog
-
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.connection_pool import BoundedPool, Check, Held
+from broker_core_postgres.connect.connection_pool import BoundedPool, Check
 from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, is_lost
 from broker_core_postgres.connect.open_connection import target_of
+from broker_core_postgres.connect.replica_lag import ReplicaChooser
 from broker_core_postgres.connect.server_identity import ServerIdentity
 from broker_core_postgres.connect.session_settings import Session
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["TOPICS", "Connections"]
 
-#: Which server a listing may be read from, for the metrics.
-_CHOICES: Final = ("primary", "replica", "replica_behind", "replica_failed")
-_log = structlog.get_logger(__name__)
-
 T = TypeVar("T")
 
 #: The table that listings are read from, as it is written in SQL.
 TOPICS: Final = "broker_core.topics"
-#: The state of a namespace; no row where it was never loaded.
-_VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
 
 
 class Connections:
@@ -83,13 +73,7 @@ class Connections:
         )
         self.lock: str | None = TOPICS
         self.retries = 0
-        #: How listings chose a server: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
-        self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
-        #: By name of a replica's pool, how many versions it was behind when it was last compared.
-        self.lags: dict[str, int] = {}
-        #: How many versions a replica that answers may be behind; 0 where there are none.
-        self.max_lag = settings.replica_max_lag if settings.replicas else 0
-        self._turn = 0
+        self.chooser = ReplicaChooser(self.primary, self.replicas, settings.replica_max_lag)
 
     @property
     def pools(self) -> tuple[BoundedPool, ...]:
@@ -119,7 +103,7 @@ class Connections:
         a time at which nobody was in the middle of replacing all rows.
         Errors of the driver and of the connection leave the block as :exc:`~broker_core.errors.ListingFailed`.
         """
-        pool, held = await self._taken(deadline, namespace)
+        pool, held = await self.chooser.take(deadline, namespace)
         connection = held.connection
         raised: BaseException | None = None
         try:
@@ -159,57 +143,3 @@ class Connections:
             self.retries += 1
         async with self.acquire(deadline=deadline, namespace=namespace, snapshot=snapshot) as connection:
             return await work(connection)
-
-    async def _taken(self, deadline: float, namespace: str | None) -> tuple[BoundedPool, Held]:
-        if self.replicas and namespace is not None:
-            newest = await self._version(
-                self.primary, await self.primary.take(deadline), namespace, keep=False
-            )
-            for pool in self._in_turn():
-                if newest is None:  # never loaded: that is the primary's to say
-                    break
-                held = await self._on_replica(pool, deadline, namespace, newest)
-                if held is not None:
-                    self.choices["replica"] += 1
-                    return pool, held
-        self.choices["primary"] += 1
-        return self.primary, await self.primary.take(deadline)
-
-    def _in_turn(self) -> Sequence[BoundedPool]:
-        self._turn = (self._turn + 1) % len(self.replicas)
-        return (*self.replicas[self._turn :], *self.replicas[: self._turn])
-
-    async def _on_replica(
-        self, pool: BoundedPool, deadline: float, namespace: str, newest: int
-    ) -> Held | None:
-        """A connection to a replica that has ``newest``, less the allowed lag; ``None`` where it cannot answer."""
-        try:
-            held = await pool.take(deadline)
-            version = await self._version(pool, held, namespace, keep=True)
-        except ListingFailed as failure:
-            self.choices["replica_failed"] += 1
-            _log.debug("replica cannot answer", pool=pool.name, reason=failure.reason)
-            return None
-        if version is not None:
-            self.lags[pool.name] = max(newest - version, 0)
-            if version >= newest - self.max_lag:
-                return held
-        pool.give(held)
-        self.choices["replica_behind"] += 1
-        return None
-
-    async def _version(self, pool: BoundedPool, held: Held, namespace: str, *, keep: bool) -> int | None:
-        """The version at a server; ``held`` is given back, unless it is to be kept and nothing failed."""
-        raised: BaseException | None = None
-        try:
-            value = await held.connection.fetchval(_VERSION, namespace)
-            return None if value is None else int(value)
-        except DRIVER_ERRORS as error:
-            raised = error
-            raise failed(error) from error
-        except BaseException as error:
-            raised = error
-            raise
-        finally:
-            if raised is not None or not keep:
-                pool.give(held, raised)

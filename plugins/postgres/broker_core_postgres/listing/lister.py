@@ -93,7 +93,7 @@ class PostgresLister:
         that may be behind, a listing could be of an older state than a look before it. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
-        if not self.source.versions or self.connections.max_lag:
+        if not self.source.versions or self.connections.chooser.max_lag:
             return None
         known = self.hashes.get(_question(request, selecting_properties(self.settings, request.properties)))
         if known is None or known.topics_hash == request.topics_hash:
