@@ -254,7 +254,7 @@ async def _opened(
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings, selecting))
         stack.callback(pipeline.close)
-        lookups = PluginTopicLookups(pipeline.describing, lookups, lists_itself=catalog is not None)
+        lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)

@@ -91,7 +91,7 @@ class BrokerHandle:
         Raises :exc:`ValueError` for the name of a task of this plugin that is not over, :exc:`RuntimeError` once the
         broker stops.
         """
-        start = self._pipeline.dispatcher.tasks(self._plugin).claim(factory, name, restart=restart)
+        start = self._pipeline.dispatcher.background_tasks(self._plugin).claim(factory, name, restart=restart)
         self._on_loop(start)
 
     @property

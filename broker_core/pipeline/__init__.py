@@ -6,14 +6,14 @@ from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.pipeline import Pipeline
-from broker_core.pipeline.topic_by_name import Describing, Topic, partition_names
+from broker_core.pipeline.topic_by_name import Topic, TopicsByName, partition_names
 
 __all__ = [
     "Answer",
-    "Describing",
     "Pipeline",
     "PipelineOptions",
     "Topic",
+    "TopicsByName",
     "Trace",
     "explain",
     "partition_names",

@@ -15,10 +15,10 @@ from broker_core.listing.listing import data_of
 from broker_core.listing.page import Page
 from broker_core.listing.selection import Selection
 from broker_core.names.name_columns import as_column
-from broker_core.pipeline.listing_details import Detailing
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
+from broker_core.pipeline.listing_details import ListingDetails
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.remembered.listings_by_result_version import KeptAnswers
+from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.verification.verify_names import (
     VerifyFiltered,
     built,
@@ -49,9 +49,9 @@ class Acceptance:
         lister: DefaultLister,
         dispatcher: Dispatcher,
         workers: Workers,
-        kept: KeptAnswers,
+        kept: ListingsByResultVersion,
         options: PipelineOptions,
-        detailing: Detailing,
+        detailing: ListingDetails,
     ) -> None:
         self._lister = lister
         self._dispatcher = dispatcher
@@ -60,10 +60,12 @@ class Acceptance:
         self._options = options
         self._details = detailing
 
-    async def accept(self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult) -> Listed:
+    async def accept(
+        self, progress: ListingInProgress, plugin: LoadedPlugin | None, result: TopicListingResult
+    ) -> AcceptedAnswer:
         """Check what a plugin, or the default lister, returned. Raises :exc:`ListingFailed`."""
         lister = self._lister.name if plugin is None else plugin.name
-        request, pattern = run.request, run.pattern
+        request, pattern = progress.request, progress.pattern
         if result.kind is AnswerKind.UNCHANGED:
             if request.page is not None:
                 raise _refused("answered unchanged to a question for a page, which no hash is of")
@@ -71,7 +73,7 @@ class Acceptance:
                 raise _refused("answered unchanged to a request without that hash")
             applied = pattern if plugin is not None else request.pattern if self._options.evaluate else None
             # The request's own: what a kind of string is equal to is no matter of its characters.
-            return Listed(lister, None, applied is not None, request.topics_hash)
+            return AcceptedAnswer(lister, None, applied is not None, request.topics_hash)
         if result.next is not None and request.page is None:
             raise _refused("says where the next page begins (next=), and was asked for all topics")
         selection = known_selection(result, request)
@@ -79,105 +81,107 @@ class Acceptance:
         if selection is not None:
             returned = len(selection)
             if not selection.is_checked:
-                await self._look_at(run, selection)
+                await self._look_at(progress, selection)
             if result.owned:
                 owned = data_of(selection.listing).column_bytes
         else:
-            selection, returned, owned = await self._build(run, plugin, result)
+            selection, returned, owned = await self._build(progress, plugin, result)
         said = own_hash(result, selection, returned)
         if said is None and plugin is not None:
             said = selection.said_hash
         trusted = plugin is not None and plugin.options.verify_filtered == "never"
-        version = result.version if plugin is None else run.versions.get(plugin.name, result.version)
-        listed = Listed(
+        version = result.version if plugin is None else progress.versions.get(plugin.name, result.version)
+        accepted = AcceptedAnswer(
             lister, selection, False, said if trusted else None, result.filtered, owned, version=version
         )
         if plugin is not None and not trusted:
-            listed.said_hash = said
+            accepted.said_hash = said
         if request.page is not None:
-            await self._accept_page(run, request.page, result, listed)
+            await self._accept_page(progress, request.page, result, accepted)
         if result.details is not None:
-            listed.details = await self._details.accept(run, result.details, selection)
+            accepted.details = await self._details.accept(progress, result.details, selection)
         if not result.filtered:
-            return listed
+            return accepted
         if plugin is None:
             # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
-            listed.filtered = request.pattern is not None and self._options.evaluate
-            return listed
+            accepted.filtered = request.pattern is not None and self._options.evaluate
+            return accepted
         if plugin.options.verify_filtered == "never":
             # Also of a pattern that is not evaluated here: the operator says that this plugin is believed.
-            listed.filtered = request.pattern is not None
-            return listed
+            accepted.filtered = request.pattern is not None
+            return accepted
         if pattern is None:
-            return listed  # nothing here can tell whether it is true, so the client filters
+            return accepted  # nothing here can tell whether it is true, so the client filters
         if selection.pattern == pattern.text:
             # By the core's own engine, which remembers it where no plugin can write.
-            listed.filtered = True
-            return listed
+            accepted.filtered = True
+            return accepted
         sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
         if sample is None:
-            listed.filtered = True
+            accepted.filtered = True
         else:
             matching = sample.known_matching(pattern)
             if matching is None:
                 matching = await self._workers.matching(request.asker, sample, pattern)
-            listed.filtered = len(sample) == len(matching)
-        if not listed.filtered:
+            accepted.filtered = len(sample) == len(matching)
+        if not accepted.filtered:
             self._dispatcher.claim_mismatch(plugin.name, len(selection))
-            if run.trace is not None:
-                run.trace.false_claims.append(
+            if progress.trace is not None:
+                progress.trace.false_claims.append(
                     f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "
                     f"{len(selection)} topics that it listed match the pattern: the server filters them"
                 )
-        return listed
+        return accepted
 
-    async def _look_at(self, run: Run, selection: Selection) -> None:
+    async def _look_at(self, progress: ListingInProgress, selection: Selection) -> None:
         """Look at names that were encoded elsewhere."""
-        held = run.held
+        held = progress.held
         await held.reserve(min(selection.fields_size, _CHECKED_BYTES))
         quick = len(selection) <= QUICK_NAMES
         try:
-            await self._workers.call(run.request.asker, selection.check, quick=quick)
+            await self._workers.call(progress.request.asker, selection.check, quick=quick)
         except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
 
-    async def _accept_page(self, run: Run, page: Page, result: TopicListingResult, listed: Listed) -> None:
+    async def _accept_page(
+        self, progress: ListingInProgress, page: Page, result: TopicListingResult, accepted: AcceptedAnswer
+    ) -> None:
         """Note whether these are all topics, and check those that are a page."""
-        selection = listed.selection
+        selection = accepted.selection
         if selection is None:
             return
-        listed.next = result.next
+        accepted.next = result.next
         if result.next is None:
-            listed.whole = surely_whole(selection, page)
+            accepted.whole = surely_whole(selection, page)
             return
-        listed.whole = False
+        accepted.whole = False
         work = partial(check_page, selection, page, result.next)
         quick = len(selection) <= QUICK_NAMES
-        await self._workers.call(run.request.asker, work, quick=quick)
+        await self._workers.call(progress.request.asker, work, quick=quick)
 
     async def _build(
-        self, run: Run, plugin: LoadedPlugin | None, result: TopicListingResult
+        self, progress: ListingInProgress, plugin: LoadedPlugin | None, result: TopicListingResult
     ) -> tuple[Selection, int, int]:
         """The selection of the names returned, how many there were, and the bytes built for this request alone."""
-        request = run.request
+        request = progress.request
         key = None
-        await run.request.reserve(given_bytes(result.topics))
+        await progress.request.reserve(given_bytes(result.topics))
         # One that told its version before needs none here: it is the version of what it returned.
-        told = plugin is None or plugin.name in run.versions
+        told = plugin is None or plugin.name in progress.versions
         may_keep = not told and result.next is None and not self._options.is_long(request)
         if result.version is not None and plugin is not None and may_keep:
-            words = self._dispatcher.words.of(plugin.name)
+            words = self._dispatcher.dependencies.of(plugin.name)
             # What is filtered depends on the pattern, whatever the plugin says.
             key = key_of(request, words | {"pattern"} if result.filtered else words, plugin.name)
             kept = self._kept.get(key, result.version)
             if kept is not None:
                 return kept[0].all(), kept[1], 0
         try:
-            names = await self._column(run, result.topics)
+            names = await self._column(progress, result.topics)
             if result.next is not None:
                 quick = len(names) <= QUICK_NAMES
                 await self._workers.call(request.asker, partial(check_order, names), quick=quick)
-            await run.request.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
+            await progress.request.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
             small = len(names) <= QUICK_NAMES
             listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
         except (InvalidListing, pa.ArrowException) as error:
@@ -187,13 +191,13 @@ class Acceptance:
                 return listing.all(), len(names), 0  # charged where it is kept
         return listing.all(), len(names), data_of(listing).column_bytes
 
-    async def _column(self, run: Run, topics: Any) -> pa.LargeStringArray:
+    async def _column(self, progress: ListingInProgress, topics: Any) -> pa.LargeStringArray:
         """The names that a plugin returned as a column, which there is room for before it is made."""
         if len(topics) <= QUICK_NAMES:
             return as_column(topics)
         given = given_bytes(topics)
-        await run.request.reserve(2 * given)
-        return await self._workers.call(run.request.asker, partial(as_column, topics))
+        await progress.request.reserve(2 * given)
+        return await self._workers.call(progress.request.asker, partial(as_column, topics))
 
 
 def _refused(what: str) -> ListingFailed:

@@ -11,11 +11,11 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.call_services import CallServices
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.remembered.answers_by_version_hook import VersionedAnswers
-from broker_core.pipeline.remembered.last_good_answers import LastAnswers
-from broker_core.pipeline.rest_of_chain_memory import RestMemory
+from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
+from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
+from broker_core.pipeline.rest_of_chain_memory import RestOfChainMemory
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -35,8 +35,8 @@ class Listers:
         lister: DefaultLister,
         dispatcher: Dispatcher,
         acceptance: Acceptance,
-        last: LastAnswers,
-        versioned: VersionedAnswers,
+        last: LastGoodAnswers,
+        versioned: AnswersByVersionHook,
         workers: Workers,
         options: PipelineOptions,
         metrics: Metrics,
@@ -65,82 +65,87 @@ class Listers:
             )
         return None
 
-    async def list(self, run: Run, first: int = 0) -> Listed:
+    async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
         """What the plugins from number ``first`` of the chain say, or the default lister."""
-        request = run.request
+        request = progress.request
         if self._dispatcher.masks(request.namespace) and request.topics_hash is not None:
             # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
             request = replace(request, topics_hash=None)
         if self._dispatcher.lists(request.namespace):
-            accepted = await self.of_plugins(run, request, first=first)
+            accepted = await self.of_plugins(progress, request, first=first)
             if accepted is not None:
                 return accepted
         if not self._options.evaluate:
             request = replace(request, pattern=None)
         result = await self._lister.list_topics(request)
         try:
-            return await self._acceptance.accept(run, None, result)
+            return await self._acceptance.accept(progress, None, result)
         except TooManyRequests:
             raise
         except ListingFailed as failure:
             raise ListingFailed(f"{self._lister.name} {failure.message}", reason=failure.reason) from failure
 
     async def of_plugins(
-        self, run: Run, request: ListingRequest, *, first: int = 0, only: Collection[str] | None = None
-    ) -> Listed | None:
+        self,
+        progress: ListingInProgress,
+        request: ListingRequest,
+        *,
+        first: int = 0,
+        only: Collection[str] | None = None,
+    ) -> AcceptedAnswer | None:
         """What the plugins from number ``first`` of the chain say, or ``only`` these; ``None``: all of them pass."""
         # A pattern that is never compiled is too long to be remembered.
         remembers = not self._options.is_long(request)
         chain = await self._dispatcher.ask(
             request,
-            partial(self._acceptance.accept, run),
-            self._last.to(request, run.pattern) if remembers else None,
+            partial(self._acceptance.accept, progress),
+            self._last.to(request, progress.pattern) if remembers else None,
             first=first,
             only=only,
-            services=partial(self._services, run),
+            services=partial(self._services, progress),
             keeps=self._versioned.to(request)
             if remembers and self._dispatcher.versions.told_by_any
             else None,
-            versions=run.versions,
+            versions=progress.versions,
         )
-        if run.trace is not None:
-            run.trace.chain = list(chain.steps)
+        if progress.trace is not None:
+            progress.trace.chain = list(chain.steps)
         for step in chain.steps:
             if step.stale is not None:
                 self._metrics.stale_answer(step.plugin, step.stale)
-        accepted: Listed | None = chain.accepted
+        accepted: AcceptedAnswer | None = chain.accepted
         return accepted
 
-    def _services(self, run: Run, plugin: str, position: int) -> CallServices:
+    def _services(self, progress: ListingInProgress, plugin: str, position: int) -> CallServices:
         """What the plugin at ``position`` of the chain has in its call."""
-        namespace = run.request.namespace
+        namespace = progress.request.namespace
 
         def words() -> frozenset[str]:
             behind = self._dispatcher.depends_on_from(namespace, position + 1)
-            return self._dispatcher.words.of(plugin) | behind | self._lister.depends_on
+            return self._dispatcher.dependencies.of(plugin) | behind | self._lister.depends_on
 
         return CallServices(
-            run.request,
+            progress.request,
             plugin,
-            run.held,
+            progress.held,
             words,
-            partial(self._rest, run, plugin, position + 1),
-            partial(self._dispatcher.words.add, plugin),
+            partial(self._rest, progress, plugin, position + 1),
+            partial(self._dispatcher.dependencies.add, plugin),
             mark=partial(self._versioned.mark, namespace),
-            all_calls=run.all_calls,
+            all_calls=progress.all_calls,
         )
 
     async def _rest(
         self,
-        run: Run,
+        progress: ListingInProgress,
         plugin: str,
         first: int,
         pattern: str | Same | None,
         properties: Mapping[str, str] | Same,
     ) -> RestAnswer:
         """What everything behind ``plugin`` answers, before any mask."""
-        request = run.request
-        memory = RestMemory(run.held)
+        request = progress.request
+        memory = RestOfChainMemory(progress.held)
         compiled = request.pattern
         if not isinstance(pattern, Same) and pattern != request.topics_pattern:
             compiled = (
@@ -158,25 +163,27 @@ class Listers:
             reserve_bytes=memory.reserve,
         )
         # Versions are those of another question where the question is another.
-        versions = run.versions if same else {}
-        trace = None if run.trace is None else run.trace.rest_of(plugin, asked)
-        inner = Run(asked, self.applied(asked), run.held, trace, versions, run.all_calls)
+        versions = progress.versions if same else {}
+        trace = None if progress.trace is None else progress.trace.rest_of(plugin, asked)
+        inner = ListingInProgress(
+            asked, self.applied(asked), progress.held, trace, versions, progress.all_calls
+        )
         try:
-            listed = await self.list(inner, first)
-            selection = listed.selection
+            accepted = await self.list(inner, first)
+            selection = accepted.selection
             assert selection is not None  # nobody was given a hash to compare with
-            filtered = listed.filtered
+            filtered = accepted.filtered
             if inner.pattern is not None and not filtered:
                 selection = await self._workers.matching(request.asker, selection, inner.pattern)
                 filtered = True
-            details = listed.details
-            if details is not None and len(selection) != len(listed.selection or ()):
+            details = accepted.details
+            if details is not None and len(selection) != len(accepted.selection or ()):
                 # Handed on with the selection, they would be of topics that are not listed.
                 names_bytes = selection.fields_size + 16 * len(selection)
-                async with Lease(run.held, CHECK_FACTOR * (details.batch.nbytes + names_bytes)):
+                async with Lease(progress.held, CHECK_FACTOR * (details.batch.nbytes + names_bytes)):
                     work = partial(details_of, details, selection)
                     details = await self._workers.call(request.asker, work, quick=len(details) <= QUICK_NAMES)
-            await memory.settle(selection, listed.owned)
+            await memory.settle(selection, accepted.owned)
         except PluginFailed as failure:
             memory.close()
             raise BehindFailed(failure) from failure
@@ -185,4 +192,4 @@ class Listers:
             raise
         if trace is not None:
             trace.listed = len(selection)
-        return RestAnswer(selection, filtered, listed.version, listed.lister, listed.stale, details)
+        return RestAnswer(selection, filtered, accepted.version, accepted.lister, accepted.stale, details)

@@ -27,7 +27,7 @@ Behind: TypeAlias = Callable[[str | Same | None, Mapping[str, str] | Same], Awai
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _QuestionBehind:
     """What a key is made of, where something of the request is another."""
 
     namespace: NamespaceName
@@ -38,7 +38,7 @@ class _Question:
 
 
 @dataclass(slots=True)
-class _Calls:
+class _RestCalls:
     """How often the rest was asked for in one call of a plugin, and what of it still runs."""
 
     count: int = 0
@@ -62,7 +62,7 @@ class CallServices:
     behind: Behind | None
     #: Told what the answer depends on because of the call that begins.
     on_call: Callable[[Collection[str]], object]
-    calls: _Calls = field(default_factory=_Calls)
+    calls: _RestCalls = field(default_factory=_RestCalls)
     #: See :meth:`pausing`.
     waits: Pausing | None = None
     #: What tells the notices of changed topics apart (``topics_changed``).
@@ -116,7 +116,7 @@ class CallServices:
         """See :meth:`ListingRequest.key`."""
         _check(pattern, properties)
         request = self.request
-        asked = _Question(
+        asked = _QuestionBehind(
             request.namespace,
             request.mode,
             request.topics_pattern if isinstance(pattern, Same) else pattern,

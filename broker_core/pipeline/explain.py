@@ -13,7 +13,7 @@ from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.plugin_api.depends_on import AnswerKey
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, Refusal
+from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedByPlugin
 
 __all__ = ["explain"]
 
@@ -62,7 +62,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         answer = await pipeline.answer(request, trace)
     except ListingFailed as failure:
         chain: Iterable[ChainStep] = trace.chain
-        if isinstance(failure, PluginFailed | BehindFailed | Refusal) and not any(
+        if isinstance(failure, PluginFailed | BehindFailed | RefusedByPlugin) and not any(
             step.answer in {"error", "refused"} for step in (*trace.gates, *trace.masks)
         ):
             chain = failure.steps  # as far as it went

@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from broker_core.concurrency.interpreter_lock import pass_lock_on
 from broker_core.metrics.instruments import Buckets
 
-__all__ = ["Allowance", "Call", "FairThreads", "Sliced"]
+__all__ = ["Allowance", "FairThreads", "SlicedWork", "UncutWork"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -39,7 +39,7 @@ _WAIT_BOUNDS: Final = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 28.0)
 _MANY_BALANCES: Final = 1000
 
 
-class Sliced(Protocol[T_co]):
+class SlicedWork(Protocol[T_co]):
     """Work in slices. Its methods are called by one thread at a time, its slices by several."""
 
     @property
@@ -57,7 +57,7 @@ class Sliced(Protocol[T_co]):
         """What came of it, once all is done."""
 
 
-class Call(Generic[T]):
+class UncutWork(Generic[T]):
     """Work that cannot be cut: one call."""
 
     cost: Final = 0
@@ -103,7 +103,7 @@ class _Job:
         "work",
     )
 
-    def __init__(self, work: Sliced[Any]) -> None:
+    def __init__(self, work: SlicedWork[Any]) -> None:
         self.work = work
         self.waiting: dict[asyncio.Future[Any], Hashable] = {}
         self.keys: set[Hashable] = set()  # in whose queues it stands
@@ -173,7 +173,7 @@ class FairThreads:
         """Whether no thread has anything to do."""
         return not self._active
 
-    async def run(self, key: Hashable, work: Sliced[T]) -> T:
+    async def run(self, key: Hashable, work: SlicedWork[T]) -> T:
         """Do ``work`` in the turns of the connection ``key``. Cancelled, it is dropped after the slice that runs."""
         if self._closed:
             raise RuntimeError("the threads have ended")

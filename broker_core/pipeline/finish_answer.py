@@ -8,9 +8,14 @@ from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.listing.listing import data_of
 from broker_core.listing.selection import Selection
 from broker_core.pipeline.answer import Answer
-from broker_core.pipeline.listing_details import Detailing
-from broker_core.pipeline.listing_in_progress import QUICK_BYTES, Listed, Run, plan_of
-from broker_core.pipeline.mask_slices import Masking
+from broker_core.pipeline.listing_details import ListingDetails
+from broker_core.pipeline.listing_in_progress import (
+    QUICK_BYTES,
+    AcceptedAnswer,
+    ListingInProgress,
+    listing_plan,
+)
+from broker_core.pipeline.mask_slices import MaskSlices
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugins import Dispatcher
@@ -22,26 +27,32 @@ class Finishing:
     """The last steps of a listing; one for a pipeline."""
 
     def __init__(
-        self, dispatcher: Dispatcher, workers: Workers, detailing: Detailing, masked: MaskedAnswers
+        self, dispatcher: Dispatcher, workers: Workers, detailing: ListingDetails, masked: MaskedAnswers
     ) -> None:
         self._dispatcher = dispatcher
         self._workers = workers
         self._detailing = detailing
-        self._masking = Masking(dispatcher, workers, masked)
+        self._masking = MaskSlices(dispatcher, workers, masked)
 
-    async def finish(self, run: Run, listed: Listed) -> Answer:
+    async def finish(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> Answer:
         """Filter, mask and hash what was listed, and take permits for what is sent."""
         await loop_turn().time()
-        request, pattern, held = run.request, run.pattern, run.held
-        selection, topics_hash, filtered = listed.selection, listed.topics_hash, listed.filtered
-        plan = "lister" if filtered else plan_of(request, pattern)
+        request, pattern, held = progress.request, progress.pattern, progress.held
+        selection, topics_hash, filtered = (
+            accepted.selection,
+            accepted.topics_hash,
+            accepted.filtered,
+        )
+        plan = "lister" if filtered else listing_plan(request, pattern)
         if selection is None:
             assert topics_hash is not None
             held.settle(0, made=False)
-            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
+            return Answer(
+                None, topics_hash, filtered, accepted.lister, plan, held.hand_over(), accepted.stale
+            )
         returned = len(selection)
-        if run.trace is not None:
-            run.trace.listed = returned
+        if progress.trace is not None:
+            progress.trace.listed = returned
         if pattern is not None and not filtered:
             known = selection.known_matching(pattern)
             selection = (
@@ -51,43 +62,52 @@ class Finishing:
             )
             filtered = True
         if self._dispatcher.masks(request.namespace):
-            selection = await self._masking.visible(run, selection, listed.owned)
+            selection = await self._masking.visible(progress, selection, accepted.owned)
         if topics_hash is None or len(selection) != returned:
             if selection.hash_known:
                 topics_hash = selection.topics_hash
             else:
                 quick = selection.fields_size <= QUICK_BYTES
                 if not quick:
-                    await held.reserve(listed.owned + selection.heap_bytes)
+                    await held.reserve(accepted.owned + selection.heap_bytes)
                 topics_hash = await self._workers.call(request.asker, partial(_hash, selection), quick=quick)
-            if listed.said_hash not in {None, topics_hash} and len(selection) == returned:
-                self._dispatcher.hash_mismatch(listed.lister, returned)
-                if run.trace is not None:
-                    run.trace.false_claims.append(
-                        f"plugin {listed.lister!r} gave the topics hash {listed.said_hash!r}, but that of its topics "
-                        f"is {topics_hash!r}: the server sends that"
+            if accepted.said_hash not in {None, topics_hash} and len(selection) == returned:
+                self._dispatcher.hash_mismatch(accepted.lister, returned)
+                if progress.trace is not None:
+                    progress.trace.false_claims.append(
+                        f"plugin {accepted.lister!r} gave the topics hash {accepted.said_hash!r}, but that of its "
+                        f"topics is {topics_hash!r}: the server sends that"
                     )
-        details = await self._detailing.of_selection(run, listed, selection) if request.wants else None
+        details = await self._detailing.of_selection(progress, accepted, selection) if request.wants else None
         if topics_hash == request.topics_hash:
             held.settle(0)
-            return Answer(None, topics_hash, filtered, listed.lister, plan, held.hand_over(), listed.stale)
-        await held.reserve(listed.owned + selection.heap_bytes)
+            return Answer(
+                None, topics_hash, filtered, accepted.lister, plan, held.hand_over(), accepted.stale
+            )
+        await held.reserve(accepted.owned + selection.heap_bytes)
         needed = selection.heap_bytes
-        if listed.owned:
+        if accepted.owned:
             # Built for this answer alone: what the client gets is all that is kept until it has left.
             own = selection.fields_size + 8 * len(selection)
-            await held.reserve(listed.owned + own)
+            await held.reserve(accepted.owned + own)
             quick = own <= QUICK_BYTES
             selection = await self._workers.call(request.asker, selection.on_its_own, quick=quick)
             needed = data_of(selection.listing).column_bytes
         if details is not None:
             needed += details.batch.nbytes
         held.settle(needed)
-        if run.trace is not None:
-            run.trace.permits["held"] = needed
+        if progress.trace is not None:
+            progress.trace.permits["held"] = needed
         permit = held.hand_over()
         return Answer(
-            selection, topics_hash, filtered, listed.lister, plan, permit, listed.stale, details=details
+            selection,
+            topics_hash,
+            filtered,
+            accepted.lister,
+            plan,
+            permit,
+            accepted.stale,
+            details=details,
         )
 
 

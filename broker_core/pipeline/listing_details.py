@@ -15,7 +15,7 @@ from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
 from broker_core.listing.page import Position
 from broker_core.listing.selection import Selection
 from broker_core.names.partition_columns import split_partitions
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
 from broker_core.pipeline.worker_threads import Workers
@@ -24,7 +24,7 @@ from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugin_api.request_lease import Lease
 from broker_core.plugins import Dispatcher
 
-__all__ = ["Detailing"]
+__all__ = ["ListingDetails"]
 
 #: Topics that a lister is asked about at a time.
 _ASKED: Final = 10_000
@@ -32,7 +32,7 @@ _ASKED: Final = 10_000
 _EACH: Final = 64
 
 
-class Detailing:
+class ListingDetails:
     """Makes the details of answers; one for a pipeline."""
 
     def __init__(
@@ -43,32 +43,36 @@ class Detailing:
         self._workers = workers
         self._orders = orders
 
-    async def accept(self, run: Run, details: Details, selection: Selection) -> Details:
+    async def accept(self, progress: ListingInProgress, details: Details, selection: Selection) -> Details:
         """Check details that came with topics. Raises :exc:`ListingFailed`."""
         size = details.batch.nbytes + selection.fields_size
-        async with Lease(run.held, CHECK_FACTOR * size):
-            work = partial(check_listed_details, details, run.request.wants, selection, run.request.pattern)
+        async with Lease(progress.held, CHECK_FACTOR * size):
+            work = partial(
+                check_listed_details, details, progress.request.wants, selection, progress.request.pattern
+            )
             quick = len(details) + len(selection) <= QUICK_NAMES
-            details = await self._workers.call(run.request.asker, work, quick=quick)
-        await run.held.grow(details.batch.nbytes)  # theirs, until the request is over
+            details = await self._workers.call(progress.request.asker, work, quick=quick)
+        await progress.held.grow(details.batch.nbytes)  # theirs, until the request is over
         return details
 
-    async def of_selection(self, run: Run, listed: Listed, visible: Selection) -> Details:
+    async def of_selection(
+        self, progress: ListingInProgress, accepted: AcceptedAnswer, visible: Selection
+    ) -> Details:
         """The details of what may be seen of a listing."""
         listing = visible.listing
-        order = await self._orders.of(run, listing)
+        order = await self._orders.of(progress, listing)
         size = visible.fields_size + _EACH * len(visible)
-        async with Lease(run.held, 2 * size):
+        async with Lease(progress.held, 2 * size):
             names, partitions = await self._workers.call(
-                run.request.asker, partial(_ordered, order, visible), quick=len(visible) <= QUICK_NAMES
+                progress.request.asker, partial(_ordered, order, visible), quick=len(visible) <= QUICK_NAMES
             )
-            given = [] if listed.details is None else [listed.details]
-            return await self.of(run, listed, names, partitions, given, None)
+            given = [] if accepted.details is None else [accepted.details]
+            return await self.of(progress, accepted, names, partitions, given, None)
 
     async def of(
         self,
-        run: Run,
-        listed: Listed,
+        progress: ListingInProgress,
+        accepted: AcceptedAnswer,
         names: pa.LargeStringArray,
         partitions: np.ndarray[Any, Any],
         given: Sequence[Details],
@@ -78,67 +82,73 @@ class Detailing:
 
         ``given`` came with the topics. ``cut_at`` is where a plugin's page ended: names behind it are not known here.
         """
-        wants, asker = run.request.wants, run.request.asker
+        wants, asker = progress.request.wants, progress.request.asker
         known = set(wants).intersection(*(details.columns for details in given)) if given else set()
         quick = len(names) <= QUICK_NAMES
         topics, counts = await self._workers.call(asker, partial(_topics, names, partitions), quick=quick)
         found = list(given)
         missing = frozenset(wants - known)
         if missing and len(topics):
-            found += await self._asked(run, listed, topics, missing)
+            found += await self._asked(progress, accepted, topics, missing)
         if cut_at is not None and "partitions" in wants and len(topics) and topics[-1].as_py() == cut_at.base:
             if not any("partitions" in details.columns for details in found):
                 raise ListingFailed(
-                    f"plugin {listed.lister!r} ended a page within the partitions of {cut_at.base!r:.250}, and "
+                    f"plugin {accepted.lister!r} ended a page within the partitions of {cut_at.base!r:.250}, and "
                     "no number of them: it needs details= with the column 'partitions', or broker_core_describe_topics",
                     cause=Cause.PLUGIN,
                     reason="bad_topics",
-                    plugin=listed.lister,
+                    plugin=accepted.lister,
                 )
         size = topics.nbytes + _EACH * len(topics) + 2 * sum(details.batch.nbytes for details in found)
-        await run.held.grow(size)
+        await progress.held.grow(size)
         return await self._workers.call(asker, partial(_merged, topics, counts, found, wants), quick=quick)
 
     async def _asked(
-        self, run: Run, listed: Listed, topics: pa.LargeStringArray, wants: frozenset[str]
+        self,
+        progress: ListingInProgress,
+        accepted: AcceptedAnswer,
+        topics: pa.LargeStringArray,
+        wants: frozenset[str],
     ) -> list[Details]:
         """What whoever listed says of these topics when it is asked."""
-        describers = self._describers(run, listed)
-        asks_default = listed.lister == self._lister.name and wants != {"partitions"}
+        describers = self._describers(progress, accepted)
+        asks_default = accepted.lister == self._lister.name and wants != {"partitions"}
         found: list[Details] = []
-        request = run.request
+        request = progress.request
         for start in range(0, len(topics) if describers or asks_default else 0, _ASKED):
             part = topics[start : start + _ASKED]
             question = DescribeRequest(
-                request.namespace, request.asker, part, None, wants, request.deadline, run.held
+                request.namespace, request.asker, part, None, wants, request.deadline, progress.held
             )
-            accept = partial(self.accepted, run, question)
+            accept = partial(self.accepted, progress, question)
             answers = [await self._dispatcher.details(name, question, accept) for name in describers]
             if asks_default:
                 answers.append(await self._lister.describe(question))
             found += [details for details in answers if details is not None]
         return found
 
-    def _describers(self, run: Run, listed: Listed) -> list[str]:
+    def _describers(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> list[str]:
         """The plugins that say more of the topics: those in front of the lister that do not list, and the lister.
 
         As in lookups. Names are all that a lister knows that does not describe.
         """
         names: list[str] = []
-        for plugin, describes in self._dispatcher.describers(run.request.namespace):
-            is_it = plugin.name == listed.lister
+        for plugin, describes in self._dispatcher.describers(progress.request.namespace):
+            is_it = plugin.name == accepted.lister
             if describes and (is_it or not plugin.lists):
                 names.append(plugin.name)
             if is_it:
                 break
         return names
 
-    async def accepted(self, run: Run, question: DescribeRequest, details: Details) -> Details:
+    async def accepted(
+        self, progress: ListingInProgress, question: DescribeRequest, details: Details
+    ) -> Details:
         """Check details that a plugin gave when it was asked. Raises :exc:`ListingFailed`."""
-        async with Lease(run.held, CHECK_FACTOR * details.batch.nbytes):
+        async with Lease(progress.held, CHECK_FACTOR * details.batch.nbytes):
             work = partial(check_details, details, question.wants, question.names)
             await self._workers.call(question.asker, work, quick=len(details) <= QUICK_NAMES)
-        await run.held.grow(details.batch.nbytes)
+        await progress.held.grow(details.batch.nbytes)
         return details
 
 

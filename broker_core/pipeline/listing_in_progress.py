@@ -13,7 +13,7 @@ from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.plugin_api.listing_request import ListingRequest
 
-__all__ = ["QUICK_BYTES", "QUICK_NAMES", "Listed", "Run", "plan_of"]
+__all__ = ["QUICK_BYTES", "QUICK_NAMES", "AcceptedAnswer", "ListingInProgress", "listing_plan"]
 
 #: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
 QUICK_BYTES: Final = 512 * 1024
@@ -22,7 +22,7 @@ QUICK_NAMES: Final = 500
 
 
 @dataclass(slots=True)
-class Listed:
+class AcceptedAnswer:
     """What a lister said, checked: topics, or (``selection`` is ``None``) that the client's hash still holds.
 
     ``topics_hash`` is taken for that of exactly these topics where it is not ``None``; ``said_hash`` is what a plugin
@@ -50,7 +50,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ListingInProgress:
     """One request on its way: with the pattern that the core applies, and its heap permits."""
 
     request: ListingRequest
@@ -63,7 +63,7 @@ class Run:
     all_calls: list[str] = field(default_factory=list)
 
 
-def plan_of(request: ListingRequest, pattern: TopicsPattern | None) -> str:
+def listing_plan(request: ListingRequest, pattern: TopicsPattern | None) -> str:
     """How the pattern is applied, in the words of ``explain`` and of the metrics."""
     if pattern is not None:
         return pattern.plan

@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 
 from broker_core.listing.selection import Selection
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Run
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, ListingInProgress
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugins import ChainStep, Dispatcher
 
-__all__ = ["SLICE_BYTES", "SLICE_NAMES", "Masking"]
+__all__ = ["SLICE_BYTES", "SLICE_NAMES", "MaskSlices"]
 
 #: So many names at most are shown to the masks at a time, and so many bytes of them on average. A mask costs a call
 #: for each slice, which is nothing beside what it does with 65,536 names.
@@ -27,7 +27,7 @@ SLICE_NAMES: Final = 65_536
 SLICE_BYTES: Final = 16 * 1024 * 1024
 
 
-class Masking:
+class MaskSlices:
     """Hides what the masks of the plugins hide; one for a pipeline."""
 
     def __init__(self, dispatcher: Dispatcher, workers: Workers, kept: MaskedAnswers) -> None:
@@ -35,47 +35,47 @@ class Masking:
         self._workers = workers
         self._kept = kept
 
-    async def visible(self, run: Run, selection: Selection, held: int) -> Selection:
+    async def visible(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
         """What may be seen of a selection.
 
         ``held`` are the bytes of a listing that was made for this request alone. Raises
         :exc:`~broker_core.plugins.failures.PluginFailed` where a mask fails.
         """
-        versions = await self._dispatcher.mask_versions(run.request, run.versions)
+        versions = await self._dispatcher.mask_versions(progress.request, progress.versions)
         if versions is None or held:
-            return await self._asked(run, selection, held)
-        kept = self._kept.to(run.request, selection, versions)
+            return await self._asked(progress, selection, held)
+        kept = self._kept.to(progress.request, selection, versions)
         visible = kept.find()
         if visible is None:
-            visible = await self._asked(run, selection, held)
+            visible = await self._asked(progress, selection, held)
             # Again after the work: what came and went meanwhile must not stay under the version of before.
-            masking = self._dispatcher.masking(run.request.namespace)
-            if await self._dispatcher.versions.all_still(run.request, masking, versions):
+            masking = self._dispatcher.masking(progress.request.namespace)
+            if await self._dispatcher.versions.all_still(progress.request, masking, versions):
                 kept.keep(visible)
-        elif run.trace is not None:
-            run.trace.visible = len(visible)
-            run.trace.masks = [
+        elif progress.trace is not None:
+            progress.trace.visible = len(visible)
+            progress.trace.masks = [
                 ChainStep(plugin, "mask", kept=True, version=version)
                 for plugin, version in zip(
-                    self._dispatcher.masking(run.request.namespace), versions, strict=True
+                    self._dispatcher.masking(progress.request.namespace), versions, strict=True
                 )
             ]
         return visible
 
-    async def _asked(self, run: Run, selection: Selection, held: int) -> Selection:
+    async def _asked(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
         """What the masks leave of a selection."""
-        trace, asker = run.trace, run.request.asker
+        trace, asker = progress.trace, progress.request.asker
         small = len(selection) <= QUICK_NAMES
         keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
         for low, high in _slices(selection):
             piece = selection if high - low == len(selection) else selection.range(low, high)
             # The column of names is made for the masks: their bytes, and their offsets twice.
             names_bytes = piece.fields_size + 16 * len(piece)
-            await run.held.reserve(held + selection.heap_bytes + len(selection) + names_bytes)
+            await progress.held.reserve(held + selection.heap_bytes + len(selection) + names_bytes)
             names = await self._workers.call(asker, partial(_names, piece), quick=small)
             steps: list[ChainStep] = []
             try:
-                mask = await self._dispatcher.visible(run.request, names, steps=steps)
+                mask = await self._dispatcher.visible(progress.request, names, steps=steps)
             finally:
                 if trace is not None:
                     trace.masks = _together(trace.masks, steps)

@@ -13,7 +13,7 @@ from functools import partial
 from broker_core.listing.listing import Listing
 from broker_core.listing.page_order import PageOrder
 from broker_core.memory.permits import Permits
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Run
+from broker_core.pipeline.listing_in_progress import QUICK_NAMES, ListingInProgress
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.request_lease import Lease
 
@@ -33,29 +33,31 @@ class PageOrders:
         """The order where it was made already."""
         return self._known.get(listing)
 
-    async def of(self, run: Run, listing: Listing) -> PageOrder:
+    async def of(self, progress: ListingInProgress, listing: Listing) -> PageOrder:
         """The order of a listing: made in a thread, once however many ask at a time."""
         known = self._known.get(listing)
         if known is not None:
             return known
         if len(listing) <= QUICK_NAMES:
-            return await self._workers.call(run.request.asker, partial(PageOrder.of, listing), quick=True)
+            return await self._workers.call(
+                progress.request.asker, partial(PageOrder.of, listing), quick=True
+            )
         lock = self._making.get(listing)
         if lock is None:
             lock = self._making[listing] = asyncio.Lock()
         async with lock:
             known = self._known.get(listing)
             if known is None:
-                known = await self._made(run, listing)
+                known = await self._made(progress, listing)
         return known
 
-    async def _made(self, run: Run, listing: Listing) -> PageOrder:
-        async with Lease(run.held, PageOrder.build_bytes(listing)):
-            order = await self._workers.call(run.request.asker, partial(PageOrder.of, listing))
+    async def _made(self, progress: ListingInProgress, listing: Listing) -> PageOrder:
+        async with Lease(progress.held, PageOrder.build_bytes(listing)):
+            order = await self._workers.call(progress.request.asker, partial(PageOrder.of, listing))
         budget = self._permits.snapshots
         permit = budget.try_acquire(order.nbytes) if budget.fits(order.nbytes) else None
         if permit is None:
-            await run.held.grow(order.nbytes)  # the request's until it is over
+            await progress.held.grow(order.nbytes)  # the request's until it is over
         else:
             self._permits.leases.hold(order, permit)
             self._known[listing] = order

@@ -20,8 +20,13 @@ from broker_core.listing.page import Page, Position
 from broker_core.listing.page_order import PageOrder
 from broker_core.listing.selection import Selection
 from broker_core.pipeline.answer import Answer
-from broker_core.pipeline.listing_details import Detailing
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, Listed, Run, plan_of
+from broker_core.pipeline.listing_details import ListingDetails
+from broker_core.pipeline.listing_in_progress import (
+    QUICK_NAMES,
+    AcceptedAnswer,
+    ListingInProgress,
+    listing_plan,
+)
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.request_lease import Lease
@@ -54,23 +59,28 @@ class Paging:
     """Cuts pages; one for a pipeline."""
 
     def __init__(
-        self, dispatcher: Dispatcher, workers: Workers, orders: PageOrders, detailing: Detailing
+        self, dispatcher: Dispatcher, workers: Workers, orders: PageOrders, detailing: ListingDetails
     ) -> None:
         self._dispatcher = dispatcher
         self._workers = workers
         self._orders = orders
         self._detailing = detailing
 
-    async def page(self, run: Run, listed: Listed, ask: Callable[[Run], Awaitable[Listed]]) -> Answer:
+    async def page(
+        self,
+        progress: ListingInProgress,
+        accepted: AcceptedAnswer,
+        ask: Callable[[ListingInProgress], Awaitable[AcceptedAnswer]],
+    ) -> Answer:
         """The page that was asked for, of what was listed; ``ask`` asks again, for a further page of a plugin's."""
-        page = run.request.page
+        page = progress.request.page
         assert page is not None
         pieces: list[_Piece] = []
-        details = [] if listed.details is None else [listed.details]
+        details = [] if accepted.details is None else [accepted.details]
         following: Position | None = None
-        filtered, missing, limit = listed.filtered, page.limit, page.limit
+        filtered, missing, limit = accepted.filtered, page.limit, page.limit
         while True:
-            async with aclosing(self._visible(run, listed, page.start, missing + 1)) as visible:
+            async with aclosing(self._visible(progress, accepted, page.start, missing + 1)) as visible:
                 async for piece in visible:
                     fits = piece.first(missing)
                     pieces.append(fits)
@@ -78,42 +88,42 @@ class Paging:
                         following = Position.of(piece.names[missing].as_py())
                         break
                     missing -= len(fits.names)
-            if following is not None or listed.next is None:
+            if following is not None or accepted.next is None:
                 break
-            if not missing and not self._takes_away(run, listed):
-                following = listed.next  # of a plugin whose pages nobody takes anything from
+            if not missing and not self._takes_away(progress, accepted):
+                following = accepted.next  # of a plugin whose pages nobody takes anything from
                 break
             # The page is not full; or to know where the next one begins, one more name has to be seen: it must be one
             # that this asker may see.
             limit = max(missing, min(2 * limit, _MOST_ASKED))
-            page = Page(listed.next, limit)
-            run = replace(run, request=replace(run.request, page=page))
-            listed = await ask(run)
-            filtered = filtered and listed.filtered
-            if listed.details is not None:
-                details.append(listed.details)
-        filtered = filtered or run.pattern is not None
-        return await self._answer(run, listed, pieces, following, filtered, details)
+            page = Page(accepted.next, limit)
+            progress = replace(progress, request=replace(progress.request, page=page))
+            accepted = await ask(progress)
+            filtered = filtered and accepted.filtered
+            if accepted.details is not None:
+                details.append(accepted.details)
+        filtered = filtered or progress.pattern is not None
+        return await self._answer(progress, accepted, pieces, following, filtered, details)
 
-    def _takes_away(self, run: Run, listed: Listed) -> bool:
+    def _takes_away(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> bool:
         """Whether something that was listed may not be on the page."""
-        return self._dispatcher.masks(run.request.namespace) or (
-            run.pattern is not None and not listed.filtered
+        return self._dispatcher.masks(progress.request.namespace) or (
+            progress.pattern is not None and not accepted.filtered
         )
 
     async def _visible(
-        self, run: Run, listed: Listed, start: Position | None, wanted: int
+        self, progress: ListingInProgress, accepted: AcceptedAnswer, start: Position | None, wanted: int
     ) -> AsyncGenerator[_Piece]:
         """What is listed from ``start`` on, matches and may be seen, piece by piece."""
-        selection = listed.selection
+        selection = accepted.selection
         assert selection is not None
-        asker = run.request.asker
-        if run.pattern is not None and not listed.filtered:
-            selection = await self._workers.matching(asker, selection, run.pattern)
-        if run.trace is not None:
-            run.trace.listed = len(selection)
+        asker = progress.request.asker
+        if progress.pattern is not None and not accepted.filtered:
+            selection = await self._workers.matching(asker, selection, progress.pattern)
+        if progress.trace is not None:
+            progress.trace.listed = len(selection)
         listing = selection.listing
-        order = await self._orders.of(run, listing)
+        order = await self._orders.of(progress, listing)
         small = len(listing) <= QUICK_NAMES
         at = await self._workers.call(asker, partial(order.find, listing, start), quick=small)
         walk = order.walk(selection, at, min(wanted, len(selection)))
@@ -121,12 +131,12 @@ class Paging:
             if not len(places):
                 continue
             size = len(places) * (_EACH + listing.all().fields_size // max(len(listing), 1))
-            async with Lease(run.held, 2 * size):
+            async with Lease(progress.held, 2 * size):
                 names = await self._workers.call(
                     asker, partial(order.names_at, listing, places), quick=len(places) <= QUICK_NAMES
                 )
-                steps = None if run.trace is None else run.trace.masks
-                mask = await self._dispatcher.visible(run.request, names, steps=steps)
+                steps = None if progress.trace is None else progress.trace.masks
+                mask = await self._dispatcher.visible(progress.request, names, steps=steps)
                 if mask is not None:
                     keep = mask.to_numpy(zero_copy_only=False)
                     places, names = places[keep], names.filter(mask)
@@ -134,57 +144,57 @@ class Paging:
 
     async def _answer(
         self,
-        run: Run,
-        listed: Listed,
+        progress: ListingInProgress,
+        accepted: AcceptedAnswer,
         pieces: list[_Piece],
         following: Position | None,
         filtered: bool,
         details: list[Any],
     ) -> Answer:
-        asker, held = run.request.asker, run.held
+        asker, held = progress.request.asker, progress.held
         names = (
             pa.concat_arrays([piece.names for piece in pieces]) if pieces else pa.array([], pa.large_string())
         )
         await held.grow(3 * names.nbytes)
         quick = len(names) <= QUICK_NAMES
-        selection = await self._workers.call(asker, partial(_selected, run, names), quick=quick)
+        selection = await self._workers.call(asker, partial(_selected, progress, names), quick=quick)
         found = None
-        if run.request.wants:
+        if progress.request.wants:
             partitions = np.concatenate(
                 [np.zeros(0, np.int64), *(piece.order.partitions_at(piece.places) for piece in pieces)]
             )
-            cut = following is not None and not listed.whole
+            cut = following is not None and not accepted.whole
             found = await self._detailing.of(
-                run, listed, names, partitions, details, following if cut else None
+                progress, accepted, names, partitions, details, following if cut else None
             )
         topics_hash = await self._workers.call(asker, partial(_hash, selection), quick=quick)
-        plan = "lister" if listed.filtered else plan_of(run.request, run.pattern)
+        plan = "lister" if accepted.filtered else listing_plan(progress.request, progress.pattern)
         needed = (
             data_of(selection.listing).column_bytes
             + names.nbytes
             + (0 if found is None else found.batch.nbytes)
         )
         held.settle(needed)
-        if run.trace is not None:
-            run.trace.visible = len(names)
-            run.trace.permits["held"] = needed
+        if progress.trace is not None:
+            progress.trace.visible = len(names)
+            progress.trace.permits["held"] = needed
         return Answer(
             selection,
             topics_hash,
             filtered,
-            listed.lister,
+            accepted.lister,
             plan,
             held.hand_over(),
-            listed.stale,
+            accepted.stale,
             next=following,
             details=found,
             page_names=names,
         )
 
 
-def _selected(run: Run, names: pa.LargeStringArray) -> Selection:
+def _selected(progress: ListingInProgress, names: pa.LargeStringArray) -> Selection:
     """The names of a page as a listing of their own, so that it holds nothing of what it was cut from."""
-    return Listing.from_names(run.request.namespace, run.request.mode, names).all()
+    return Listing.from_names(progress.request.namespace, progress.request.mode, names).all()
 
 
 def _hash(selection: Selection) -> str:

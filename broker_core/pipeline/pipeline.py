@@ -35,17 +35,17 @@ from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.finish_answer import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.listing_details import Detailing
-from broker_core.pipeline.listing_in_progress import QUICK_BYTES, Run, plan_of
+from broker_core.pipeline.listing_details import ListingDetails
+from broker_core.pipeline.listing_in_progress import QUICK_BYTES, ListingInProgress, listing_plan
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.pipeline.remembered.answers_by_version_hook import VersionedAnswers
-from broker_core.pipeline.remembered.last_good_answers import LastAnswers
-from broker_core.pipeline.remembered.listings_by_result_version import KeptAnswers
+from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
+from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
+from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
-from broker_core.pipeline.topic_by_name import Describing
+from broker_core.pipeline.topic_by_name import TopicsByName
 from broker_core.pipeline.verification.verify_names import known_selection
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.depends_on import EVERYTHING
@@ -83,21 +83,21 @@ class Pipeline:
         self.options = options or PipelineOptions()
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
-        self.kept = KeptAnswers(self.answers)
+        self.kept = ListingsByResultVersion(self.answers)
         #: Who is told that topics or masks changed.
         self.changes = ChangeNotices()
         self.changes.subscribe(self.kept.forget)
         self.questions = QuestionCounter()
         self.workers = Workers()
         orders = PageOrders(permits, self.workers)
-        detailing = Detailing(lister, dispatcher, self.workers, orders)
-        words = dispatcher.words.of
+        detailing = ListingDetails(lister, dispatcher, self.workers, orders)
+        words = dispatcher.dependencies.of
         self._listers = Listers(
             lister,
             dispatcher,
             Acceptance(lister, dispatcher, self.workers, self.kept, self.options, detailing),
-            LastAnswers(self.answers, words),
-            VersionedAnswers(self.answers, words, self.changes),
+            LastGoodAnswers(self.answers, words),
+            AnswersByVersionHook(self.answers, words, self.changes),
             self.workers,
             self.options,
             metrics,
@@ -109,7 +109,7 @@ class Pipeline:
             MaskedAnswers(self.answers, dispatcher.mask_words, self.changes),
         )
         #: One topic by its name.
-        self.describing = Describing(
+        self.topics_by_name = TopicsByName(
             lister, dispatcher, permits, self.workers, detailing, self.options, self._listers.of_plugins
         )
         self._paging = Paging(dispatcher, self.workers, orders, detailing)
@@ -203,7 +203,7 @@ class Pipeline:
         if not selection.hash_known and selection.fields_size > quick_bytes:
             return None
         topics_hash = selection.topics_hash
-        filtered, plan = pattern is not None, plan_of(request, pattern)
+        filtered, plan = pattern is not None, listing_plan(request, pattern)
         if topics_hash == request.topics_hash:
             return Answer(None, topics_hash, filtered, self.lister.name, plan)
         if not selection.is_slice and selection.fields_size > quick_bytes:
@@ -307,15 +307,17 @@ class Pipeline:
         held = HeldPermit(self.permits, estimate, request.asker.connection)
         services = CallServices(request, "", held, _everything, None, len)
         services.mark = lambda: self.changes.mark(request.namespace)
-        run = Run(copied(request, reserve_bytes=held.reserve, services=services), pattern, held, trace)
+        progress = ListingInProgress(
+            copied(request, reserve_bytes=held.reserve, services=services), pattern, held, trace
+        )
         try:
             await held.acquire_estimate()
             if trace is not None:
                 trace.permits["estimate"] = held.count
-            listed = await self._listers.list(run)
+            accepted = await self._listers.list(progress)
             if request.page is not None:
-                return await self._paging.page(run, listed, self._listers.list)
-            return await self._finishing.finish(run, listed)
+                return await self._paging.page(progress, accepted, self._listers.list)
+            return await self._finishing.finish(progress, accepted)
         except BaseException:
             held.give_up()
             raise

@@ -8,10 +8,10 @@ from broker_core.listing.selection import Selection
 from broker_core.memory.permits import whole_count
 from broker_core.pipeline.held_permit import HeldPermit
 
-__all__ = ["RestMemory"]
+__all__ = ["RestOfChainMemory"]
 
 
-class RestMemory:
+class RestOfChainMemory:
     """Grows by what is needed in all, for those behind who reserve; in the end it is what the answer itself holds."""
 
     __slots__ = ("_growing", "_held", "size")

@@ -34,8 +34,8 @@ from broker_core.patterns import compile_pattern
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.in_flight import SharedAsks
 from broker_core.pipeline.in_flight_masks import SharedMasks
-from broker_core.pipeline.listing_details import Detailing
-from broker_core.pipeline.listing_in_progress import Listed, Run
+from broker_core.pipeline.listing_details import ListingDetails
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.verification.verify_names import known_selection
 from broker_core.pipeline.worker_threads import Workers
@@ -45,7 +45,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, LoadedPlugin
 
-__all__ = ["Describing", "Topic", "partition_names"]
+__all__ = ["Topic", "TopicsByName", "partition_names"]
 
 _WANTS: Final = frozenset({"partitions"})
 #: Topics that are remembered of all listings together: some 10 MB.
@@ -71,7 +71,7 @@ class Topic:
 _MISSING: Final = Topic(0, exists=False)
 
 
-class Describing:
+class TopicsByName:
     """Finds topics by name; one for a pipeline. ``ask`` asks the plugins of these names to list, in their order."""
 
     def __init__(
@@ -80,9 +80,9 @@ class Describing:
         dispatcher: Dispatcher,
         permits: Permits,
         workers: Workers,
-        detailing: Detailing,
+        detailing: ListingDetails,
         options: PipelineOptions,
-        ask: Callable[..., Awaitable[Listed | None]],
+        ask: Callable[..., Awaitable[AcceptedAnswer | None]],
     ) -> None:
         self._lister = lister
         self._dispatcher = dispatcher
@@ -92,7 +92,7 @@ class Describing:
         self._options = options
         self._ask = ask
         self._estimates = Estimates()
-        self._shared: SharedAsks[Listed | None] = SharedAsks()
+        self._shared: SharedAsks[AcceptedAnswer | None] = SharedAsks()
         self._masks = SharedMasks()
         self._known: weakref.WeakKeyDictionary[Listing, dict[str, int]] = weakref.WeakKeyDictionary()
 
@@ -242,8 +242,10 @@ class Describing:
             question = DescribeRequest(
                 topic.namespace, asker, pa.array(names, pa.large_string()), None, _WANTS, deadline, held
             )
-            run = Run(ListingRequest(topic.namespace, asker=asker, deadline=deadline), None, held, None)
-            accept = partial(self._accepted, run, question)
+            progress = ListingInProgress(
+                ListingRequest(topic.namespace, asker=asker, deadline=deadline), None, held, None
+            )
+            accept = partial(self._accepted, progress, question)
             details = await self._dispatcher.details(plugin.name, question, accept)
             held.settle(0)
         except BaseException:
@@ -254,14 +256,16 @@ class Describing:
             permit.release()
         return None if details is None else _of_details(details, topic)
 
-    async def _accepted(self, run: Run, question: DescribeRequest, details: Details) -> Details:
+    async def _accepted(
+        self, progress: ListingInProgress, question: DescribeRequest, details: Details
+    ) -> Details:
         if "partitions" not in details.columns:
             raise ListingFailed(
                 "gave details without the column 'partitions', which was asked for",
                 cause=Cause.PLUGIN,
                 reason="bad_topics",
             )
-        return await self._detailing.accepted(run, question, details)
+        return await self._detailing.accepted(progress, question, details)
 
     async def _listed(
         self,
@@ -276,7 +280,7 @@ class Describing:
             return None
         depends_on: set[str] = set()
         for plugin, _ in self._dispatcher.describers(topic.namespace):
-            depends_on |= self._dispatcher.words.of(plugin.name)
+            depends_on |= self._dispatcher.dependencies.of(plugin.name)
         literal = "pattern" in depends_on
         pattern = None
         if literal:
@@ -287,13 +291,13 @@ class Describing:
         )
         names = tuple(plugin.name for plugin in listers)
         key = key_of(request, depends_on, names, wants)
-        listed = await self._shared.ask(key, partial(self._list, request, names))
-        if listed is None:
+        accepted = await self._shared.ask(key, partial(self._list, request, names))
+        if accepted is None:
             return None
-        assert listed.selection is not None  # the request has no hash
-        return await self._found(listed.selection, topic, asker, listed.details)
+        assert accepted.selection is not None  # the request has no hash
+        return await self._found(accepted.selection, topic, asker, accepted.details)
 
-    async def _list(self, request: ListingRequest, names: Collection[str]) -> Listed | None:
+    async def _list(self, request: ListingRequest, names: Collection[str]) -> AcceptedAnswer | None:
         """Ask these plugins, under permits that go with what they listed."""
         question = (request.namespace, request.mode, request.topics_pattern)
         unknown = self._permits.heap.maximum // 4
@@ -302,27 +306,27 @@ class Describing:
             self._estimates.of(request.namespace, question, unknown),
             request.asker.connection,
         )
-        run = Run(copied(request, reserve_bytes=held.reserve), request.pattern, held, None)
+        progress = ListingInProgress(copied(request, reserve_bytes=held.reserve), request.pattern, held, None)
         try:
             # Who waits for it has a time of his own, and may be gone before this ends.
             async with asyncio.timeout_at(request.deadline):
                 await held.acquire_estimate()
-                listed = await self._ask(run, run.request, only=names)
+                accepted = await self._ask(progress, progress.request, only=names)
         except TimeoutError:
             held.give_up()
             raise self._too_late() from None
         except BaseException:
             held.give_up()
             raise
-        held.settle(0 if listed is None else listed.owned)
+        held.settle(0 if accepted is None else accepted.owned)
         permit = held.hand_over()
         if permit is not None:
             leases = self._permits.leases
-            if listed is None or listed.selection is None or listed.selection.listing in leases:
+            if accepted is None or accepted.selection is None or accepted.selection.listing in leases:
                 permit.release()
             else:
-                leases.hold(listed.selection.listing, permit)
-        return listed
+                leases.hold(accepted.selection.listing, permit)
+        return accepted
 
     # -- finding
 
@@ -368,9 +372,9 @@ def partition_names(topic: TopicName, low: int, high: int) -> pa.LargeStringArra
     return pc.binary_join_element_wise(prefix, numbers, pa.scalar("", pa.large_string()))
 
 
-def _with(listed: Topic, told: Topic | None) -> Topic:
+def _with(found: Topic, told: Topic | None) -> Topic:
     """A topic as it is listed, with the number of partitions that somebody told who knows better."""
-    return listed if told is None or not listed.exists else copied(listed, partitions=told.partitions)
+    return found if told is None or not found.exists else copied(found, partitions=told.partitions)
 
 
 def _of_details(details: Details, topic: TopicName) -> Topic:

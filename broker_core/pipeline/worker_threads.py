@@ -15,7 +15,7 @@ from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.listing.selection import Matching, Selection, search, search_is_quick
 from broker_core.metrics.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.pipeline.fair_threads import Allowance, Call, FairThreads
+from broker_core.pipeline.fair_threads import Allowance, FairThreads, UncutWork
 
 __all__ = ["Workers"]
 
@@ -73,7 +73,7 @@ class Workers:
     async def compile(self, asker: Asker, raw: str, max_length: int) -> TopicsPattern:
         """The compiled pattern. Raises :exc:`~broker_core.errors.InvalidPattern`."""
         work = partial(compile_pattern, raw, max_length=max_length)
-        return await self._compile.run(asker.connection, Call(work, same=(raw, max_length)))
+        return await self._compile.run(asker.connection, UncutWork(work, same=(raw, max_length)))
 
     async def matching(self, asker: Asker, selection: Selection, pattern: TopicsPattern) -> Selection:
         """The topics of ``selection`` that match ``pattern``, which RE2 supports."""
@@ -89,4 +89,4 @@ class Workers:
         if quick:
             await loop_turn().time()
             return work()
-        return await self._listing.run(asker.connection, Call(work))
+        return await self._listing.run(asker.connection, UncutWork(work))

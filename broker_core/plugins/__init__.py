@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from broker_core.plugins.dispatcher import Dispatcher
-from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed, PluginLoadError, Refusal
-from broker_core.plugins.former_answers import Recalled, Remembers
+from broker_core.plugins.failures import (
+    BehindFailed,
+    ChainStep,
+    PluginFailed,
+    PluginLoadError,
+    RefusedByPlugin,
+)
+from broker_core.plugins.former_answers import FormerAnswer, LastAnswerKeeper
 from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_mean, installed_plugins
 from broker_core.plugins.load.plugin_options import PluginOptions
 from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
-from broker_core.plugins.namespace_chain import ChainResult, Keeps
+from broker_core.plugins.namespace_chain import ChainResult, VersionedAnswerKeeper
 from broker_core.plugins.plugin_state_metrics import show_plugins
 from broker_core.plugins.raised_exceptions import in_words
 from broker_core.plugins.reported_problems import as_problems
@@ -19,16 +25,16 @@ __all__ = [
     "ChainResult",
     "ChainStep",
     "Dispatcher",
+    "FormerAnswer",
     "InstalledPlugin",
-    "Keeps",
+    "LastAnswerKeeper",
     "LoadedPlugin",
     "PluginFailed",
     "PluginLoadError",
     "PluginOptions",
     "PluginRegistry",
-    "Recalled",
-    "Refusal",
-    "Remembers",
+    "RefusedByPlugin",
+    "VersionedAnswerKeeper",
     "as_problems",
     "chain_order",
     "did_you_mean",

@@ -24,7 +24,7 @@ from broker_core.plugins.call.plugin_runner import contained, plain
 from broker_core.plugins.call.plugin_threads import PluginThreads, RaisedByPlugin
 from broker_core.plugins.raised_exceptions import in_words, is_awaitable, kind, trace
 
-__all__ = ["PluginTasks"]
+__all__ = ["BackgroundTasks"]
 
 log = structlog.get_logger(__name__)
 
@@ -41,7 +41,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(slots=True)
-class _Task:
+class _BackgroundTask:
     """One task. ``state`` is ``"running"``, ``"waiting"`` (to be started again), ``"failed"`` or ``"ended"``."""
 
     name: str
@@ -59,13 +59,13 @@ class _Task:
         return self.state in {"failed", "ended"}
 
 
-class PluginTasks:
+class BackgroundTasks:
     """The tasks of one plugin. :meth:`claim` is for any thread, all else for the event loop."""
 
     def __init__(self, plugin: str, abandoned: Abandoned) -> None:
         self._plugin = plugin
         self._abandoned = abandoned
-        self._tasks: dict[str, _Task] = {}
+        self._tasks: dict[str, _BackgroundTask] = {}
         self._lock = threading.Lock()
         self._closed = False
 
@@ -92,7 +92,7 @@ class PluginTasks:
             old = self._tasks.get(name)
             if old is not None and not old.is_over:
                 raise ValueError(f"a task {name!r} of this plugin is there already")
-            task = _Task(name, factory, restart, LoopTime(self._plugin, f"spawn:{name}"))
+            task = _BackgroundTask(name, factory, restart, LoopTime(self._plugin, f"spawn:{name}"))
             self._tasks[name] = task
         return partial(self._start, task)
 
@@ -132,11 +132,11 @@ class PluginTasks:
             supervisor.cancel()
         await asyncio.gather(*supervisors, return_exceptions=True)
 
-    def _start(self, task: _Task) -> None:
+    def _start(self, task: _BackgroundTask) -> None:
         if not self._closed:
             task.supervisor = asyncio.get_running_loop().create_task(self._supervise(task))
 
-    async def _supervise(self, task: _Task) -> None:
+    async def _supervise(self, task: _BackgroundTask) -> None:
         clock = asyncio.get_running_loop().time
         pause = FIRST_PAUSE
         while True:
@@ -167,7 +167,7 @@ class PluginTasks:
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _run(self, task: _Task) -> None:
+    async def _run(self, task: _BackgroundTask) -> None:
         """Run it once. Raises :exc:`RaisedByPlugin` for whatever it raises."""
         loop = asyncio.get_running_loop()
         if inspect.iscoroutinefunction(task.factory):

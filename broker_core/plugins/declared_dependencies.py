@@ -13,12 +13,12 @@ from broker_core.plugin_api.listing_request import ListingRequest, RequestServic
 from broker_core.plugin_api.recorded_reads import recorded_asker
 from broker_core.plugins.load.registry import LoadedPlugin
 
-__all__ = ["Words"]
+__all__ = ["DeclaredDependencies"]
 
 log = structlog.get_logger(__name__)
 
 
-class Words:
+class DeclaredDependencies:
     """The words of each plugin, which only become more. Adding is for any thread.
 
     A plugin that asks the rest of the chain depends on what all behind it depend on. One that declares ``client`` as it

@@ -25,20 +25,20 @@ from broker_core.names import NamespaceName
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins.background_tasks import PluginTasks
+from broker_core.plugins.background_tasks import BackgroundTasks
 from broker_core.plugins.call.event_loop_time import LoopTime
 from broker_core.plugins.call.hook_caller import CallObserver, HookCaller
 from broker_core.plugins.call.plugin_runner import PluginRunner
-from broker_core.plugins.declared_dependencies import Words
+from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
-from broker_core.plugins.former_answers import Remembers
+from broker_core.plugins.former_answers import LastAnswerKeeper
 from broker_core.plugins.hooks.check_lister_answer import checked_answer, refusal_of
 from broker_core.plugins.hooks.check_mask import and_masks
 from broker_core.plugins.hooks.describers import checked_details
 from broker_core.plugins.hooks.gates import pass_gates
 from broker_core.plugins.hooks.observers import Observer
 from broker_core.plugins.hooks.startup_shutdown import offered_log, shut_down, start_up
-from broker_core.plugins.hooks.versions import Told, Versions
+from broker_core.plugins.hooks.versions import ToldVersions, VersionHook
 from broker_core.plugins.hooks.watched_properties import WatchedProperties
 from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.namespace_chain import (
@@ -46,9 +46,9 @@ from broker_core.plugins.namespace_chain import (
     Accept,
     Chain,
     ChainResult,
-    Keeps,
+    MakeServices,
     MaskCheck,
-    Services,
+    VersionedAnswerKeeper,
     accepting_of,
     check_mask,
     mask_again,
@@ -82,7 +82,7 @@ class Dispatcher:
         self.registry = registry
         self._runners = {plugin.name: PluginRunner(plugin.name) for plugin in registry}
         #: What the answers of each plugin depend on.
-        self.words = Words(registry)
+        self.dependencies = DeclaredDependencies(registry)
         self.callers: dict[str, dict[str, HookCaller]] = {plugin.name: {} for plugin in registry}
         for plugin in registry:
             for hook in (_AUTHORIZE, _LIST, _DESCRIBE, _VISIBLE, _VERSION, _SERVED):
@@ -90,7 +90,7 @@ class Dispatcher:
                     self.callers[plugin.name][hook] = HookCaller(
                         plugin, hook, self._runners[plugin.name], on_call=on_call
                     )
-        self.versions = Versions(self.callers, self.words)
+        self.versions = VersionHook(self.callers, self.dependencies)
         self._observers = [
             (plugin, Observer(self.callers[plugin.name][_SERVED]))
             for plugin in registry
@@ -114,8 +114,9 @@ class Dispatcher:
         #: Told what each mask answered; what it raises is the answer. For tests of plugins.
         self.check_mask: MaskCheck | None = None
         self._problems: dict[str, tuple[str, ...]] = {}
-        self._tasks = {
-            plugin.name: PluginTasks(plugin.name, self._runners[plugin.name].abandoned) for plugin in registry
+        self._background_tasks = {
+            plugin.name: BackgroundTasks(plugin.name, self._runners[plugin.name].abandoned)
+            for plugin in registry
         }
 
     def concerned(self, namespace: NamespaceName) -> bool:
@@ -163,13 +164,14 @@ class Dispatcher:
     def depends_on_from(self, namespace: NamespaceName, first: int) -> frozenset[str]:
         """What the answers of the plugins from number ``first`` of the chain on depend on, all together."""
         listers = self._chain(namespace).listers[first:]
-        return frozenset().union(*(self.words.of(name) for name, caller in listers if caller is not None))
+        return frozenset().union(
+            *(self.dependencies.of(name) for name, caller in listers if caller is not None)
+        )
 
     async def authorize(self, access: Access, steps: list[ChainStep] | None = None) -> None:
         """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.
 
-        Raises :exc:`~broker_core.plugins.failures.Refusal` where one refuses, and :exc:`PluginFailed` with the cause
-        ``DENIED`` where one fails.
+        Raises :exc:`RefusedByPlugin` where one refuses, :exc:`PluginFailed` with the cause ``DENIED`` where one fails.
         """
         if self.has_gates:
             await pass_gates(self._chain(access.namespace).gates, access, steps)
@@ -178,24 +180,22 @@ class Dispatcher:
         self,
         request: ListingRequest,
         accept: Accept | None = None,
-        memory: Remembers | None = None,
+        memory: LastAnswerKeeper | None = None,
         *,
         only: Collection[str] | None = None,
         first: int = 0,
-        services: Services | None = None,
-        keeps: Keeps | None = None,
-        versions: Told | None = None,
+        services: MakeServices | None = None,
+        keeps: VersionedAnswerKeeper | None = None,
+        versions: ToldVersions | None = None,
     ) -> ChainResult:
         """Walk the chain from its plugin ``first`` on, or of it ``only`` the plugins of these names.
 
         An answer that ``accept`` refuses is a failure of its plugin.
-
         Where ``keeps`` has the answer of a plugin at the version that it tells, the plugin is not asked; ``versions``
-        gets what each tells. Raises :exc:`~broker_core.plugins.failures.Refusal` where a plugin refuses;
+        gets what each tells. Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` where a plugin refuses;
         :exc:`PluginFailed` where one fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no
         answer of it. What the broker itself raises to a plugin that lets it pass is final: the
-        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the :exc:`BehindFailed` of
-        ``request.rest()``.
+        :exc:`TooManyRequests` of ``request.reserve()``, the :exc:`BehindFailed` of ``request.rest()``.
         """
         if not self.has_listers:
             return NOBODY
@@ -221,7 +221,7 @@ class Dispatcher:
                     kept, call = False, None if services is None else services(name, position)
                     try:
                         answer, word, accepted = await caller.call(
-                            self.words.asked(request, name, call), checked_answer, accepting
+                            self.dependencies.asked(request, name, call), checked_answer, accepting
                         )
                     finally:
                         if call is not None:
@@ -268,7 +268,7 @@ class Dispatcher:
                 return ChainResult(answer, name, tuple(steps), accepted)
         return ChainResult(None, None, tuple(steps))
 
-    async def mask_versions(self, request: ListingRequest, told: Told) -> tuple[str, ...] | None:
+    async def mask_versions(self, request: ListingRequest, told: ToldVersions) -> tuple[str, ...] | None:
         """The versions of all masks of this namespace; ``None`` where one of them tells none.
 
         Raises :exc:`PluginFailed` for any failure, as :meth:`visible` does.
@@ -281,7 +281,7 @@ class Dispatcher:
 
     def mask_words(self, namespace: NamespaceName) -> frozenset[str]:
         """What the masks of this namespace depend on, all together."""
-        return frozenset().union(*(self.words.of(name) for name in self.masking(namespace)))
+        return frozenset().union(*(self.dependencies.of(name) for name in self.masking(namespace)))
 
     async def visible(
         self,
@@ -310,7 +310,7 @@ class Dispatcher:
                 request = copied(request, properties=watch.properties)
             started = clock()
             try:
-                asked = self.words.asked(request, caller.name)
+                asked = self.dependencies.asked(request, caller.name)
                 own, _, _ = await caller.call(asked, partial(check_mask, length), topics=topics)
             except PluginFailed as failure:
                 failure.steps = (ChainStep(caller.name, "error", clock() - started, failure.detail),)
@@ -386,15 +386,15 @@ class Dispatcher:
             await asyncio.gather(*(observer.close(timeout=1.0) for _, observer in self._observers))
         self.change_logs = ()
         # None of what they work with has been shut down yet, in whichever plugin it is.
-        await asyncio.gather(*(tasks.close() for tasks in self._tasks.values()))
+        await asyncio.gather(*(tasks.close() for tasks in self._background_tasks.values()))
         while self._started:
             plugin = self._started.pop()
             await shut_down(plugin, self._runners[plugin.name])
         await asyncio.gather(*(runner.close() for runner in self._runners.values()))
 
-    def tasks(self, plugin: str) -> PluginTasks:
+    def background_tasks(self, plugin: str) -> BackgroundTasks:
         """What a plugin lets run beside its hooks."""
-        return self._tasks[plugin]
+        return self._background_tasks[plugin]
 
     def report_problems(self, plugin: str, problems: Collection[str]) -> None:
         """What a plugin says is wrong with what it works on, in place of what it said before.
@@ -419,14 +419,14 @@ class Dispatcher:
             worst = max((caller.breaker.state for caller in callers.values()), default=None)
             if worst:
                 entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
-            tasks = self._tasks[entry["name"]]
+            tasks = self._background_tasks[entry["name"]]
             entry["problems"] = [*self._problems.get(entry["name"], ()), *tasks.dead]
             if entry["problems"]:
                 entry["state"] = "error"
             entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}
             entry["threads"] = {"busy": runner.threads.busy, "waiting": runner.threads.waiting}
             entry["abandoned_calls"] = runner.abandoned_calls
-            entry["depends_on"] = sorted(self.words.of(entry["name"]))
+            entry["depends_on"] = sorted(self.dependencies.of(entry["name"]))
             entry["tasks"] = tasks.describe()
             entry["claim_mismatches"] = self._claims.get(entry["name"], 0)
         return described
@@ -465,7 +465,7 @@ class Dispatcher:
             for caller in callers.values()
         } | {
             (name, task): loop_time
-            for name, tasks in self._tasks.items()
+            for name, tasks in self._background_tasks.items()
             for task, loop_time in tasks.loop_times().items()
         }
 

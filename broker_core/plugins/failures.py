@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed, ServerError
 from broker_core.errors.pulsar_codes import CODES
 
-__all__ = ["BehindFailed", "ChainStep", "PluginFailed", "PluginLoadError", "Refusal"]
+__all__ = ["BehindFailed", "ChainStep", "PluginFailed", "PluginLoadError", "RefusedByPlugin"]
 
 
 class PluginLoadError(BrokerCoreError):
@@ -79,7 +79,7 @@ class PluginFailed(ListingFailed):
         self.steps: tuple[ChainStep, ...] = ()
 
 
-class Refusal(ListingFailed):
+class RefusedByPlugin(ListingFailed):
     """A plugin has decided that there is no answer: no failure of anybody, and nothing can stand in for it.
 
     ``reason`` is ``gate`` (of ``broker_core_authorize``) or ``refused`` (of a lister); ``steps`` what the plugins

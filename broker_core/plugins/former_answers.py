@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from broker_core.plugins.load.registry import LoadedPlugin
 
-__all__ = ["Recalled", "Remembers"]
+__all__ = ["FormerAnswer", "LastAnswerKeeper"]
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class FormerAnswer:
     """A former answer: its word, what ``accept`` had made of it, and its age in seconds."""
 
     word: str
@@ -19,7 +19,7 @@ class Recalled:
     age: float
 
 
-class Remembers(Protocol):
+class LastAnswerKeeper(Protocol):
     """Keeps the last answers to one question, for plugins whose ``on_failure`` is ``stale``."""
 
     def answered(self, plugin: LoadedPlugin, accepted: Any, asked_at: float) -> None:
@@ -28,5 +28,5 @@ class Remembers(Protocol):
     def refused(self, plugin: LoadedPlugin) -> None:
         """The plugin refused the question: what it answered before is true for nobody any more."""
 
-    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> Recalled | None:
+    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> FormerAnswer | None:
         """The last answer, not older than the plugin's ``max_stale``; ``None`` where there is none."""

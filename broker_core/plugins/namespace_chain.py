@@ -11,7 +11,7 @@ from broker_core.plugin_api.listing_request import ListingRequest, RequestServic
 from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.failures import ChainStep
-from broker_core.plugins.former_answers import Recalled
+from broker_core.plugins.former_answers import FormerAnswer
 from broker_core.plugins.hooks.check_mask import checked_mask
 from broker_core.plugins.load.registry import LoadedPlugin
 
@@ -21,10 +21,10 @@ __all__ = [
     "AsksMask",
     "Chain",
     "ChainResult",
-    "Keeps",
+    "MakeServices",
     "MaskCheck",
-    "OneCall",
-    "Services",
+    "ServicesOfOneCall",
+    "VersionedAnswerKeeper",
     "accepting_of",
     "check_mask",
     "mask_again",
@@ -56,10 +56,10 @@ AsksMask: TypeAlias = Callable[[Any], Awaitable[Any | None]]
 MaskCheck: TypeAlias = Callable[[str, Any, Any | None, AsksMask], Awaitable[None]]
 
 
-class Keeps(Protocol):
+class VersionedAnswerKeeper(Protocol):
     """Keeps the answers to one question of plugins that tell their version before the work."""
 
-    def find(self, plugin: str, version: str) -> Recalled | None:
+    def find(self, plugin: str, version: str) -> FormerAnswer | None:
         """The answer at this version; its age says nothing."""
 
     def keep(self, plugin: str, version: str, accepted: Any) -> None:
@@ -67,10 +67,10 @@ class Keeps(Protocol):
 
 
 #: Makes what the plugin of a name, at its place of the chain, has in its call.
-Services: TypeAlias = Callable[[str, int], "OneCall"]
+MakeServices: TypeAlias = Callable[[str, int], "ServicesOfOneCall"]
 
 
-class OneCall(RequestServices, Protocol):
+class ServicesOfOneCall(RequestServices, Protocol):
     """What one call of a plugin has of the broker."""
 
     @property

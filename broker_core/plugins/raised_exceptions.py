@@ -20,13 +20,13 @@ from broker_core.memory.ended_frames import own_field
 
 __all__ = [
     "LONGEST",
-    "Said",
+    "FailureForClient",
     "bounded",
+    "failure_for_client",
     "in_words",
     "is_a",
     "is_awaitable",
     "kind",
-    "said",
     "shown",
     "text",
     "trace",
@@ -148,7 +148,7 @@ def _causes(error: BaseException) -> Iterator[tuple[BaseException, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FailureForClient:
     """What a plugin wants the client to be told (:exc:`~broker_core.errors.ListingFailed`)."""
 
     message: str
@@ -157,7 +157,7 @@ class Said:
     counts: bool
 
 
-def said(error: BaseException) -> Said | None:
+def failure_for_client(error: BaseException) -> FailureForClient | None:
     """The words of a :exc:`ListingFailed`; ``None`` for another exception, and for one that cannot be sent as it is.
 
     It was checked where it was made, and is read once more: a class derived from it need not have called it, and fields
@@ -177,4 +177,4 @@ def said(error: BaseException) -> Said | None:
         return None
     if not isinstance(cause, Cause):  # a class from before there were causes may have a field of this name
         cause = cause_of(code, otherwise=Cause.PLUGIN)
-    return Said(bounded(message), cause, code, counts and code is not ServerError.TooManyRequests)
+    return FailureForClient(bounded(message), cause, code, counts and code is not ServerError.TooManyRequests)

@@ -23,7 +23,7 @@ class Reads:
     """What the plugins of one server read from now on, in any of their threads."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:
-        self._declared = dispatcher.words.of
+        self._declared = dispatcher.dependencies.of
         self._lock = threading.Lock()
         self._read: dict[str, set[str]] = {}
         for plugin, callers in dispatcher.callers.items():

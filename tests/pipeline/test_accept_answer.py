@@ -20,7 +20,7 @@ from broker_core.listing.listing import Listing
 from broker_core.memory.ended_frames import let_go_of_cancelled
 from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions, Trace
-from broker_core.pipeline.remembered.listings_by_result_version import KeptAnswers
+from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request
@@ -52,7 +52,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
     held: dict[str, int] = {}
     listed = sum(sys.getsizeof(name) for name in NAMES) + 8 * len(NAMES)
     column = sum(map(len, NAMES)) + 8 * len(NAMES)
-    make_column, build, kept = acceptance.as_column, acceptance.built, KeptAnswers.get
+    make_column, build, kept = acceptance.as_column, acceptance.built, ListingsByResultVersion.get
 
     def as_column(topics: Any) -> Any:
         held["column"] = m.permits.heap.acquired
@@ -68,7 +68,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(acceptance, "as_column", as_column)
     monkeypatch.setattr(acceptance, "built", built)
-    monkeypatch.setattr(KeptAnswers, "get", get)
+    monkeypatch.setattr(ListingsByResultVersion, "get", get)
     plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
     async with made(plugins={"p": plugin}, limits=PermitLimits(heap=7_200_000)) as m:
         (await m.ask()).release()

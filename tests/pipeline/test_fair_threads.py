@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.pipeline.fair_threads import Allowance, Call, FairThreads
+from broker_core.pipeline.fair_threads import Allowance, FairThreads, UncutWork
 from tests.support.eventually import eventually
 
 
@@ -55,7 +55,7 @@ class Gate:
     def __init__(self, threads: FairThreads, count: int = 1) -> None:
         self._free, self.taken = threading.Event(), []
         for _ in range(count):
-            self.taken.append(asyncio.create_task(threads.run(object(), Call(self._free.wait))))
+            self.taken.append(asyncio.create_task(threads.run(object(), UncutWork(self._free.wait))))
 
     async def open(self) -> None:
         self._free.set()
@@ -174,12 +174,12 @@ async def test_an_error_is_for_all_who_wait(one: FairThreads) -> None:
         raise LookupError("no")
 
     gate = Gate(one)
-    tasks = await started(*(one.run(key, Call(fail, same="x")) for key in "ab"))
+    tasks = await started(*(one.run(key, UncutWork(fail, same="x")) for key in "ab"))
     await gate.open()
     for task in tasks:
         with pytest.raises(LookupError, match="no"):
             await task
-    assert await one.run("a", Call(lambda: 7)) == 7
+    assert await one.run("a", UncutWork(lambda: 7)) == 7
 
 
 async def test_who_has_used_up_its_allowance_waits_and_the_others_do_not() -> None:
@@ -217,7 +217,7 @@ async def test_what_is_shown_of_it(one: FairThreads) -> None:
 async def test_closed_threads_take_nothing_and_keep_nobody_waiting(one: FairThreads) -> None:
     gate = Gate(one)
     await eventually(lambda: one.waits.count == 1)
-    (waiting,) = await started(one.run("a", Call(partial(int, "1"))))
+    (waiting,) = await started(one.run("a", UncutWork(partial(int, "1"))))
     one.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -225,4 +225,4 @@ async def test_closed_threads_take_nothing_and_keep_nobody_waiting(one: FairThre
         await gate.open()
     await eventually(lambda: one.idle)
     with pytest.raises(RuntimeError, match="ended"):
-        await one.run("a", Call(partial(int, "1")))
+        await one.run("a", UncutWork(partial(int, "1")))

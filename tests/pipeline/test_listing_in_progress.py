@@ -11,14 +11,14 @@ from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.listing_in_progress import Listed, Run
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 
 
 def test_a_run_does_not_change_and_what_is_listed_is_not_stale_by_itself() -> None:
-    run = Run(
+    progress = ListingInProgress(
         ListingRequest(NamespaceName("t", "n")), None, HeldPermit(Permits(), Estimates().of("t/n", "q")), None
     )
     with pytest.raises(dataclasses.FrozenInstanceError):
-        run.trace = None  # type: ignore[misc]
-    listed = Listed("p", None, False, "00000000")
-    assert (listed.stale, listed.owned, listed.claimed) == (None, 0, False)
+        progress.trace = None  # type: ignore[misc]
+    accepted = AcceptedAnswer("p", None, False, "00000000")
+    assert (accepted.stale, accepted.owned, accepted.claimed) == (None, 0, False)

@@ -8,7 +8,7 @@ from broker_core import Listing, ListingRequest, Mode, NamespaceName
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import PermitLimits, Permits
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.listing_in_progress import Run
+from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.worker_threads import Workers
 
@@ -24,18 +24,18 @@ async def test_an_order_is_made_once_and_lives_as_long_as_its_listing() -> None:
     permits, workers = Permits(), Workers()
     held = HeldPermit(permits, Estimates().of(NAMESPACE, "key"))
     await held.acquire_estimate()
-    run = Run(ListingRequest(NAMESPACE), None, held, None)
+    progress = ListingInProgress(ListingRequest(NAMESPACE), None, held, None)
     orders = PageOrders(permits, workers)
     large = listing(5000)
     assert orders.known(large) is None
-    tasks = [asyncio.create_task(orders.of(run, large)) for _ in range(2)]
+    tasks = [asyncio.create_task(orders.of(progress, large)) for _ in range(2)]
     await asyncio.wait(tasks)
     one = orders.known(large)
     assert one is not None
     assert all(task.result() is one for task in tasks)
     assert permits.snapshots.acquired == one.nbytes
     small = listing(3)
-    assert (await orders.of(run, small)).nbytes
+    assert (await orders.of(progress, small)).nbytes
     assert orders.known(small) is None  # quicker made than remembered
     gone = weakref.ref(one)
     tasks.clear()
@@ -54,7 +54,7 @@ async def test_without_room_it_is_the_requests_own() -> None:
     await held.acquire_estimate()
     orders = PageOrders(permits, workers)
     large = listing(5000)
-    order = await orders.of(Run(ListingRequest(NAMESPACE), None, held, None), large)
+    order = await orders.of(ListingInProgress(ListingRequest(NAMESPACE), None, held, None), large)
     assert orders.known(large) is None
     assert held.count >= order.nbytes
     held.give_up()

@@ -17,7 +17,7 @@ from broker_core.memory.estimates import INITIAL_SIZE
 from broker_core.memory.permits import PermitLimits
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import PipelineOptions
-from broker_core.pipeline.fair_threads import Call
+from broker_core.pipeline.fair_threads import UncutWork
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request
@@ -314,7 +314,7 @@ async def test_the_time_budget_covers_the_waiting_for_a_compiler() -> None:
     async with made() as m:
         compiler = m.pipeline.workers.kinds["compile"]
         free = threading.Event()
-        taken = asyncio.create_task(compiler.run(object(), Call(free.wait)))
+        taken = asyncio.create_task(compiler.run(object(), UncutWork(free.wait)))
         await eventually(lambda: compiler.waits.count == 1)
         try:
             late = request(deadline=asyncio.get_running_loop().time() + 0.01)

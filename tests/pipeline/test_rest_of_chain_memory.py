@@ -13,7 +13,7 @@ from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import PermitLimits, Permits
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.rest_of_chain_memory import RestMemory
+from broker_core.pipeline.rest_of_chain_memory import RestOfChainMemory
 
 HEAP, SNAPSHOTS = 10_000_000, 1_000_000
 
@@ -42,7 +42,7 @@ async def test_two_answers_at_once_are_both_counted(permits: Permits) -> None:
     held = await held_by(permits)
     before = held.count
     one, other = listing(), listing()
-    memories = RestMemory(held), RestMemory(held)
+    memories = RestOfChainMemory(held), RestOfChainMemory(held)
     await asyncio.gather(*(memory.reserve(500_000) for memory in memories))
     assert held.count == 1_000_000
     await memories[0].settle(one.all(), 200_000)
@@ -63,7 +63,7 @@ async def test_two_answers_at_once_are_both_counted(permits: Permits) -> None:
 async def test_a_shared_listing_is_charged_where_it_is_kept(permits: Permits) -> None:
     held = await held_by(permits)
     shared = listing()
-    memory = RestMemory(held)
+    memory = RestOfChainMemory(held)
     await memory.settle(shared.all(), 0)
     held.settle(0)
     assert shared not in permits.leases
@@ -74,7 +74,7 @@ async def test_rows_are_counted_too(permits: Permits) -> None:
     held = await held_by(permits)
     kept = listing().all().matching(compile_pattern("t/n/.*7"))
     assert not kept.is_slice
-    memory = RestMemory(held)
+    memory = RestOfChainMemory(held)
     await memory.settle(kept, 0)
     held.settle(0)
     assert permits.snapshots.acquired == kept.row_array.nbytes > 0
@@ -85,7 +85,7 @@ async def test_rows_are_counted_too(permits: Permits) -> None:
 async def test_what_does_not_fit_into_the_snapshots_stays_where_it_was(permits: Permits) -> None:
     held = await held_by(permits)
     kept = listing()
-    memory = RestMemory(held)
+    memory = RestOfChainMemory(held)
     await memory.settle(kept.all(), 2 * SNAPSHOTS)
     held.settle(0)
     permit = held.hand_over()
@@ -99,7 +99,7 @@ async def test_what_does_not_fit_into_the_snapshots_stays_where_it_was(permits: 
 async def test_a_request_that_fails_leaves_what_is_kept(permits: Permits) -> None:
     held = await held_by(permits)
     kept = listing()
-    await RestMemory(held).settle(kept.all(), 1000)
+    await RestOfChainMemory(held).settle(kept.all(), 1000)
     held.give_up()
     assert permits.heap.acquired == 0
     assert permits.snapshots.acquired == 1000
@@ -108,7 +108,7 @@ async def test_a_request_that_fails_leaves_what_is_kept(permits: Permits) -> Non
 
 async def test_nothing_is_left_of_one_that_failed(permits: Permits) -> None:
     held = await held_by(permits)
-    memory = RestMemory(held)
+    memory = RestOfChainMemory(held)
     await memory.reserve(500_000)
     with pytest.raises(ValueError, match="negative"):
         await memory.reserve(-1)

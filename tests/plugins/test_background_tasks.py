@@ -13,26 +13,28 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.plugins import background_tasks as module
-from broker_core.plugins.background_tasks import PluginTasks
+from broker_core.plugins.background_tasks import BackgroundTasks
 from broker_core.plugins.call.abandoned_calls import Abandoned
 from broker_core.plugins.call.event_loop_time import BLOCKED
 from tests.support.eventually import eventually
 
 
 @asynccontextmanager
-async def of_plugin() -> AsyncIterator[PluginTasks]:
-    tasks = PluginTasks("p", Abandoned("p"))
+async def of_plugin() -> AsyncIterator[BackgroundTasks]:
+    tasks = BackgroundTasks("p", Abandoned("p"))
     try:
         yield tasks
     finally:
         await tasks.close()
 
 
-def spawn(tasks: PluginTasks, factory: Callable[..., Any], name: str = "t", *, restart: bool = True) -> None:
+def spawn(
+    tasks: BackgroundTasks, factory: Callable[..., Any], name: str = "t", *, restart: bool = True
+) -> None:
     tasks.claim(factory, name, restart=restart)()
 
 
-def shown(tasks: PluginTasks, name: str = "t") -> dict[str, Any]:
+def shown(tasks: BackgroundTasks, name: str = "t") -> dict[str, Any]:
     (found,) = [each for each in tasks.describe() if each["name"] == name]
     return found
 
@@ -228,7 +230,7 @@ async def test_what_does_not_end_is_left_behind(monkeypatch: pytest.MonkeyPatch)
         release.wait()
 
     abandoned = Abandoned("p")
-    tasks = PluginTasks("p", abandoned)
+    tasks = BackgroundTasks("p", abandoned)
     spawn(tasks, hangs)
     await asyncio.to_thread(running.wait)
     with capture_logs() as logs:

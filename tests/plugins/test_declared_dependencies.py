@@ -5,12 +5,12 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from broker_core import Asker
-from broker_core.plugins.declared_dependencies import Words
+from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from tests.support.plugins import PluginOf, asked, loaded
 
 
-def words(*declared: str) -> Words:
-    return Words([loaded(PluginOf(depends_on=lambda: set(declared)))])
+def words(*declared: str) -> DeclaredDependencies:
+    return DeclaredDependencies([loaded(PluginOf(depends_on=lambda: set(declared)))])
 
 
 def test_words_only_become_more() -> None:

@@ -10,12 +10,12 @@ import pytest
 from broker_core.errors import Cause, ListingFailed, ServerError, TooManyRequests
 from broker_core.plugins.raised_exceptions import (
     LONGEST,
-    Said,
+    FailureForClient,
     bounded,
+    failure_for_client,
     in_words,
     is_awaitable,
     kind,
-    said,
     shown,
     text,
     trace,
@@ -153,11 +153,13 @@ def test_a_traceback_is_bounded_in_both_directions() -> None:
 
 def test_what_a_plugin_says_on_purpose() -> None:
     error = ListingFailed("no such tenant\x07", code=ServerError.AuthorizationError, counts=False)
-    assert said(error) == Said("no such tenant\\x07", Cause.DENIED, ServerError.AuthorizationError, False)
-    assert said(TooManyRequests("later", reason="r")) == Said(
+    assert failure_for_client(error) == FailureForClient(
+        "no such tenant\\x07", Cause.DENIED, ServerError.AuthorizationError, False
+    )
+    assert failure_for_client(TooManyRequests("later", reason="r")) == FailureForClient(
         "later", Cause.PERMITS, ServerError.TooManyRequests, False
     )
-    assert said(ValueError("x")) is None
+    assert failure_for_client(ValueError("x")) is None
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_what_a_plugin_says_on_purpose() -> None:
 def test_fields_that_were_set_to_something_else_are_not_believed(field: str, value: object) -> None:
     error = ListingFailed("fine")
     setattr(error, field, value)
-    assert said(error) is None
+    assert failure_for_client(error) is None
 
 
 def test_a_class_with_a_field_of_its_own_named_cause() -> None:
@@ -184,7 +186,7 @@ def test_a_class_with_a_field_of_its_own_named_cause() -> None:
 
     error = Older("fine", code=ServerError.NotAllowedError)
     error.cause = "the disk"
-    told = said(error)
+    told = failure_for_client(error)
     assert told is not None
     assert told.cause is Cause.NOT_ALLOWED
 
@@ -203,8 +205,8 @@ def test_a_class_that_never_called_the_one_it_derives_from() -> None:
         def message(self, value: str) -> None:
             pass
 
-    assert said(Lazy()) is None
-    assert said(Trap("x")) is None
+    assert failure_for_client(Lazy()) is None
+    assert failure_for_client(Trap("x")) is None
     assert in_words(Lazy()) == "Lazy"
 
 

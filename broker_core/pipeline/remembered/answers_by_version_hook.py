@@ -16,13 +16,13 @@ from typing import Final
 from broker_core.listing.selection import Selection
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
-from broker_core.pipeline.listing_in_progress import Listed
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins import Recalled
+from broker_core.plugins import FormerAnswer
 
-__all__ = ["VersionedAnswers", "VersionedAnswersTo"]
+__all__ = ["AnswersByVersionHook", "VersionedAnswersToQuestion"]
 
 _KIND: Final = "version"
 
@@ -40,7 +40,7 @@ class _Versioned:
     wants: frozenset[str]
 
 
-class VersionedAnswers:
+class AnswersByVersionHook:
     """The answers of all plugins; ``words`` says what those of one depend on."""
 
     def __init__(
@@ -54,15 +54,18 @@ class VersionedAnswers:
         """What tells the notices of changed topics of a namespace apart."""
         return self._notices.mark(namespace)
 
-    def to(self, request: ListingRequest) -> VersionedAnswersTo:
+    def to(self, request: ListingRequest) -> VersionedAnswersToQuestion:
         """Those to one question."""
-        return VersionedAnswersTo(
+        return VersionedAnswersToQuestion(
             self._store, self._words, request, self._notices, self._notices.mark(request.namespace)
         )
 
 
-class VersionedAnswersTo:
-    """The answers to one question (:class:`~broker_core.plugins.Keeps`), as of the time when it was asked."""
+class VersionedAnswersToQuestion:
+    """The answers to one question, as of the time when it was asked.
+
+    It is a :class:`~broker_core.plugins.VersionedAnswerKeeper`.
+    """
 
     __slots__ = ("_mark", "_notices", "_request", "_store", "_words")
 
@@ -80,7 +83,7 @@ class VersionedAnswersTo:
         self._notices = notices
         self._mark = mark
 
-    def find(self, plugin: str, version: str) -> Recalled | None:
+    def find(self, plugin: str, version: str) -> FormerAnswer | None:
         """What the plugin answered at this version."""
         kept: _Versioned | None = self._store.get((_KIND, self._key(plugin)))
         if kept is None or kept.version != version or not self._request.wants <= kept.wants:
@@ -88,13 +91,13 @@ class VersionedAnswersTo:
         if kept.claimed and kept.pattern != self._request.topics_pattern:
             return None  # what it was filtered by is another question, whatever the plugin says it depends on
         if kept.selection is None:
-            return Recalled("pass_through", None, 0.0)
-        listed = Listed(
+            return FormerAnswer("pass_through", None, 0.0)
+        accepted = AcceptedAnswer(
             plugin, kept.selection, kept.filtered, kept.topics_hash, kept.claimed, version=version
         )
-        return Recalled("success", listed, 0.0)
+        return FormerAnswer("success", accepted, 0.0)
 
-    def keep(self, plugin: str, version: str, accepted: Listed | None) -> None:
+    def keep(self, plugin: str, version: str, accepted: AcceptedAnswer | None) -> None:
         """The plugin answered this (``None`` is a pass through); nothing, where it cannot be kept."""
         if not self._notices.unchanged(self._request.namespace, self._mark):
             return

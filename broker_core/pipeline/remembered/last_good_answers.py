@@ -18,13 +18,13 @@ from typing import Final
 from broker_core.listing.selection import Selection, part_of
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.listing_in_progress import Listed
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins import LoadedPlugin, Recalled
+from broker_core.plugins import FormerAnswer, LoadedPlugin
 
-__all__ = ["LastAnswers", "LastAnswersTo"]
+__all__ = ["LastGoodAnswers", "LastGoodAnswersToQuestion"]
 
 _LISTED: Final = "last"
 _HASH: Final = "last hash"
@@ -48,20 +48,20 @@ class _LastHash:
     true_at: float
 
 
-class LastAnswers:
+class LastGoodAnswers:
     """What plugins answered last. Times are seconds of the event loop's clock."""
 
     def __init__(self, store: AnswerStore, words: Callable[[str], frozenset[str]]) -> None:
         self._store = store
         self._words = words  # that the answers of a plugin depend on
 
-    def to(self, request: ListingRequest, pattern: TopicsPattern | None) -> LastAnswersTo:
+    def to(self, request: ListingRequest, pattern: TopicsPattern | None) -> LastGoodAnswersToQuestion:
         """Those to one question, with the pattern that the core applies."""
-        return LastAnswersTo(self._store, self._words, request, pattern)
+        return LastGoodAnswersToQuestion(self._store, self._words, request, pattern)
 
 
-class LastAnswersTo:
-    """The last answers to one question (:class:`~broker_core.plugins.Remembers`)."""
+class LastGoodAnswersToQuestion:
+    """The last answers to one question (:class:`~broker_core.plugins.LastAnswerKeeper`)."""
 
     __slots__ = ("_pattern", "_request", "_store", "_words")
 
@@ -77,7 +77,7 @@ class LastAnswersTo:
         self._request = request
         self._pattern = pattern
 
-    def answered(self, plugin: LoadedPlugin, accepted: Listed | None, asked_at: float) -> None:
+    def answered(self, plugin: LoadedPlugin, accepted: AcceptedAnswer | None, asked_at: float) -> None:
         """Remember what a plugin answered; ``None`` is a pass through. A page is not remembered."""
         if accepted is not None and not accepted.whole:
             return
@@ -113,7 +113,7 @@ class LastAnswersTo:
         self._store.drop((_LISTED, key))
         self._store.drop(self._hash_key(key))
 
-    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> Recalled | None:
+    def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> FormerAnswer | None:
         """What stands in for an answer that failed: the newest that is not older than the plugin's ``max_stale``.
 
         ``topics_hash`` is the one that the client holds, where the plugin may say that it still does.
@@ -134,16 +134,16 @@ class LastAnswersTo:
             and (last is None or known.true_at >= last.true_at)
         ):
             age = now - known.true_at
-            listed = Listed(plugin.name, None, known.filtered, known.topics_hash, stale=age)
-            return Recalled("unchanged", listed, age)
+            accepted = AcceptedAnswer(plugin.name, None, known.filtered, known.topics_hash, stale=age)
+            return FormerAnswer("unchanged", accepted, age)
         if last is None:
             return None
         age = now - last.true_at
         if last.selection is None:
-            return Recalled("pass_through", None, age)
+            return FormerAnswer("pass_through", None, age)
         # Its hash is computed anew, of what is sent.
-        listed = Listed(plugin.name, last.selection, last.filtered, None, last.claimed, stale=age)
-        return Recalled("success", listed, age)
+        accepted = AcceptedAnswer(plugin.name, last.selection, last.filtered, None, last.claimed, stale=age)
+        return FormerAnswer("success", accepted, age)
 
     def _unchanged(self, key: AnswerKey, topics_hash: str, *, filtered: bool, asked_at: float) -> None:
         last: _Last | None = self._store.get((_LISTED, key))

@@ -13,13 +13,13 @@ from broker_core.listing.listing import Listing
 from broker_core.names import NamespaceName
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 
-__all__ = ["KeptAnswers"]
+__all__ = ["ListingsByResultVersion"]
 
 #: What is kept by a version: what plugins returned with one, what they told one of before, and what masks left.
 _BY_VERSION: Final = frozenset({"kept", "version", "masked"})
 
 
-class KeptAnswers:
+class ListingsByResultVersion:
     """Listings by question, each with the version that it is for."""
 
     def __init__(self, store: AnswerStore) -> None:

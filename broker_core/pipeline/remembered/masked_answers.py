@@ -19,7 +19,7 @@ from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
 
-__all__ = ["MaskedAnswers", "MaskedAnswersTo"]
+__all__ = ["MaskedAnswers", "MaskedAnswersToQuestion"]
 
 _KIND: Final = "masked"
 
@@ -45,14 +45,16 @@ class MaskedAnswers:
         self._words = words
         self._notices = notices
 
-    def to(self, request: ListingRequest, seen: Selection, versions: tuple[str, ...]) -> MaskedAnswersTo:
+    def to(
+        self, request: ListingRequest, seen: Selection, versions: tuple[str, ...]
+    ) -> MaskedAnswersToQuestion:
         """What was left of ``seen`` for a request, at these versions of the masks."""
         mark = self._notices.mark(request.namespace)
-        return MaskedAnswersTo(self._store, self._words, self._notices, mark, request, seen, versions)
+        return MaskedAnswersToQuestion(self._store, self._words, self._notices, mark, request, seen, versions)
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedAnswersTo:
+class MaskedAnswersToQuestion:
     """What was left of one selection for one request, as of the time when it was asked."""
 
     store: AnswerStore

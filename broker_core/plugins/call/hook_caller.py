@@ -25,7 +25,7 @@ from broker_core.plugins.call.plugin_runner import NotInTime, PluginRunner
 from broker_core.plugins.call.plugin_threads import RaisedByPlugin, ThreadsFull
 from broker_core.plugins.failures import PluginFailed
 from broker_core.plugins.load.registry import LoadedPlugin
-from broker_core.plugins.raised_exceptions import in_words, is_a, kind, said, text, trace
+from broker_core.plugins.raised_exceptions import failure_for_client, in_words, is_a, kind, text, trace
 
 __all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller"]
 
@@ -166,9 +166,9 @@ class HookCaller:
             error = carried.error
         of_broker = deadline.raised(error)
         try:
-            if of_broker is not None and said(of_broker) is not None:
+            if of_broker is not None and failure_for_client(of_broker) is not None:
                 raise of_broker
-            told = said(error)
+            told = failure_for_client(error)
             if told is not None and is_a(error, TooManyRequests):
                 # As if the broker said so; with a reason of the broker's, since reasons are labels of metrics.
                 raise TooManyRequests(told.message, reason="plugin_error") from error
@@ -202,7 +202,7 @@ class HookCaller:
             ) from error
 
     def _raised(self, error: BaseException) -> PluginFailed:
-        told = said(error)
+        told = failure_for_client(error)
         if told is not None:  # the plugin says itself what the client is to know
             return PluginFailed(
                 self.name,
@@ -262,6 +262,6 @@ def _traceback(failure: PluginFailed) -> dict[str, str]:
     raised it on purpose, to say in words what is wrong.
     """
     cause = failure.__cause__
-    if failure.reason != "plugin_error" or cause is None or said(cause) is not None:
+    if failure.reason != "plugin_error" or cause is None or failure_for_client(cause) is not None:
         return {}
     return {"exception": trace(cause)}

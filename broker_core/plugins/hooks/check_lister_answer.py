@@ -6,7 +6,7 @@ from broker_core.access.access import Refused
 from broker_core.errors.causes import Cause
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult, check_result
-from broker_core.plugins.failures import Refusal
+from broker_core.plugins.failures import RefusedByPlugin
 from broker_core.plugins.raised_exceptions import bounded
 
 __all__ = ["checked_answer", "refusal_of"]
@@ -39,11 +39,11 @@ def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListin
     return answer, answer.kind.value
 
 
-def refusal_of(plugin: str, answer: TopicListingResult) -> Refusal:
+def refusal_of(plugin: str, answer: TopicListingResult) -> RefusedByPlugin:
     """What the client is told where a plugin refused."""
     refused = answer.refusal
     assert refused is not None
-    return Refusal(plugin, bounded(refused.message), refused.cause, reason="refused")
+    return RefusedByPlugin(plugin, bounded(refused.message), refused.cause, reason="refused")
 
 
 def _is_sound(refused: Refused | None) -> bool:

@@ -15,7 +15,7 @@ import structlog
 from broker_core.access.access import Access, Refused
 from broker_core.errors import Cause, ListingFailed
 from broker_core.plugins.call.hook_caller import HookCaller
-from broker_core.plugins.failures import ChainStep, PluginFailed, Refusal
+from broker_core.plugins.failures import ChainStep, PluginFailed, RefusedByPlugin
 from broker_core.plugins.raised_exceptions import bounded
 
 __all__ = ["pass_gates"]
@@ -26,7 +26,8 @@ log = structlog.get_logger(__name__)
 async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[ChainStep] | None) -> None:
     """Ask whether ``access`` is allowed. ``steps`` gets one entry for each gate that was asked.
 
-    Raises :exc:`Refusal` where a gate refuses it, :exc:`PluginFailed` with the cause ``DENIED`` where one fails.
+    Raises :exc:`RefusedByPlugin` where a gate refuses it, :exc:`PluginFailed` with the cause ``DENIED`` where one
+    fails.
     """
     clock = asyncio.get_running_loop().time
     for gate in gates:
@@ -56,7 +57,7 @@ async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[Ch
                 peer=access.asker.remote_address,
                 message=message,
             )
-            raise Refusal(gate.name, message, refused.cause, reason="gate")
+            raise RefusedByPlugin(gate.name, message, refused.cause, reason="gate")
 
 
 def _closed(plugin: str, failure: ListingFailed) -> PluginFailed:

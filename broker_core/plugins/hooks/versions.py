@@ -9,22 +9,22 @@ from broker_core.errors import ListingFailed
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
 from broker_core.plugins.call.hook_caller import HookCaller
-from broker_core.plugins.declared_dependencies import Words
+from broker_core.plugins.declared_dependencies import DeclaredDependencies
 
-__all__ = ["Told", "Versions", "check_version"]
+__all__ = ["ToldVersions", "VersionHook", "check_version"]
 
 #: What plugins have told for one question, by their names.
-Told: TypeAlias = dict[str, str | None]
+ToldVersions: TypeAlias = dict[str, str | None]
 
 _VERSION: Final = "broker_core_version"
 #: Characters of a version.
 _LONGEST: Final = 1024
 
 
-class Versions:
+class VersionHook:
     """Asks for versions; ``callers`` are those of each plugin, by hook."""
 
-    def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: Words) -> None:
+    def __init__(self, callers: Mapping[str, Mapping[str, HookCaller]], words: DeclaredDependencies) -> None:
         self._callers = callers
         #: Whether some plugin is one that tells.
         self.told_by_any = any(_VERSION in hooks for hooks in callers.values())
@@ -34,7 +34,7 @@ class Versions:
         """Whether the plugin is one that tells."""
         return _VERSION in self._callers[plugin]
 
-    async def of(self, request: ListingRequest, plugin: str, told: Told) -> str | None:
+    async def of(self, request: ListingRequest, plugin: str, told: ToldVersions) -> str | None:
         """What the plugin tells; ``None`` where it tells none. ``told`` is what is known of this question.
 
         Raises :exc:`~broker_core.plugins.failures.PluginFailed`.
@@ -71,7 +71,7 @@ class Versions:
         return True
 
     async def of_all(
-        self, request: ListingRequest, plugins: Iterable[str], told: Told
+        self, request: ListingRequest, plugins: Iterable[str], told: ToldVersions
     ) -> tuple[str, ...] | None:
         """What each of the plugins tells; ``None`` where one of them tells none."""
         found = []

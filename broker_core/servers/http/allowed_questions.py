@@ -12,7 +12,7 @@ from broker_core.errors import ListingFailed
 from broker_core.metrics.frequent_questions import Question
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugins import Refusal
+from broker_core.plugins import RefusedByPlugin
 
 __all__ = ["AllowedQuestions"]
 
@@ -59,6 +59,6 @@ class AllowedQuestions:
             await self._pipeline.authorize(
                 Access("list", NamespaceName.parse(namespace), None, asker), deadline
             )
-        except Refusal:
+        except RefusedByPlugin:
             return False
         return True

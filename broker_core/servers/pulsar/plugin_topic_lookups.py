@@ -13,7 +13,7 @@ from typing import Final
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError
 from broker_core.names import TopicName
-from broker_core.pipeline import Describing, Topic, partition_names
+from broker_core.pipeline import Topic, TopicsByName, partition_names
 from broker_core.plugins import PluginFailed
 from broker_core.servers.pulsar.lookup_access import topic_of
 from broker_core.servers.pulsar.lookup_service import LookupService
@@ -28,7 +28,7 @@ _GUESSED: Final = 64
 class PluginTopicLookups:
     """In front of the lookups of a catalogue (``lists_itself``), or of those that are relayed to a cluster."""
 
-    def __init__(self, describing: Describing, behind: LookupService, *, lists_itself: bool) -> None:
+    def __init__(self, describing: TopicsByName, behind: LookupService, *, lists_itself: bool) -> None:
         self._describing = describing
         self._behind = behind
         self._lists_itself = lists_itself

@@ -16,9 +16,9 @@ from broker_core.memory.leases import Leases
 from broker_core.memory.permits import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline.listing_in_progress import Listed
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.remembered.answer_store import AnswerStore
-from broker_core.pipeline.remembered.last_good_answers import LastAnswers, LastAnswersTo
+from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers, LastGoodAnswersToQuestion
 from broker_core.plugins import LoadedPlugin
 from broker_core.testing import serve
 from tests.support.plugins import PluginOf, loaded
@@ -36,8 +36,8 @@ def plugin(depends_on: frozenset[str] = EVERYTHING, max_stale: float = 10) -> Lo
     return loaded(hooks, on_failure="stale", max_stale=max_stale)
 
 
-def listed(names: Listing, *, filtered: bool = False, claimed: bool = False) -> Listed:
-    return Listed("p", names.all(), filtered, None, claimed)
+def accepted_answer(names: Listing, *, filtered: bool = False, claimed: bool = False) -> AcceptedAnswer:
+    return AcceptedAnswer("p", names.all(), filtered, None, claimed)
 
 
 class Asked:
@@ -47,13 +47,15 @@ class Asked:
         self.plugin = plugin(depends_on)
         self.budget = PermitBudget(budget)
         self.leases = Leases()
-        self.last = LastAnswers(AnswerStore(self.budget, self.leases), lambda _: depends_on)
+        self.last = LastGoodAnswers(AnswerStore(self.budget, self.leases), lambda _: depends_on)
 
-    def to(self, pattern: str | None = None, **fields: Any) -> LastAnswersTo:
+    def to(self, pattern: str | None = None, **fields: Any) -> LastGoodAnswersToQuestion:
         compiled = None if pattern is None else compile_pattern(pattern)
         return self.last.to(ListingRequest(NAMESPACE, pattern=compiled, **fields), compiled)
 
-    def answered(self, what: Listed | None, at: float, pattern: str | None = None, **fields: Any) -> None:
+    def answered(
+        self, what: AcceptedAnswer | None, at: float, pattern: str | None = None, **fields: Any
+    ) -> None:
         self.to(pattern, **fields).answered(self.plugin, what, at)
 
     def recalled(
@@ -73,7 +75,7 @@ class Asked:
 def test_it_is_good_for_max_stale_and_not_a_moment_longer() -> None:
     asked, names = Asked(), listing("a")
     assert asked.recalled(0) is None
-    asked.answered(listed(names), 100)
+    asked.answered(accepted_answer(names), 100)
     assert asked.recalled(100) == ("success", names, 0)
     assert asked.recalled(110) == ("success", names, 10)
     assert asked.recalled(110.001) is None
@@ -86,20 +88,20 @@ def test_it_is_good_for_max_stale_and_not_a_moment_longer() -> None:
 
 def test_the_newest_question_counts_not_the_last_answer() -> None:
     asked, older, newer = Asked(), listing("a"), listing("b")
-    asked.answered(listed(newer), 105)
-    asked.answered(listed(older), 101)  # asked before, and answered after
+    asked.answered(accepted_answer(newer), 105)
+    asked.answered(accepted_answer(older), 101)  # asked before, and answered after
     assert asked.recalled(106) == ("success", newer, 1)
     asked.answered(None, 106)
     assert asked.recalled(107) == ("pass_through", None, 1)
-    asked.answered(listed(older), 108)
+    asked.answered(accepted_answer(older), 108)
     assert asked.recalled(108) == ("success", older, 0)
 
 
 def test_the_same_names_again_are_only_younger() -> None:
     asked, names = Asked(), listing("a", "b")
-    asked.answered(listed(names), 100)
+    asked.answered(accepted_answer(names), 100)
     held = asked.budget.acquired
-    asked.answered(listed(names), 109)
+    asked.answered(accepted_answer(names), 109)
     assert asked.recalled(118) == ("success", names, 9)
     assert asked.budget.acquired == held
 
@@ -119,48 +121,48 @@ def test_another_question_has_no_answer(what: str) -> None:
         "asker": Asker(role="me", remote_address="here"),
     }
     asked = Asked()
-    asked.answered(listed(listing("a")), 100, **base)
+    asked.answered(accepted_answer(listing("a")), 100, **base)
     assert asked.recalled(101, **base)
     assert asked.recalled(101, **base | others[what]) is None
     shared = Asked(EVERYTHING - {what})
-    shared.answered(listed(listing("a")), 100, **base)
+    shared.answered(accepted_answer(listing("a")), 100, **base)
     assert shared.recalled(101, **base | others[what])
 
 
 def test_what_was_filtered_by_one_pattern_is_no_answer_to_another() -> None:
     """Whatever the plugin says that it depends on."""
     asked = Asked(frozenset())
-    asked.answered(listed(listing("a"), filtered=True, claimed=True), 100, "t/n/a.*")
+    asked.answered(accepted_answer(listing("a"), filtered=True, claimed=True), 100, "t/n/a.*")
     assert asked.recalled(101, "t/n/b.*") is None
     assert asked.recalled(101) is None
     assert asked.recalled(101, "t/n/a.*")
-    asked.answered(listed(listing("a", "b")), 102, "t/n/a.*")
+    asked.answered(accepted_answer(listing("a", "b")), 102, "t/n/a.*")
     assert asked.recalled(103, "t/n/b.*")
 
 
 def test_unchanged_makes_the_same_names_younger() -> None:
     for pattern, filtered in ((None, False), ("t/n/a.*", False), ("t/n/a.*", True)):
         asked, names = Asked(), listing("a") if filtered else listing("a", "b")
-        asked.answered(listed(names, filtered=filtered, claimed=filtered), 100, pattern)
+        asked.answered(accepted_answer(names, filtered=filtered, claimed=filtered), 100, pattern)
         sent = names.all() if pattern is None else names.matching(compile_pattern(pattern))
         same = sent.topics_hash
-        asked.answered(Listed("p", None, pattern is not None, same), 108, pattern)
+        asked.answered(AcceptedAnswer("p", None, pattern is not None, same), 108, pattern)
         assert asked.recalled(115, pattern) == ("success", names, 7)
-        asked.answered(Listed("p", None, pattern is not None, "01234567"), 116, pattern)
+        asked.answered(AcceptedAnswer("p", None, pattern is not None, "01234567"), 116, pattern)
         assert asked.recalled(117, pattern) == ("success", names, 9)
 
 
 def test_a_hash_alone_is_good_for_who_holds_it() -> None:
     asked, names = Asked(), listing("a")
-    asked.answered(Listed("p", None, True, "01234567"), 100, "t/n/a.*")
+    asked.answered(AcceptedAnswer("p", None, True, "01234567"), 100, "t/n/a.*")
     assert asked.recalled(101, "t/n/a.*") is None
     assert asked.recalled(101, "t/n/a.*", "76543210") is None
     assert asked.recalled(101, "t/n/b.*", "01234567") is None
     assert asked.recalled(101, "t/n/a.*", "01234567") == ("unchanged", "01234567", 1)
     assert asked.recalled(111, "t/n/a.*", "01234567") is None
-    asked.answered(Listed("p", None, True, "01234567"), 90, "t/n/a.*")  # asked long ago
+    asked.answered(AcceptedAnswer("p", None, True, "01234567"), 90, "t/n/a.*")  # asked long ago
     assert asked.recalled(101, "t/n/a.*", "01234567") == ("unchanged", "01234567", 1)
-    asked.answered(listed(names), 105, "t/n/a.*")
+    asked.answered(accepted_answer(names), 105, "t/n/a.*")
     # What is known to be true later counts.
     assert asked.recalled(106, "t/n/a.*", "01234567") == ("success", names, 1)
 
@@ -169,10 +171,10 @@ def test_a_part_of_a_listing_charges_all_that_it_holds_in_memory() -> None:
     asked, names = Asked(), listing(*(f"t-{number}" for number in range(1000)))
     for first in range(5):
         part = names.matching(compile_pattern(f"t/n/t-{first}.*"))
-        asked.answered(Listed("p", part, False, None), 100, f"t/n/t-{first}.*")
+        asked.answered(AcceptedAnswer("p", part, False, None), 100, f"t/n/t-{first}.*")
     assert names.nbytes < asked.budget.acquired < names.nbytes + 5 * 2000
     small = Asked(budget=names.nbytes)
-    small.answered(listed(names), 100)
+    small.answered(accepted_answer(names), 100)
     assert small.recalled(100) is None
 
 
@@ -194,7 +196,7 @@ def test_what_is_recalled_is_what_a_full_record_says(events: list[Any], now: int
     asked = Asked()
     record: dict[Any, tuple[int, int]] = {}
     for at, which, pattern, role in events:
-        what = None if which < 0 else listed(ANSWERS[which])
+        what = None if which < 0 else accepted_answer(ANSWERS[which])
         asked.answered(what, at, pattern, asker=Asker(role=role))
         if (pattern, role) not in record or at >= record[pattern, role][0]:
             record[pattern, role] = at, which

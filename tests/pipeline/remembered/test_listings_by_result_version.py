@@ -9,7 +9,7 @@ from broker_core.memory.leases import Leases
 from broker_core.memory.permits import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline.remembered.answer_store import OVERHEAD, AnswerStore
-from broker_core.pipeline.remembered.listings_by_result_version import KeptAnswers
+from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 
 NAMESPACE = NamespaceName("t", "n")
 
@@ -22,9 +22,9 @@ def listing(count: int = 3, namespace: NamespaceName = NAMESPACE) -> Listing:
 SIZE = listing().nbytes + OVERHEAD
 
 
-def kept(room_for: int) -> tuple[KeptAnswers, PermitBudget]:
+def kept(room_for: int) -> tuple[ListingsByResultVersion, PermitBudget]:
     budget = PermitBudget(2 * room_for * SIZE)
-    return KeptAnswers(AnswerStore(budget, Leases())), budget
+    return ListingsByResultVersion(AnswerStore(budget, Leases())), budget
 
 
 def test_the_same_question_at_the_same_version_is_the_same_listing() -> None:
@@ -95,7 +95,7 @@ def test_what_changed_is_forgotten() -> None:
 
 
 def test_without_a_limit_all_are_kept() -> None:
-    answers = KeptAnswers(AnswerStore(PermitBudget(0), Leases()))
+    answers = ListingsByResultVersion(AnswerStore(PermitBudget(0), Leases()))
     for number in range(50):
         assert answers.put(number, 1, listing(), 3)
     assert all(answers.get(number, 1) for number in range(50))

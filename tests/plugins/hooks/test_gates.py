@@ -16,7 +16,7 @@ from broker_core.errors import Cause, ListingFailed, ServerError, TooManyRequest
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.call.plugin_runner import PluginRunner
-from broker_core.plugins.failures import ChainStep, PluginFailed, Refusal
+from broker_core.plugins.failures import ChainStep, PluginFailed, RefusedByPlugin
 from broker_core.plugins.hooks.gates import pass_gates
 from broker_core.plugins.load.registry import PluginRegistry
 from tests.support.clock import breakers_stay_open
@@ -66,7 +66,7 @@ async def test_one_refusal_is_enough_wherever_it_stands(place: int) -> None:
     functions: list[Callable[..., Any]] = [lambda: None, lambda: None, lambda: None]
     functions[place] = lambda access: Refused(f"{access.asker.role} must not {access.action} {access.topic}")
     callers, steps = gates(*functions), list[ChainStep]()
-    with capture_logs() as logs, pytest.raises(Refusal) as caught:
+    with capture_logs() as logs, pytest.raises(RefusedByPlugin) as caught:
         await pass_gates(callers, ACCESS, steps)
     assert caught.value.message == "alice must not lookup persistent://acme/orders/x"
     assert (caught.value.cause, caught.value.reason) == (Cause.DENIED, "gate")
@@ -77,7 +77,7 @@ async def test_one_refusal_is_enough_wherever_it_stands(place: int) -> None:
 
 
 async def test_a_refusal_may_have_another_cause() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(RefusedByPlugin) as caught:
         await pass_gates(gates(lambda: Refused("who are you?", Cause.UNAUTHENTICATED)), ACCESS, None)
     assert caught.value.code is ServerError.AuthenticationError
 
@@ -172,13 +172,13 @@ async def test_no_decision_is_kept() -> None:
     answers = iter([None, Refused("not now"), None])
     callers = gates(lambda: next(answers))
     await pass_gates(callers, ACCESS, None)
-    with pytest.raises(Refusal, match="not now"):
+    with pytest.raises(RefusedByPlugin, match="not now"):
         await pass_gates(callers, ACCESS, None)
     await pass_gates(callers, ACCESS, None)
 
 
 async def test_what_the_client_is_told_is_bounded() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(RefusedByPlugin) as caught:
         await pass_gates(gates(lambda: Refused("no\x1b[31m" + "x" * 10_000)), ACCESS, None)
     assert caught.value.message.startswith("no\\x1b[31mxxx")
     assert len(caught.value.message) < 5000

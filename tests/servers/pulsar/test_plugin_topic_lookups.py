@@ -65,7 +65,7 @@ async def lookups(
 ) -> AsyncIterator[tuple[PluginTopicLookups, Made]]:
     async with made(MemoryLister(names or []), plugins, tables=tables) as m:
         behind: Any = cluster or StandaloneLookups(Unlisted())
-        yield PluginTopicLookups(m.pipeline.describing, behind, lists_itself=cluster is None), m
+        yield PluginTopicLookups(m.pipeline.topics_by_name, behind, lists_itself=cluster is None), m
 
 
 async def metadata(

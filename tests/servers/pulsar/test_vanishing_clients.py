@@ -13,7 +13,7 @@ import pytest
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.memory.permits import PermitLimits
-from broker_core.pipeline.fair_threads import Call
+from broker_core.pipeline.fair_threads import UncutWork
 from broker_core.servers.connection.answer_writer import WINDOW
 from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
@@ -157,7 +157,8 @@ async def test_while_its_work_is_in_a_thread(leave: Leave) -> None:
     async with serving(MemoryLister(NAMES, at_once=False)) as s:
         scans, other = s.pipeline.workers.kinds["scan"], Asker()
         taken = [
-            asyncio.create_task(scans.run(other.connection, Call(released.wait))) for _ in range(scans.size)
+            asyncio.create_task(scans.run(other.connection, UncutWork(released.wait)))
+            for _ in range(scans.size)
         ]
         try:
             pattern = "t/n/.*(1|2)3?.*4"
