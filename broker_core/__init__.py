@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from broker_core.errors.causes import Cause
     from broker_core.listing.details import Details
     from broker_core.listing.encoded_names import EncodedNames
-    from broker_core.listing.listing import Listing
+    from broker_core.listing.listing import Listing, Selection
     from broker_core.listing.page import Page, Position
-    from broker_core.listing.selection import Selection
     from broker_core.memory.bounded_cache import BoundedCache
     from broker_core.names import Mode, NamespaceName, TopicName
     from broker_core.plugin_api.check_findings import Check
@@ -80,7 +79,7 @@ _HOMES: Final = {
     "Refused": "access.access",
     "RestAnswer": "plugin_api.rest_answer",
     "SAME": "plugin_api.rest_answer",
-    "Selection": "listing.selection",
+    "Selection": "listing.listing",
     "TopicListingResult": "plugin_api.listing_result",
     "TopicName": "names",
     "hookimpl": "plugin_api.hookspecs",

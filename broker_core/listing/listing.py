@@ -1,30 +1,46 @@
-"""A listing: the topics of one namespace, checked once and shared by all requests that it answers.
+"""A listing, which is the topics of one namespace, and selections of it, which are some of its topics.
 
-This is what plugins have of it. What it holds is :mod:`broker_core.listing.listing_data`, to which no attribute
-leads: a listing that answers others cannot be changed by who has it.
+A listing is checked once and shared by all requests that it answers. A selection is the answer to one of them: a slice
+of the listing's columns, or a few gathered rows. The two classes give each other, so they are one module.
+
+Plugins have these. What they hold is :mod:`broker_core.listing.listing_data`, to which no attribute leads: a listing
+that answers others cannot be changed by who has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.immutable.sealed import Sealed, seal
-from broker_core.listing.build_columns import Columns, build_columns, checked_local_names
+from broker_core.listing.build_columns import Columns, build_columns, checked_local_names, gathered, row_type
+from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_part import Part, row_range
+from broker_core.listing.listing_part import Part, checked_mask, row_range
+from broker_core.listing.listing_splice import splice
+from broker_core.listing.part_hash import compute_hash, remembered_hash
+from broker_core.listing.pattern_matches import find_matches, matches_are_quick
+from broker_core.listing.record_batches import record_batches
+from broker_core.listing.selection_splice import spliced_fields
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.name_columns import as_column, hash_order_key, split_full_names
+from broker_core.patterns import TopicsPattern
+from broker_core.patterns.topics_pattern import real_pattern
 
-if TYPE_CHECKING:
-    from broker_core.listing.selection import Selection
-    from broker_core.patterns import TopicsPattern
-
-__all__ = ["Listing", "Names", "data_of", "listing_of", "listing_of_locals"]
+__all__ = [
+    "Listing",
+    "Names",
+    "Selection",
+    "data_of",
+    "listing_of",
+    "listing_of_locals",
+    "part_of",
+    "selection_of",
+]
 
 #: Full names as they may be handed over.
 Names: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]"
@@ -125,18 +141,18 @@ class Listing(Sealed):
 
     def all(self) -> Selection:
         """All topics of the listing."""
-        return _selection(self, Part(0, data_of(self).size))
+        return selection_of(self, Part(0, data_of(self).size))
 
     def range(self, low: int, high: int) -> Selection:
         """Rows ``low`` to ``high``, without the last; nothing is copied. Raises :exc:`IndexError`."""
-        return _selection(self, Part.given_range(*row_range(low, high, len(self))))
+        return selection_of(self, Part.given_range(*row_range(low, high, len(self))))
 
     def rows(self, rows: _Array | Sequence[int]) -> Selection:
         """The topics at these positions (ascending, each once), which are copied.
 
         Raises :exc:`IndexError` for one that is outside, and :exc:`ValueError` where they do not ascend.
         """
-        return _selection(self, Part.given(rows, len(self)))
+        return selection_of(self, Part.given(rows, len(self)))
 
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics that match ``pattern``; the answer is remembered."""
@@ -183,8 +199,6 @@ class Listing(Sealed):
         Names are full names; one to remove that is absent, or to add that is there, changes nothing. What is added must
         be a listing of this namespace and mode, else :exc:`~broker_core.errors.InvalidListing`.
         """
-        from broker_core.listing.listing_splice import splice
-
         addition = Listing.from_names(self.namespace, self.mode, added)
         spliced = splice(data_of(self), as_column(removed), data_of(addition))
         return self if spliced is data_of(self) else listing_of(spliced)
@@ -193,24 +207,268 @@ class Listing(Sealed):
         return f"<Listing of {self.namespace} {self.mode.name}: {len(self)} topics>"
 
 
+@final
+class Selection(Sealed):
+    """Rows of one listing, in its order: either ``low`` to ``high`` (nothing is copied) or an array of positions.
+
+    Immutable; the hash and the gathered bytes are made when they are first asked for.
+    """
+
+    __slots__ = ("__weakref__", "_data", "_listing", "_part")
+
+    @property
+    def listing(self) -> Listing:
+        """The listing that these topics are of."""
+        return _listing_of(self)
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern (without scheme) that the core itself has applied, so that nobody need check it again."""
+        return part_of(self).text
+
+    def __len__(self) -> int:
+        return len(part_of(self))
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether this is a contiguous part of the shared listing, which sending does not copy."""
+        return part_of(self).rows is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all of the listing."""
+        part = part_of(self)
+        return part.rows is None and part.high - part.low == _data_of(self).size
+
+    @property
+    def row_array(self) -> _Array:
+        """The positions in the listing, ascending."""
+        part = part_of(self)
+        if part.rows is not None:
+            return part.rows
+        return np.arange(part.low, part.high, dtype=row_type(part.high))
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The first of these rows, and the one behind the last."""
+        return part_of(self).low, part_of(self).high
+
+    @property
+    def fields_size(self) -> int:
+        """Bytes of the encoded ``topics`` fields: the body of the response."""
+        part, offsets = part_of(self), _data_of(self).field_offsets
+        if part.rows is None:
+            return int(offsets[part.high] - offsets[part.low])
+        if part.fields_size is None:
+            part.fields_size = int((offsets[1:][part.rows] - offsets[:-1][part.rows]).sum())
+        return part.fields_size
+
+    @property
+    def heap_bytes(self) -> int:
+        """What answering with this holds beyond the shared listing (PIP-442's heap permits): positions, and the bytes
+        that are gathered for the next piece of the answer."""
+        rows = part_of(self).rows
+        return 0 if rows is None else 2 * min(self.fields_size, GATHERED) + int(rows.nbytes)
+
+    @property
+    def remembered_bytes(self) -> int:
+        """What a listing holds on to when it remembers this selection: positions, never gathered bytes."""
+        rows = part_of(self).rows
+        return 0 if rows is None else int(rows.nbytes)
+
+    @property
+    def topics_hash(self) -> str:
+        """The topics hash of exactly these names."""
+        part = part_of(self)
+        if part.hash is None:
+            part.hash = compute_hash(_data_of(self), part)
+        return part.hash
+
+    @property
+    def hash_known(self) -> bool:
+        """Whether :attr:`topics_hash` is there already and costs nothing."""
+        part = part_of(self)
+        if part.hash is not None:
+            return True
+        known = remembered_hash(_data_of(self), part)
+        if part.rows is not None:
+            part.hash = known
+        return known is not None
+
+    @property
+    def names(self) -> pa.LargeStringArray:
+        """The full names, in the order of the hash."""
+        part = part_of(self)
+        return _data_of(self).names(part.low, part.high, part.rows)
+
+    def check(self) -> None:
+        """Look at the names, where others encoded them and nobody has looked yet.
+
+        Raises :exc:`~broker_core.errors.InvalidListing`.
+        """
+        part = part_of(self)
+        _data_of(self).check(part.low, part.high, part.rows)
+        part.is_checked = True
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether :meth:`check` has nothing to do."""
+        part = part_of(self)
+        return part.is_checked or _data_of(self).is_checked(part.low, part.high)
+
+    @property
+    def said_hash(self) -> str | None:
+        """What somebody said that the hash of these is, where they are all of a listing that was encoded elsewhere."""
+        return _data_of(self).said_hash if self.is_whole else None
+
+    def body(self) -> memoryview:
+        """The encoded fields as one buffer: a view of a slice, gathered otherwise (do not keep it)."""
+        part, data = part_of(self), _data_of(self)
+        offsets = data.field_offsets
+        if part.rows is None:
+            return memoryview(data.fields)[int(offsets[part.low]) : int(offsets[part.high])]
+        return memoryview(gathered(data.fields, offsets, part.rows)[0]).toreadonly()
+
+    def reader(self) -> FieldsReader:
+        """The encoded fields a piece at a time, which takes no more memory than a piece."""
+        part, data = part_of(self), _data_of(self)
+        return FieldsReader(data.fields, data.field_offsets, part.low, part.high, part.rows)
+
+    def on_its_own(self) -> Selection:
+        """The same topics in columns of their own, so that those of the listing can go.
+
+        For a listing that was built for one answer: the names that are sent are all that is needed any more.
+        """
+        part, data = part_of(self), _data_of(self)
+        fields, offsets = data.own_fields(part.low, part.high, part.rows)
+        self.check()
+        own = listing_of(ListingData.encoded(data.namespace, data.mode, fields, offsets, part.hash))
+        whole = Part(0, len(self), text=part.text)
+        whole.hash = part.hash
+        return selection_of(own, whole)
+
+    def matching(self, pattern: TopicsPattern) -> Selection:
+        """The topics of this selection that match ``pattern``, which RE2 supports.
+
+        The answer is remembered with the listing. Raises :exc:`TypeError` for what is no compiled pattern.
+        """
+        found = self.known_matching(pattern)
+        if found is not None:
+            return found
+        return selection_of(_listing_of(self), find_matches(_data_of(self), part_of(self), pattern))
+
+    def known_matching(self, pattern: TopicsPattern) -> Selection | None:
+        """What :meth:`matching` gives, if it is known already and takes no work."""
+        part = part_of(self)
+        text = real_pattern(pattern).text
+        if part.text == text:
+            return self
+        if pattern.match_all:
+            every = Part(part.low, part.high, part.rows, text)
+            every.hash, every.fields_size = part.hash, part.fields_size
+            return selection_of(_listing_of(self), every)
+        data = _data_of(self)
+        is_whole = part.rows is None and part.high - part.low == data.size
+        known: Part | None = data.memo.get((text, None if is_whole else part.key))
+        return None if known is None else selection_of(_listing_of(self), known)
+
+    def matching_is_quick(self, pattern: TopicsPattern) -> bool:
+        """Whether :meth:`matching` takes about a millisecond at most, so that it may run on the event loop."""
+        if self.known_matching(pattern) is not None:
+            return True
+        return matches_are_quick(_data_of(self), part_of(self), pattern)
+
+    def mask(self, keep: _Array) -> Selection:
+        """The topics where ``keep`` (bool, one a topic, in the order of :attr:`names`) is true.
+
+        Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
+        """
+        own = checked_mask(keep, len(self))
+        return self if own.all() else self._of_rows(self.row_array[own])
+
+    def _of_rows(self, rows: _Array) -> Selection:
+        return selection_of(_listing_of(self), Part.of_rows(rows, len(_data_of(self)), part_of(self).text))
+
+    def as_claim(self) -> Selection:
+        """The same topics, for whom they are matched to see whether a claim is true, once: no columns are made of all
+        of a mapped listing for that, as they are for searches of it."""
+        data, part = _data_of(self), part_of(self)
+        if not data.is_mapped or data.is_searchable or part.is_direct or not self.is_whole:
+            return self
+        direct = Part(part.low, part.high, text=part.text)
+        direct.is_direct = True
+        return selection_of(_listing_of(self), direct)
+
+    def sampled(self, count: int) -> Selection:
+        """So many of these topics, evenly spaced; always the same ones."""
+        at = np.unique(np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.int64))
+        part = part_of(self)
+        return self._of_rows(at + part.low if part.rows is None else part.rows[at])
+
+    def range(self, low: int, high: int) -> Selection:
+        """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
+        part, size = part_of(self), len(_data_of(self))
+        return selection_of(_listing_of(self), part.stretch(*row_range(low, high, len(part)), size))
+
+    def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
+        """The topics in the order of the hash, at most ``rows`` at a time, as the columns that are named.
+
+        ``"name"`` is the full name, ``"field"`` (``large_binary``) the protobuf field that it is sent in, ``"matched"``
+        what patterns match: ``tenant/namespace/topic`` without partition suffix. Raises :exc:`ValueError` for another.
+        """
+        return record_batches(_data_of(self), part_of(self), columns, rows)
+
+    def column(self) -> pa.LargeBinaryArray:
+        """The encoded fields as a column; of a slice nothing is copied."""
+        part = part_of(self)
+        return _data_of(self).column(part.low, part.high, part.rows)
+
+    def spliced(
+        self, gone: _Array | Sequence[int], put: _Array | Sequence[int], added: Selection
+    ) -> Selection:
+        """All of a listing of its own: these topics without some, and with others in between.
+
+        ``gone`` are positions among these topics, ascending; each topic of ``added`` goes in front of the position that
+        ``put`` has for it. It may be of a listing of all modes. Nothing is searched: the order is looked at where
+        something was put, and :exc:`~broker_core.errors.InvalidListing` is raised where it is not that of the hash, or
+        a topic is none of this mode. Costs one copy.
+        """
+        base, other = _data_of(self), _data_of(added)
+        begins = self.bounds[0] if self.is_slice else None
+        data = spliced_fields(base, self.column(), gone, put, other, added.column(), begins)
+        whole = Part(0, len(data), text=self.pattern if self.pattern == added.pattern else None)
+        whole.hash = data.range_hash(0, len(data))
+        return selection_of(listing_of(data), whole)
+
+    def __repr__(self) -> str:
+        return f"<Selection of {len(self)} of {self.listing!r}>"
+
+
+_selected_listing = seal(Selection, "_listing")
+_selected_part = seal(Selection, "_part")
+_selected_data = seal(Selection, "_data")
+_listing_of: Final[Callable[[Selection], Listing]] = _selected_listing.__get__
+#: Which rows a selection has.
+part_of: Final[Callable[[Selection], Part]] = _selected_part.__get__
+_data_of: Final[Callable[[Selection], ListingData]] = _selected_data.__get__
+_new: Final = object.__new__
+_put_listing, _put_part, _put_data = (
+    slot.__set__ for slot in (_selected_listing, _selected_part, _selected_data)
+)
+
+
+def selection_of(listing: Listing, part: Part) -> Selection:
+    """The selection of a part of a listing."""
+    selection = _new(Selection)
+    _put_listing(selection, listing)
+    _put_part(selection, part)
+    _put_data(selection, data_of(listing))
+    return selection
+
+
 _data = seal(Listing, "_data")
 #: What a listing holds.
 data_of: Final[Callable[[Listing], ListingData]] = _data.__get__
-
-
-class _Selections:
-    """How selections are made, by the module above, which is looked up once: each answer begins with one."""
-
-    make: Callable[[Listing, Part], Selection] | None = None
-
-
-def _selection(listing: Listing, part: Part) -> Selection:
-    make = _Selections.make
-    if make is None:
-        from broker_core.listing.selection import selection_of
-
-        make = _Selections.make = selection_of
-    return make(listing, part)
 
 
 def listing_of(data: ListingData) -> Listing:

@@ -317,6 +317,16 @@ class ListingData:
             return binary_column(*gathered(self.fields, self.field_offsets, rows))
         return checked_column(self.fields, self.field_offsets, rows)
 
+    def own_fields(self, low: int, high: int, rows: _Array | None = None) -> tuple[pa.Buffer, _Array]:
+        """The fields of these rows and where each begins, in memory of their own unless they are all that there is."""
+        if rows is not None:
+            return gathered(self.fields, self.field_offsets, rows)
+        if high - low == self.size:
+            return self.fields, self.field_offsets
+        offsets = self.field_offsets[low : high + 1]
+        first, last = int(offsets[0]), int(offsets[-1])
+        return pa.py_buffer(bytes(self.fields.slice(first, last - first))), offsets - first
+
     def names(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeStringArray:
         """The full names of these rows."""
         if self.joined is None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from broker_core.listing.build_columns import row_type
 from broker_core.listing.listing_data import RowsKey, rows_key
 
-__all__ = ["Part", "row_range"]
+__all__ = ["Part", "checked_mask", "row_range"]
 
 _Rows = np.ndarray[Any, Any]
 
@@ -33,6 +33,19 @@ def row_range(low: int, high: int, size: int) -> tuple[int, int]:
     if not 0 <= low <= high <= size:
         raise IndexError(f"rows from {low} to {high} of {size}")
     return low, high
+
+
+def checked_mask(keep: object, size: int) -> _Rows:
+    """A copy of a mask of ``size`` topics: whoever has the array may write it meanwhile.
+
+    Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
+    """
+    if type(keep) is not np.ndarray or keep.dtype != np.bool_:
+        shown = f"an array of {keep.dtype}" if type(keep) is np.ndarray else f"a {type(keep).__name__}"
+        raise TypeError(f"a mask is a numpy array of bool, one for each topic, not {shown}")
+    if keep.shape != (size,):
+        raise ValueError(f"a mask of shape {keep.shape} for {size} topics")
+    return keep.copy()
 
 
 class Part:
@@ -101,6 +114,12 @@ class Part:
         part = cls.of_rows(own, size)
         part.is_given = True
         return part
+
+    def stretch(self, low: int, high: int, size: int) -> Part:
+        """The rows from the one at ``low`` to the one at ``high`` of these, without the last; ``size`` as above."""
+        if self.rows is None:
+            return Part.given_range(self.low + low, self.low + high, self.text)
+        return Part.of_rows(self.rows[low:high], size, self.text)
 
     def __len__(self) -> int:
         return self.high - self.low if self.rows is None else len(self.rows)

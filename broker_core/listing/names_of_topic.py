@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.listing.listing import Selection
 from broker_core.listing.page import NO_PARTITION
-from broker_core.listing.selection import Selection
 from broker_core.names.partition_columns import split_partitions
 from broker_core.names.partition_suffix import PARTITION_SUFFIX, partition_index, partitioned_local_name
 

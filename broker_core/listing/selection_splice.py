@@ -32,7 +32,7 @@ def spliced_fields(
     begins: int | None = None,
 ) -> ListingData:
     """What a listing holds of ``kept`` topics of ``one`` without the positions ``gone``, with the ``fresh`` ones of
-    ``other`` in between: see :meth:`~broker_core.listing.selection.Selection.spliced`. Its hash is known.
+    ``other`` in between: see :meth:`~broker_core.listing.listing.Selection.spliced`. Its hash is known.
 
     ``begins`` is the row of ``one`` that ``kept`` begins with, where it is a stretch of it.
     """

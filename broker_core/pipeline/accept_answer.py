@@ -11,9 +11,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from broker_core.errors import Cause, InvalidListing, ListingFailed
-from broker_core.listing.listing import data_of
+from broker_core.listing.listing import Selection, data_of
 from broker_core.listing.page import Page
-from broker_core.listing.selection import Selection
 from broker_core.names.name_columns import as_column
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress

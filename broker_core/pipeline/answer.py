@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from broker_core.listing.details import Details
+from broker_core.listing.listing import Selection
 from broker_core.listing.page import Position
-from broker_core.listing.selection import Selection
 from broker_core.memory.permits import Permit
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import ChainStep

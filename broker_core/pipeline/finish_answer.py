@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.listing.listing import data_of
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Selection, data_of
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import (

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
+from broker_core.listing.listing import Selection
 from broker_core.listing.page import Position
-from broker_core.listing.selection import Selection
 from broker_core.names.partition_columns import split_partitions
 from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.page_orders import PageOrders

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from broker_core.listing.details import Details
+from broker_core.listing.listing import Selection
 from broker_core.listing.page import Position
-from broker_core.listing.selection import Selection
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit

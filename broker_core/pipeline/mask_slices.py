@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Selection
 from broker_core.pipeline.listing_in_progress import QUICK_NAMES, ListingInProgress
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.worker_threads import Workers

@@ -15,10 +15,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.listing.page import Page, Position
 from broker_core.listing.page_order import PageOrder
-from broker_core.listing.selection import Selection
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import (

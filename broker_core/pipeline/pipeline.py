@@ -20,7 +20,7 @@ from broker_core.access.access import Access
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed, TooManyRequests
 from broker_core.immutable.copies import copied
-from broker_core.listing.selection import search, search_is_quick
+from broker_core.listing.selection_search import search, search_is_quick
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
 from broker_core.metrics.frequent_questions import QuestionCounter

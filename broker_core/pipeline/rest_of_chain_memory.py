@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Selection
 from broker_core.memory.permits import whole_count
 from broker_core.pipeline.held_permit import HeldPermit
 

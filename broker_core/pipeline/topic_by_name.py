@@ -23,9 +23,8 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing
+from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.names_of_topic import count_partitions, topic_names
-from broker_core.listing.selection import Selection
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
 from broker_core.names import PERSISTENT, Mode, TopicName

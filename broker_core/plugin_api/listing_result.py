@@ -12,9 +12,8 @@ import pyarrow as pa
 from broker_core.access.access import Refused
 from broker_core.errors.causes import Cause
 from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing
+from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
-from broker_core.listing.selection import Selection
 from broker_core.memory.free_off_loop import MANY, free_with
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from broker_core.listing.details import Details
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Selection
 
 __all__ = ["SAME", "RestAnswer", "Same"]
 

@@ -17,7 +17,7 @@ PAGES = {**{module: page_of(module) for module in PUBLIC}, "embedding": EMBEDDIN
 #: Not for those who call from outside.
 HIDDEN = ("self", "cls", "check")
 #: What is documented where it is had from, and exported by no public module.
-PLACES = (*PUBLIC, *EMBEDDING, "broker_core.listing.selection")
+PLACES = (*PUBLIC, *EMBEDDING, "broker_core.listing.listing")
 
 
 def exports(module: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from broker_core import BoundedCache, Details, Listing, ListingBuilder
 from broker_core.cli.new_plugin import write_plugin
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Selection
 from tests.docs.pages import all_pages, blocks, read
 from tests.support.public_api import page_of
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.listing import Listing, data_of, part_of
 from broker_core.listing.pattern_scan import PatternScan, matching_rows, quick_to_match
-from broker_core.listing.selection import part_of
 from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.topics import NAMESPACE, matched_form

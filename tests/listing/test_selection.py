@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import random
-import threading
 import weakref
 
 import numpy as np
@@ -14,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.listing.fields_reader import GATHERED
-from broker_core.listing.listing import Listing, data_of
-from broker_core.listing.selection import part_of
+from broker_core.listing.listing import Listing, data_of, part_of
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
@@ -154,13 +151,6 @@ def test_on_its_own_a_selection_lets_the_columns_of_its_listing_go() -> None:
         assert own[name].is_slice
 
 
-def test_the_hash_of_a_part_is_shared_by_all_who_ask_for_it() -> None:
-    listing = listing_of(persistent("a", "b", "c"))
-    pattern = compile_pattern("t/n/[ac]")
-    assert listing.matching(pattern).topics_hash == topics_hash(persistent("a", "c"))
-    assert listing.matching(pattern).hash_known
-
-
 def test_a_mask_must_fit() -> None:
     listing = listing_of(persistent("a", "b", "c"))
     for wrong in (np.ones(2, bool), np.ones(4, bool), np.ones((3, 1), bool), np.ones((), bool)):
@@ -176,67 +166,3 @@ def test_a_pattern_that_was_applied_stays_applied() -> None:
     assert found.pattern == "t/n/[ab]"
     assert found.mask(np.array([True, False])).pattern == "t/n/[ab]"
     assert listing.all().pattern is None
-
-
-def test_match_all_takes_even_a_newline() -> None:
-    listing = listing_of(persistent("a", "b\nc", "d"))
-    assert len(listing.matching(compile_pattern(".*"))) == 3
-    assert len(listing.matching(compile_pattern(".*.*"))) == 2
-    some = listing.rows(np.array([0, 2])).matching(compile_pattern(".*"))
-    assert_selection(some, persistent("a", "d"))
-    assert some.pattern == ".*"
-
-
-@pytest.mark.parametrize(
-    ("count", "text", "quick"),
-    [
-        (2000, "t/n/.*[0-9]", True),
-        (20_000, "t/n/.*[0-9]", False),
-        (20_000, "t/n/.*-00777[0-9]", True),  # a substring to search for
-        (20_000, "t/n/topic-0077.", True),  # a short range
-        (20_000, "t/n/top.*", True),
-        (20_000, "t/n/topic-000001", True),
-        (20_000, ".*", True),
-        (2000, "(?:.*[0-9a].{1,28}[b-f]){10}x", False),  # a thousand times slower than others
-        (100_000, "t/n/.*-00777[0-9]", False),
-    ],
-)
-def test_what_may_run_on_the_event_loop(count: int, text: str, *, quick: bool) -> None:
-    listing = listing_of(persistent(*(f"topic-{number:06d}" for number in range(count))))
-    pattern = compile_pattern(text)
-    assert listing.all().matching_is_quick(pattern) is quick
-    few = listing.rows(np.array([1, 3, 5]))
-    assert few.matching_is_quick(compile_pattern("t/n/.*[0-9]"))
-    listing.matching(compile_pattern("t/n/.*[0-9]"))
-    assert listing.all().matching_is_quick(compile_pattern("t/n/.*[0-9]"))  # remembered
-
-
-@pytest.mark.parametrize("partitions", [False, True])
-def test_threads_may_ask_one_listing_at_once(*, partitions: bool) -> None:
-    names = persistent(
-        *(
-            f"{number:05d}" + ("-😀" if number % 3 else f"-partition-{number % 5}") * partitions
-            for number in range(30_000)
-        )
-    )
-    expected = {
-        text: matching(text, visible(names[::50])) for text in (f"t/n/.*{n}.*[05].*" for n in range(10))
-    }
-    listing = listing_of(names[::50])
-    wrong: list[str] = []
-
-    def ask(seed: int) -> None:
-        for text in random.Random(seed).choices(list(expected), k=40):
-            found = listing.matching(compile_pattern(text))
-            some = listing.rows(np.arange(0, len(listing), 2)).matching(compile_pattern(text))
-            if found.names.to_pylist() != expected[text] or found.topics_hash != topics_hash(expected[text]):
-                wrong.append(text)
-            if not set(some.names.to_pylist()) <= set(expected[text]):
-                wrong.append(text)
-
-    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong

@@ -15,8 +15,7 @@ from broker_core.catalog.properties import properties_text
 from broker_core.catalog.store.load_columns import load_names
 from broker_core.catalog.store.namespace_change import read_version
 from broker_core.change_log import CatalogVersion, Change, Changes
-from broker_core.listing.listing import Listing, listing_of_locals
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Listing, Selection, listing_of_locals
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.names.listed_names import ListedNames

@@ -15,8 +15,7 @@ from typing import Final
 import structlog
 
 from broker_core.catalog.snapshots.snapshot import Snapshot, SnapshotRest
-from broker_core.listing.listing import Listing, data_of
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.memory.leases import Leases
 from broker_core.memory.permits import Permit, PermitBudget
 from broker_core.names import Mode, NamespaceName

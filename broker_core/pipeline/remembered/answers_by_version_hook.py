@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer

@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from broker_core.errors import InvalidListing, ListingFailed
 from broker_core.errors.causes import Cause
 from broker_core.listing.details import Details, check_values
-from broker_core.listing.listing import Listing
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode
 from broker_core.names.partition_columns import split_partitions
 from broker_core.patterns import TopicsPattern

@@ -13,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.listing import Listing
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.listing_request import ListingRequest

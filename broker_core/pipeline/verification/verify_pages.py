@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from broker_core.errors import ListingFailed
 from broker_core.errors.causes import Cause
+from broker_core.listing.listing import Selection
 from broker_core.listing.page import Page, Position
 from broker_core.listing.page_order import PageOrder
-from broker_core.listing.selection import Selection
 from broker_core.names import TopicName
 from broker_core.names.name_columns import hash_order_key
 from broker_core.names.partition_columns import split_partitions

@@ -17,7 +17,7 @@ from broker_core.catalog.store.namespace_change import read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.change_log import Changes
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Selection
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName, TopicName
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing.listing import Listing
-from broker_core.listing.selection import Selection
+from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern

@@ -1,0 +1,78 @@
+"""What of a listing matches a pattern: searched for, in slices for threads, and remembered with the listing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_part import Part
+from broker_core.listing.pattern_scan import PatternScan, quick_to_match
+from broker_core.patterns import TopicsPattern
+from broker_core.patterns.topics_pattern import real_pattern
+
+__all__ = ["MatchSearch", "find_matches", "matches_are_quick"]
+
+
+def _within(data: ListingData, part: Part) -> Part | None:
+    """What a search is restricted to: ``None``: it is one of all of the listing, by its columns for that."""
+    is_whole = part.rows is None and part.high - part.low == data.size
+    return None if is_whole and not part.is_direct else part
+
+
+def matches_are_quick(data: ListingData, part: Part, pattern: TopicsPattern) -> bool:
+    """Whether :func:`find_matches` takes about a millisecond at most."""
+    return quick_to_match(data, pattern, _within(data, part))
+
+
+def find_matches(data: ListingData, part: Part, pattern: TopicsPattern) -> Part:
+    """What of a part matches ``pattern``. Raises :exc:`TypeError` for what is no compiled pattern."""
+    searching = MatchSearch(data, part, pattern)
+    while (work := searching.take()) is not None:
+        work()
+    return searching.result()
+
+
+class MatchSearch:
+    """The search for what of a part of a listing matches a pattern, in slices for threads.
+
+    :meth:`take` and :attr:`cost` are those of :class:`~broker_core.listing.pattern_scan.PatternScan`.
+    """
+
+    __slots__ = ("_data", "_part", "_scan", "pattern")
+
+    def __init__(self, data: ListingData, part: Part, pattern: TopicsPattern) -> None:
+        self._data = data
+        self._part = part
+        self.pattern = real_pattern(pattern)
+        self._scan = PatternScan(data, pattern, _within(data, part))
+
+    @property
+    def cost(self) -> int:
+        cost: int = self._scan.cost
+        return cost
+
+    @property
+    def _is_whole(self) -> bool:
+        part = self._part
+        return part.rows is None and part.high - part.low == self._data.size
+
+    @property
+    def same(self) -> tuple[int, str] | None:
+        """What two searches have in common whose results are the same; ``None``: no other is the same."""
+        return (id(self._data), self.pattern.text) if self._is_whole else None
+
+    def take(self) -> Callable[[], None] | None:
+        return self._scan.take()
+
+    def result(self) -> Part:
+        """What matches; the first result of equal searches is remembered, and given by all of them."""
+        data, part, text, rows = self._data, self._part, self.pattern.text, self._scan.result()
+        found = Part(*rows, text=text) if isinstance(rows, tuple) else Part.of_rows(rows, len(data), text)
+        size = 0 if found.rows is None else int(found.rows.nbytes)
+        if len(found) == len(part) and part.rows is not None:
+            # All of them: what is remembered needs no rows of its own, which are told by their key.
+            found.rows, found.hash, found.fields_size = part.rows, part.hash, part.fields_size
+            found.is_given = part.is_given
+        key = None if self._is_whole else part.key
+        first: Part = data.memo.put_first((text, key), found, size + 4 * len(text))
+        return first

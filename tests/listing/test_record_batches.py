@@ -1,0 +1,37 @@
+"""Record batches of a listing."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.listing.listing import Listing, data_of, part_of
+from broker_core.listing.record_batches import record_batches
+from broker_core.names import Mode
+from tests.support.topics import NAMESPACE
+
+
+def persistent(*names: str) -> list[str]:
+    return [f"persistent://t/n/{name}" for name in names]
+
+
+def listing_of(names: list[str]) -> Listing:
+    return Listing.from_names(NAMESPACE, Mode.ALL, names)
+
+
+def test_batches_are_the_rows_in_order() -> None:
+    listing = listing_of(persistent("a", "b-partition-1", "c", "d"))
+    some = listing.rows([0, 1, 3])
+    batches = list(record_batches(data_of(listing), part_of(some), ("matched", "name"), 2))
+    assert [batch.to_pydict() for batch in batches] == [
+        {"matched": ["t/n/a", "t/n/b"], "name": persistent("a", "b-partition-1")},
+        {"matched": ["t/n/d"], "name": persistent("d")},
+    ]
+    (fields,) = listing.range(2, 3).batches("field")
+    assert fields.column("field")[0].as_py()[2:] == b"persistent://t/n/c"
+
+
+@pytest.mark.parametrize(("columns", "most"), [((), 1), (("hash",), 1), (("name",), 0)])
+def test_what_is_asked_for_wrongly(columns: tuple[str, ...], most: int) -> None:
+    listing = listing_of(persistent("a"))
+    with pytest.raises(ValueError, match=r"columns are|rows must be"):
+        list(listing.batches(*columns, rows=most))
