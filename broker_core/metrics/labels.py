@@ -6,11 +6,10 @@ look at. What is not here (the reason of a plugin's own ``ListingFailed``) appea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Final
 
-__all__ = ["CALL_OUTCOMES", "CLOSURES", "LISTINGS", "NO_PLACE", "REFUSALS"]
+__all__ = ["CLOSURES", "LISTINGS", "NO_PLACE", "REFUSALS"]
 
 #: Outcome and plan of listings.
 LISTINGS: Final = (
@@ -53,13 +52,3 @@ CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "slow", "i
 
 #: Why a client gets no place: the bound that was reached.
 NO_PLACE: Final = ("connections", "address", "files")
-
-#: What a call of a plugin's hook may come to.
-CALL_OUTCOMES: Final[Mapping[str, tuple[str, ...]]] = {
-    "list_topics": ("success", "pass_through", "unchanged", "refused", "error"),
-    "describe_topics": ("success", "pass_through", "error"),
-    "visible": ("mask", "pass_through", "error"),
-    "version": ("version", "none", "error"),
-    "authorize": ("allowed", "refused", "error"),
-    "listing_served": ("observed", "error"),
-}

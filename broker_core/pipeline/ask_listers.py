@@ -96,7 +96,7 @@ class Listers:
         """What the plugins from number ``first`` of the chain say, or ``only`` these; ``None``: all of them pass."""
         # A pattern that is never compiled is too long to be remembered.
         remembers = not self._options.is_long(request)
-        chain = await self._dispatcher.ask(
+        chain = await self._dispatcher.lister_hook.ask(
             request,
             partial(self._acceptance.accept, progress),
             self._last.to(request, progress.pattern) if remembers else None,
@@ -104,7 +104,7 @@ class Listers:
             only=only,
             services=partial(self._services, progress),
             keeps=self._versioned.to(request)
-            if remembers and self._dispatcher.versions.told_by_any
+            if remembers and self._dispatcher.version_hook.told_by_any
             else None,
             versions=progress.versions,
         )
@@ -121,7 +121,7 @@ class Listers:
         namespace = progress.request.namespace
 
         def words() -> frozenset[str]:
-            behind = self._dispatcher.depends_on_from(namespace, position + 1)
+            behind = self._dispatcher.lister_hook.depends_on(namespace, position + 1)
             return self._dispatcher.dependencies.of(plugin) | behind | self._lister.depends_on
 
         return CallServices(

@@ -121,7 +121,9 @@ class ListingDetails:
                 request.namespace, request.asker, part, None, wants, request.deadline, progress.held
             )
             accept = partial(self.accepted, progress, question)
-            answers = [await self._dispatcher.details(name, question, accept) for name in describers]
+            answers = [
+                await self._dispatcher.describe_hook.details(name, question, accept) for name in describers
+            ]
             if asks_default:
                 answers.append(await self._lister.describe(question))
             found += [details for details in answers if details is not None]
@@ -133,7 +135,7 @@ class ListingDetails:
         As in lookups. Names are all that a lister knows that does not describe.
         """
         names: list[str] = []
-        for plugin, describes in self._dispatcher.describers(progress.request.namespace):
+        for plugin, describes in self._dispatcher.describe_hook.plugins(progress.request.namespace):
             is_it = plugin.name == accepted.lister
             if describes and (is_it or not plugin.lists):
                 names.append(plugin.name)

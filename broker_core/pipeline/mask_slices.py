@@ -41,7 +41,7 @@ class MaskSlices:
         ``held`` are the bytes of a listing that was made for this request alone. Raises
         :exc:`~broker_core.plugins.failures.PluginFailed` where a mask fails.
         """
-        versions = await self._dispatcher.mask_versions(progress.request, progress.versions)
+        versions = await self._dispatcher.mask_hook.versions(progress.request, progress.versions)
         if versions is None or held:
             return await self._asked(progress, selection, held)
         kept = self._kept.to(progress.request, selection, versions)
@@ -49,15 +49,15 @@ class MaskSlices:
         if visible is None:
             visible = await self._asked(progress, selection, held)
             # Again after the work: what came and went meanwhile must not stay under the version of before.
-            masking = self._dispatcher.masking(progress.request.namespace)
-            if await self._dispatcher.versions.all_still(progress.request, masking, versions):
+            masking = self._dispatcher.mask_hook.plugins(progress.request.namespace)
+            if await self._dispatcher.version_hook.all_still(progress.request, masking, versions):
                 kept.keep(visible)
         elif progress.trace is not None:
             progress.trace.visible = len(visible)
             progress.trace.masks = [
                 ChainStep(plugin, "mask", kept=True, version=version)
                 for plugin, version in zip(
-                    self._dispatcher.masking(progress.request.namespace), versions, strict=True
+                    self._dispatcher.mask_hook.plugins(progress.request.namespace), versions, strict=True
                 )
             ]
         return visible
@@ -75,7 +75,7 @@ class MaskSlices:
             names = await self._workers.call(asker, partial(_names, piece), quick=small)
             steps: list[ChainStep] = []
             try:
-                mask = await self._dispatcher.visible(progress.request, names, steps=steps)
+                mask = await self._dispatcher.mask_hook.visible(progress.request, names, steps=steps)
             finally:
                 if trace is not None:
                     trace.masks = _together(trace.masks, steps)

@@ -135,7 +135,7 @@ class Paging:
                     asker, partial(order.names_at, listing, places), quick=len(places) <= QUICK_NAMES
                 )
                 steps = None if progress.trace is None else progress.trace.masks
-                mask = await self._dispatcher.visible(progress.request, names, steps=steps)
+                mask = await self._dispatcher.mask_hook.visible(progress.request, names, steps=steps)
                 if mask is not None:
                     keep = mask.to_numpy(zero_copy_only=False)
                     places, names = places[keep], names.filter(mask)

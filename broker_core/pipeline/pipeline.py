@@ -106,7 +106,7 @@ class Pipeline:
             dispatcher,
             self.workers,
             detailing,
-            MaskedAnswers(self.answers, dispatcher.mask_words, self.changes),
+            MaskedAnswers(self.answers, dispatcher.mask_hook.depends_on, self.changes),
         )
         #: One topic by its name.
         self.topics_by_name = TopicsByName(
@@ -358,7 +358,7 @@ class Pipeline:
         """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
         if request.pattern is not None and self.options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self.options.max_length))
-        self.dispatcher.listing_served(request, outcome)
+        self.dispatcher.observers.tell(request, outcome)
 
 
 def _everything() -> frozenset[str]:

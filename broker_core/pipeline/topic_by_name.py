@@ -98,7 +98,7 @@ class TopicsByName:
     def concerns(self, topic: TopicName) -> bool:
         """Whether some plugin has a say about what there is in the topic's namespace."""
         namespace = topic.namespace
-        return bool(self._dispatcher.describers(namespace)) or self._dispatcher.masks(namespace)
+        return bool(self._dispatcher.describe_hook.plugins(namespace)) or self._dispatcher.masks(namespace)
 
     def is_listed_by_plugins(self, topic: TopicName) -> bool:
         """Whether some plugin lists the topic's namespace, as far as is known before it is asked."""
@@ -169,8 +169,8 @@ class TopicsByName:
         """Whether one of these names in the namespace of ``topic`` may be seen."""
         deadline = asyncio.get_running_loop().time() + self._options.time_budget
         request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
-        key = key_of(request, self._dispatcher.mask_words(topic.namespace))
-        ask = partial(self._dispatcher.visible, request, by_name=True)
+        key = key_of(request, self._dispatcher.mask_hook.depends_on(topic.namespace))
+        ask = partial(self._dispatcher.mask_hook.visible, request, by_name=True)
         try:
             async with asyncio.timeout_at(deadline):
                 return await self._masks.some_visible(key, names, ask)
@@ -190,7 +190,7 @@ class TopicsByName:
         """Walk the chain; plugins in a row that are asked to list are asked together."""
         told: Topic | None = None  # by a plugin that does not list
         listers: list[LoadedPlugin] = []
-        for plugin, describes in self._dispatcher.describers(topic.namespace):
+        for plugin, describes in self._dispatcher.describe_hook.plugins(topic.namespace):
             if describes and by_hook is not False:
                 if (found := await self._listed(topic, asker, listers, deadline)) is not None:
                     return _with(found, told)
@@ -245,7 +245,7 @@ class TopicsByName:
                 ListingRequest(topic.namespace, asker=asker, deadline=deadline), None, held, None
             )
             accept = partial(self._accepted, progress, question)
-            details = await self._dispatcher.details(plugin.name, question, accept)
+            details = await self._dispatcher.describe_hook.details(plugin.name, question, accept)
             held.settle(0)
         except BaseException:
             held.give_up()
@@ -278,7 +278,7 @@ class TopicsByName:
         if not listers:
             return None
         depends_on: set[str] = set()
-        for plugin, _ in self._dispatcher.describers(topic.namespace):
+        for plugin, _ in self._dispatcher.describe_hook.plugins(topic.namespace):
             depends_on |= self._dispatcher.dependencies.of(plugin.name)
         literal = "pattern" in depends_on
         pattern = None

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from pluggy import HookimplMarker, HookspecMarker
 
 from broker_core.errors.causes import Cause
+from broker_core.plugin_api.hook_facts import HookFacts, facts, facts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,6 +70,7 @@ class HookSpecs(Protocol):
     """The hooks, with the arguments that each may name."""
 
     @hookspec
+    @facts("success", "pass_through", "unchanged", "refused", shapes_answers=True)
     def broker_core_list_topics(
         self,
         request: ListingRequest,
@@ -86,6 +88,7 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    @facts("success", "pass_through")
     def broker_core_describe_topics(
         self, request: DescribeRequest
     ) -> Awaitable[Details | None] | Details | None:
@@ -97,6 +100,7 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    @facts("mask", "pass_through", shapes_answers=True)
     def broker_core_visible(
         self, request: ListingRequest, topics: pa.LargeStringArray
     ) -> Any | Awaitable[Any | None] | None:
@@ -108,6 +112,7 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    @facts("allowed", "refused", shapes_answers=True, fails_alone=True)
     def broker_core_authorize(self, access: Access) -> Refused | Awaitable[Refused | None] | None:
         """Say that somebody may not do something (``Refused("why")``), or let it pass (``None``).
 
@@ -116,6 +121,7 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    @facts("version", "none")
     def broker_core_version(self, request: ListingRequest) -> str | Awaitable[str | None] | None:
         """Name the state that this plugin's answer to a request is of, before the work. Sync or async.
 
@@ -126,6 +132,7 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    @facts(plain=True)
     def broker_core_depends_on(self) -> Collection[str]:
         """Say what this plugin's answers and masks depend on, in words.
 
@@ -135,6 +142,7 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    @facts(plain=True)
     def broker_core_settings(self) -> type[BaseModel]:
         """Return the pydantic model of the plugin's own table ``[plugins.NAME]``; it is checked at start.
 
@@ -163,12 +171,14 @@ class HookSpecs(Protocol):
         """Let go of everything: after the last request, in reverse order. Sync or async."""
 
     @hookspec
+    @facts("observed")
     def broker_core_listing_served(
         self, request: ListingRequest, outcome: ListingOutcome
     ) -> Awaitable[None] | None:
         """Observe a listing that was answered or refused. Nobody waits for it; a failure is only counted."""
 
     @hookspec
+    @facts(plain=True)
     def broker_core_commands(self, app: typer.Typer) -> None:
         """Add commands to the group ``broker-core NAME`` of the command line."""
 
@@ -182,8 +192,13 @@ class HookSpecs(Protocol):
         """
 
     @hookspec
+    @facts(plain=True)
     def broker_core_problems(self, settings: Any) -> Collection[str] | None:
         """Say what is wrong with what this plugin works on, a line each; nothing where all is well.
 
         For ``broker-core plugins``, which calls it in a process of its own and never in a server: it may wait.
         """
+
+
+#: The facts of each hook, by its name.
+HOOK_FACTS: Final[Mapping[str, HookFacts]] = facts_of(HookSpecs, f"{PROJECT}_")

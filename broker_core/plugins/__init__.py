@@ -10,11 +10,11 @@ from broker_core.plugins.failures import (
     PluginLoadError,
     RefusedByPlugin,
 )
-from broker_core.plugins.former_answers import FormerAnswer, LastAnswerKeeper
+from broker_core.plugins.former_answers import FormerAnswer, LastAnswerKeeper, VersionedAnswerKeeper
+from broker_core.plugins.hooks.listers import ChainResult
 from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_mean, installed_plugins
 from broker_core.plugins.load.plugin_options import PluginOptions
 from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
-from broker_core.plugins.namespace_chain import ChainResult, VersionedAnswerKeeper
 from broker_core.plugins.plugin_state_metrics import show_plugins
 from broker_core.plugins.raised_exceptions import in_words
 from broker_core.plugins.reported_problems import as_problems

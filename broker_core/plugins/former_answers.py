@@ -1,4 +1,4 @@
-"""Who keeps the last answers of plugins, as the chain asks it."""
+"""Who keeps former answers of plugins, as the chain asks for them: by a version, or for ``on_failure = "stale"``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from broker_core.plugins.load.registry import LoadedPlugin
 
-__all__ = ["FormerAnswer", "LastAnswerKeeper"]
+__all__ = ["FormerAnswer", "LastAnswerKeeper", "VersionedAnswerKeeper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +30,13 @@ class LastAnswerKeeper(Protocol):
 
     def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> FormerAnswer | None:
         """The last answer, not older than the plugin's ``max_stale``; ``None`` where there is none."""
+
+
+class VersionedAnswerKeeper(Protocol):
+    """Keeps the answers to one question of plugins that tell their version before the work."""
+
+    def find(self, plugin: str, version: str) -> FormerAnswer | None:
+        """The answer at this version; its age says nothing."""
+
+    def keep(self, plugin: str, version: str, accepted: Any) -> None:
+        """The plugin answered this at this version, or a later one; ``None`` is a pass through."""

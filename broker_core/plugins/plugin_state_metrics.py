@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from broker_core.metrics.labels import CALL_OUTCOMES
 from broker_core.metrics.metrics import Metrics
 from broker_core.plugins.dispatcher import Dispatcher
 
@@ -11,8 +10,8 @@ __all__ = ["show_plugins"]
 
 def show_plugins(metrics: Metrics, plugins: Dispatcher) -> None:
     """Declare the metrics of these plugins, and show their calls with 0."""
-    for plugin, hooks in plugins.hooks().items():
-        metrics.expect_calls(plugin, {hook: CALL_OUTCOMES[hook] for hook in hooks})
+    for plugin, outcomes in plugins.outcomes().items():
+        metrics.expect_calls(plugin, outcomes)
     metrics.gauge(
         "listing_plugin_breaker_state",
         "The breaker of a plugin: 0 closed, 1 half-open, 2 open.",
@@ -40,7 +39,7 @@ def show_plugins(metrics: Metrics, plugins: Dispatcher) -> None:
     metrics.read_counter(
         "listing_claim_mismatch",
         "Answers that claimed to be filtered and were not, or came with a wrong hash.",
-        lambda: dict.fromkeys(plugins.hooks(), 0) | plugins.claim_mismatches(),
+        lambda: dict.fromkeys(plugins.outcomes(), 0) | plugins.claim_mismatches(),
         "plugin",
     )
     metrics.read_counter(

@@ -214,7 +214,7 @@ async def serve(
                 AsyncExitStack() as stack,
             ):
                 if check_masks:
-                    broker.pipeline.dispatcher.check_mask = check_mask
+                    broker.pipeline.dispatcher.mask_hook.check_mask = check_mask
                 reads = Reads(broker.pipeline.dispatcher) if check_reads else None
                 host, port = broker.pulsar_address
                 client = await stack.enter_async_context(LookupClient(f"pulsar://{host}:{port}"))

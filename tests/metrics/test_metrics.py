@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker_core import hookimpl
 from broker_core.logs import dropped_lines
-from broker_core.metrics.labels import CALL_OUTCOMES, CLOSURES, LISTINGS, REFUSALS
+from broker_core.metrics.labels import CLOSURES, LISTINGS, REFUSALS
 from broker_core.metrics.metrics import Metrics
 from broker_core.testing import serve
 from tests.support.scraped import scraped, shown, total
@@ -108,8 +108,8 @@ def test_every_label_is_there_from_the_start_with_zero() -> None:
         metrics.listing_refused(reason, 1)
     for reason in CLOSURES:
         metrics.connection_closed(reason)
-    for hook in dispatcher.hooks()["both"]:
-        for outcome in CALL_OUTCOMES[hook]:
+    for hook, outcomes in dispatcher.outcomes()["both"].items():
+        for outcome in outcomes:
             metrics.plugin_call("both", hook, outcome, 0.1)
     metrics.stale_answer("both", 1)
     assert set(scraped(metrics.registry)) == before

@@ -17,6 +17,8 @@ from typing import Any, Final, TypeAlias
 import structlog
 
 from broker_core.errors import ListingFailed, TooManyRequests
+from broker_core.plugin_api.hook_facts import ERROR
+from broker_core.plugin_api.hookspecs import HOOK_FACTS
 from broker_core.plugins.call.circuit_breaker import Admission, BreakerState, CircuitBreaker
 from broker_core.plugins.call.deadline import Deadline
 from broker_core.plugins.call.event_loop_time import LoopTime
@@ -66,6 +68,7 @@ class HookCaller:
         self.loop_time = LoopTime(self.name, self.hook)
         self.breaker = breaker or CircuitBreaker()
         self._implementation = plugin.implementations[hook]
+        self._fails_alone = HOOK_FACTS[hook].fails_alone
         self._deadline = plugin.options.deadline
         self._on_call = on_call
         #: What the plugin's function gets in place of the question; for tests.
@@ -223,21 +226,21 @@ class HookCaller:
         failure = PluginFailed(self.name, message, reason=reason)
         self.statistics.failed(reason, failure.detail, None)
         if self._on_call is not None:
-            self._on_call(self.name, self.hook, "error", None)
+            self._on_call(self.name, self.hook, ERROR, None)
         return failure
 
     def _failed(self, failure: PluginFailed, admission: Admission, started: float, now: float) -> None:
         opened = self.breaker.opened
         # What a gate raises closes it for that question alone: any client could lock all others out by a question that
         # it fails on. One that hangs, or has no thread free, is left alone as everybody is.
-        of_question = self.hook == "authorize" and failure.reason in {"plugin_error", "plugin_answer"}
+        of_question = self._fails_alone and failure.reason in {"plugin_error", "plugin_answer"}
         if failure.counts and not of_question:
             self.breaker.failed(admission, now)
         else:
             self.breaker.undecided(admission)
         self.statistics.failed(failure.reason, failure.detail, now - started)
         if self._on_call is not None:
-            self._on_call(self.name, self.hook, "error", now - started)
+            self._on_call(self.name, self.hook, ERROR, now - started)
         if now < self._next_log and self.breaker.opened == opened:
             self._not_logged += 1
             return

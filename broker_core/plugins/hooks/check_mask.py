@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-__all__ = ["and_masks", "checked_mask"]
+__all__ = ["checked_mask"]
 
 
 def checked_mask(answer: object, length: int) -> Any | None:
@@ -41,12 +40,3 @@ def checked_mask(answer: object, length: int) -> Any | None:
     if answer.null_count:
         raise ValueError(f"the mask has {answer.null_count} nulls: it must say true or false for each topic")
     return answer
-
-
-def and_masks(first: Any | None, second: Any | None) -> Any | None:
-    """Both masks at once; ``None`` is a mask that shows all."""
-    if first is None:
-        return second
-    if second is None:
-        return first
-    return pc.and_(first, second)

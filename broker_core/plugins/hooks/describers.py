@@ -1,12 +1,54 @@
-"""What ``broker_core_describe_topics`` returns: details, or nothing."""
+"""The describers (``broker_core_describe_topics``): what plugins say of topics besides their names."""
 
 from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
 
 import pyarrow as pa
 
 from broker_core.listing.details import Details
+from broker_core.names import NamespaceName
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.failures import PluginFailed
+from broker_core.plugins.load.registry import LoadedPlugin
+from broker_core.plugins.namespace_chain import NamespaceChains
 
-__all__ = ["checked_details"]
+__all__ = ["DescribeHook", "checked_details"]
+
+_DESCRIBE: Final = "broker_core_describe_topics"
+
+
+class DescribeHook:
+    """Asks the plugins that describe; ``callers`` are those of each plugin, by hook."""
+
+    def __init__(self, chains: NamespaceChains, callers: Mapping[str, Mapping[str, HookCaller]]) -> None:
+        self._chains = chains
+        self._callers = callers
+
+    def plugins(self, namespace: NamespaceName) -> tuple[tuple[LoadedPlugin, bool], ...]:
+        """The plugins that know topics of a namespace, in the order of the chain; false for one that only lists."""
+        if not self._chains.hooks:
+            return ()
+        return tuple((plugin, caller is not None) for plugin, caller in self._chains.of(namespace).describers)
+
+    async def details(
+        self, plugin: str, request: DescribeRequest, accept: Callable[[Details], Awaitable[Any]]
+    ) -> Any | None:
+        """What ``accept`` makes of the details that a plugin gives; ``None`` where it passes.
+
+        So does one that fails and whose ``on_failure`` is ``next``. Raises :exc:`PluginFailed` for others.
+        """
+        caller = self._callers[plugin][_DESCRIBE]
+        try:
+            _, _, accepted = await caller.call(request, checked_details, accept)
+        except PluginFailed:
+            if caller.plugin.options.on_failure != "next":
+                raise
+            caller.statistics.passed_over += 1
+            return None
+        return accepted
 
 
 def checked_details(answer: object, _request: object) -> tuple[Details | None, str]:

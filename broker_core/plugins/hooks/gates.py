@@ -1,4 +1,4 @@
-"""Asking the gates (``broker_core_authorize``): nobody passes unless each of them has answered that he may.
+"""The gates (``broker_core_authorize``): nobody passes unless each of them has answered that he may.
 
 They are asked one by one in the operator's order; the first that refuses, or fails, ends it. Whatever goes wrong with a
 gate keeps the gate closed: what it raises, its deadline, its breaker, an answer that is none. No decision is kept.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -18,9 +18,11 @@ from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed, RefusedByPlugin
 from broker_core.plugins.raised_exceptions import bounded
 
-__all__ = ["pass_gates"]
+__all__ = ["AUTHORIZE", "pass_gates"]
 
 log = structlog.get_logger(__name__)
+
+AUTHORIZE: Final = "broker_core_authorize"
 
 
 async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[ChainStep] | None) -> None:

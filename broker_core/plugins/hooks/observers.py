@@ -1,9 +1,10 @@
-"""Telling plugins about served listings, without anybody waiting for them."""
+"""The observers (``broker_core_listing_served``): told about served listings, without anybody waiting for them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -14,10 +15,13 @@ from broker_core.immutable.copies import copied
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.load.registry import LoadedPlugin
 
-__all__ = ["BACKLOG", "Observer"]
+__all__ = ["BACKLOG", "Observer", "Observers"]
 
 log = structlog.get_logger(__name__)
+
+_SERVED: Final = "broker_core_listing_served"
 
 #: Outcomes that wait for one slow observer; later ones are dropped and counted.
 BACKLOG: Final = 1000
@@ -59,6 +63,36 @@ class Observer:
                 await self.caller.call(request, _anything, outcome=outcome)
             except ListingFailed:
                 pass  # counted and logged by the caller
+
+
+class Observers:
+    """All observers, each of which is told about the namespaces of its plugin."""
+
+    def __init__(
+        self, plugins: Iterable[LoadedPlugin], callers: Mapping[str, Mapping[str, HookCaller]]
+    ) -> None:
+        self._observers = [
+            (plugin, Observer(callers[plugin.name][_SERVED]))
+            for plugin in plugins
+            if _SERVED in callers[plugin.name]
+        ]
+
+    def __len__(self) -> int:
+        return len(self._observers)
+
+    def tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+        """Leave an outcome for those of this namespace; returns at once."""
+        for plugin, observer in self._observers:
+            if plugin.options.covers(request.namespace):
+                observer.tell(request, outcome)
+
+    def dropped(self) -> dict[str, int]:
+        """Outcomes that each was too slow to see, by plugin."""
+        return {plugin.name: observer.dropped for plugin, observer in self._observers}
+
+    async def close(self, timeout: float) -> None:
+        """Let each have what is left, for at most ``timeout`` seconds."""
+        await asyncio.gather(*(observer.close(timeout) for _, observer in self._observers))
 
 
 async def _nothing(_size: int) -> None:

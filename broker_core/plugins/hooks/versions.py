@@ -1,4 +1,4 @@
-"""What plugins tell before the work (``broker_core_version``): asked once for each question."""
+"""The versions that plugins tell before the work (``broker_core_version``): asked once for each question."""
 
 from __future__ import annotations
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from pluggy import HookImpl
 from pydantic import BaseModel
 
 from broker_core.plugin_api.depends_on import EVERYTHING, checked_words
+from broker_core.plugin_api.hookspecs import HOOK_FACTS
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.load.installed_plugins import did_you_mean
 from broker_core.plugins.raised_exceptions import in_words, shown
 
 __all__ = ["Implementation", "call_plain", "checked_implementation", "dependencies", "settings_model"]
-
-#: Called once while a plugin is loaded, or by the command line: a coroutine would have nobody to wait for it.
-PLAIN_HOOKS: Final = frozenset(
-    {"broker_core_settings", "broker_core_depends_on", "broker_core_commands", "broker_core_problems"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ def checked_implementation(
         raise refuse("is a generator: a hook returns its answer")
     # Not of what a decorator wraps: only the outermost function decides whether a call gives a coroutine at once.
     is_async = inspect.iscoroutinefunction(function)
-    if is_async and hook in PLAIN_HOOKS:
+    if is_async and HOOK_FACTS[hook].plain:
         raise refuse("is async, but it is called before the event loop runs: make it a plain function")
     parameters = inspect.signature(function).parameters
     first = _first_of_method(function)

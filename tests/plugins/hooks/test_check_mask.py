@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from broker_core.plugins.hooks.check_mask import and_masks, checked_mask
+from broker_core.plugins.hooks.check_mask import checked_mask
 
 
 @pytest.mark.parametrize(
@@ -53,14 +53,6 @@ def test_none_shows_all() -> None:
 def test_anything_else_is_refused(mask: object, problem: str) -> None:
     with pytest.raises((TypeError, ValueError), match=problem):
         checked_mask(mask, 3)
-
-
-def test_all_masks_must_agree() -> None:
-    first, second = pa.array([True, True, False]), pa.array([True, False, False])
-    assert and_masks(first, second).to_pylist() == [True, False, False]  # type: ignore[union-attr]
-    assert and_masks(None, second) is second
-    assert and_masks(first, None) is first
-    assert and_masks(None, None) is None
 
 
 def test_a_list_says_what_to_write() -> None:

@@ -31,27 +31,31 @@ async def test_a_plugin_is_asked_once_for_a_question() -> None:
     dispatcher, seen = telling("7", None)
     told: ToldVersions = {}
     for _ in range(2):
-        assert await dispatcher.versions.of(asked(), "p0", told) == "7"
-        assert await dispatcher.versions.of(asked(), "p1", told) is None
-        assert await dispatcher.versions.of(asked(), "silent", told) is None
+        assert await dispatcher.version_hook.of(asked(), "p0", told) == "7"
+        assert await dispatcher.version_hook.of(asked(), "p1", told) is None
+        assert await dispatcher.version_hook.of(asked(), "silent", told) is None
     assert seen == ["p0", "p1"]
     assert told == {"p0": "7", "p1": None}
 
 
 async def test_an_answer_that_says_its_version_needs_no_second_look() -> None:
     dispatcher, seen = telling("7")
-    assert await dispatcher.versions.still(asked(), "p0", "7", TopicListingResult.success([], version="7"))
+    assert await dispatcher.version_hook.still(
+        asked(), "p0", "7", TopicListingResult.success([], version="7")
+    )
     assert seen == []
-    assert await dispatcher.versions.still(asked(), "p0", "7", TopicListingResult.success([], version="6"))
-    assert not await dispatcher.versions.still(asked(), "p0", "6", TopicListingResult.success([]))
+    assert await dispatcher.version_hook.still(
+        asked(), "p0", "7", TopicListingResult.success([], version="6")
+    )
+    assert not await dispatcher.version_hook.still(asked(), "p0", "6", TopicListingResult.success([]))
     assert seen == ["p0", "p0"]
 
 
 async def test_all_of_them_or_none() -> None:
     dispatcher, _ = telling("7", "8", None)
-    assert await dispatcher.versions.of_all(asked(), ["p0", "p1"], {}) == ("7", "8")
-    assert await dispatcher.versions.of_all(asked(), ["p0", "p2"], {}) is None
-    assert await dispatcher.versions.of_all(asked(), ["p0", "silent"], {}) is None
+    assert await dispatcher.version_hook.of_all(asked(), ["p0", "p1"], {}) == ("7", "8")
+    assert await dispatcher.version_hook.of_all(asked(), ["p0", "p2"], {}) is None
+    assert await dispatcher.version_hook.of_all(asked(), ["p0", "silent"], {}) is None
 
 
 def test_versions() -> None:

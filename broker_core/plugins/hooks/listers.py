@@ -1,0 +1,200 @@
+"""The listers (``broker_core_list_topics``): asked one by one in the operator's order, until one of them answers.
+
+The first success (or ``unchanged``) ends the chain; pass through and ``None`` go on; a failure is an error, goes on or
+is stood in for by the plugin's last answer, as its ``on_failure`` says. What is returned here is of the right types.
+Names are checked where all listings are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
+
+from broker_core.names import NamespaceName
+from broker_core.plugin_api.listing_request import ListingRequest, RequestServices
+from broker_core.plugin_api.listing_result import AnswerKind, TopicListingResult
+from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.declared_dependencies import DeclaredDependencies
+from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
+from broker_core.plugins.former_answers import LastAnswerKeeper, VersionedAnswerKeeper
+from broker_core.plugins.hooks.check_lister_answer import checked_answer, refusal_of
+from broker_core.plugins.hooks.masks import VISIBLE
+from broker_core.plugins.hooks.versions import ToldVersions, VersionHook
+from broker_core.plugins.load.registry import LoadedPlugin
+from broker_core.plugins.namespace_chain import NamespaceChains
+
+__all__ = [
+    "LIST",
+    "NOBODY",
+    "Accept",
+    "ChainResult",
+    "ListerHook",
+    "MakeServices",
+    "ServicesOfOneCall",
+    "not_asked",
+]
+
+LIST: Final = "broker_core_list_topics"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainResult:
+    """How the chain ended. ``answer`` and ``plugin`` are ``None`` where nobody took the request.
+
+    ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what
+    the caller's ``accept`` made of the answer. Of a former answer in place of a failed one there is only ``accepted``.
+    """
+
+    answer: TopicListingResult | None
+    plugin: str | None
+    steps: tuple[ChainStep, ...]
+    accepted: Any = None
+
+
+NOBODY: Final = ChainResult(None, None, ())
+
+#: Checks the names that a plugin returned; raises :exc:`~broker_core.errors.ListingFailed` where they are wrong.
+Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
+#: Makes what the plugin of a name, at its place of the chain, has in its call.
+MakeServices: TypeAlias = Callable[[str, int], "ServicesOfOneCall"]
+
+
+class ServicesOfOneCall(RequestServices, Protocol):
+    """What one call of a plugin has of the broker."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether the plugin has asked what is behind it."""
+
+    def close(self) -> None:
+        """The call is over."""
+
+
+class ListerHook:
+    """Asks the plugins that list."""
+
+    def __init__(
+        self, chains: NamespaceChains, dependencies: DeclaredDependencies, versions: VersionHook
+    ) -> None:
+        self._chains = chains
+        self._dependencies = dependencies
+        self._versions = versions
+        self._are_there = LIST in chains.hooks
+
+    def depends_on(self, namespace: NamespaceName, first: int = 0) -> frozenset[str]:
+        """What the answers of the plugins from number ``first`` of the chain on depend on, all together."""
+        listers = self._chains.of(namespace).listers[first:]
+        return frozenset().union(
+            *(self._dependencies.of(name) for name, caller in listers if caller is not None)
+        )
+
+    async def ask(
+        self,
+        request: ListingRequest,
+        accept: Accept | None = None,
+        memory: LastAnswerKeeper | None = None,
+        *,
+        only: Collection[str] | None = None,
+        first: int = 0,
+        services: MakeServices | None = None,
+        keeps: VersionedAnswerKeeper | None = None,
+        versions: ToldVersions | None = None,
+    ) -> ChainResult:
+        """Walk the chain from its plugin ``first`` on, or of it ``only`` the plugins of these names.
+
+        An answer that ``accept`` refuses is a failure of its plugin.
+
+        Where ``keeps`` has the answer of a plugin at the version that it tells, the plugin is not asked; ``versions``
+        gets what each tells. Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` where a plugin refuses;
+        :exc:`PluginFailed` where one fails whose ``on_failure`` is ``error``, or ``stale`` while ``memory`` has no
+        answer of it. What the broker itself raises to a plugin that lets it pass is final: the
+        :exc:`~broker_core.errors.TooManyRequests` of ``request.reserve()``, the :exc:`BehindFailed` of
+        ``request.rest()``.
+        """
+        if not self._are_there:
+            return NOBODY
+        chain = self._chains.of(request.namespace)
+        if request.topics_hash is not None and chain.of(VISIBLE):
+            # What a mask takes away, the plugin's "unchanged" could not know.
+            request = replace(request, topics_hash=None)
+        clock = asyncio.get_running_loop().time
+        steps: list[ChainStep] = []
+        versions = {} if versions is None else versions
+        for position, (name, caller) in enumerate(chain.listers[first:], first):
+            if caller is None or (only is not None and name not in only):
+                steps.append(ChainStep(name, "not_asked"))
+                continue
+            started = clock()
+            accepting = partial(accepting_of, accept, caller.plugin) if accept is not None else None
+            try:
+                version = await self._versions.of(request, name, versions) if name in self._versions else None
+                found = None if version is None or keeps is None else keeps.find(name, version)
+                if found is not None:
+                    kept, answer, word, accepted = True, None, found.word, found.accepted
+                else:
+                    kept, call = False, None if services is None else services(name, position)
+                    try:
+                        answer, word, accepted = await caller.call(
+                            self._dependencies.asked(request, name, call), checked_answer, accepting
+                        )
+                    finally:
+                        if call is not None:
+                            call.close()
+                    its_own = word != "refused" and (call is None or not call.asked)
+                    if version is not None and keeps is not None and its_own:
+                        if await self._versions.still(request, name, version, answer):
+                            keeps.keep(name, version, accepted)
+            except BehindFailed as failure:
+                steps.append(ChainStep(name, "error", clock() - started, failure.detail))
+                failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
+                raise
+            except PluginFailed as failure:
+                steps.append(ChainStep(name, "error", clock() - started, failure.detail))
+                on_failure = caller.plugin.options.on_failure
+                if on_failure == "next":
+                    caller.statistics.passed_over += 1
+                    continue
+                recalled = None
+                if on_failure == "stale" and memory is not None:
+                    recalled = memory.recalled(caller.plugin, request.topics_hash, clock())
+                if recalled is None:
+                    failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
+                    raise
+                caller.statistics.stale += 1
+                steps[-1] = replace(steps[-1], answer=recalled.word, stale=recalled.age)
+                answer, word, accepted = None, recalled.word, recalled.accepted
+            else:
+                steps.append(ChainStep(name, word, clock() - started, kept=kept, version=version))
+                if memory is not None and word != "refused" and caller.plugin.options.on_failure == "stale":
+                    memory.answered(caller.plugin, accepted, started)
+            if word == "refused":
+                assert answer is not None
+                if memory is not None:
+                    memory.refused(caller.plugin)
+                refusal = refusal_of(name, answer)
+                refusal.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
+                try:
+                    raise refusal
+                finally:
+                    del refusal  # in its own traceback
+            if word != "pass_through":
+                steps += not_asked(chain.listers[position + 1 :])
+                return ChainResult(answer, name, tuple(steps), accepted)
+        return ChainResult(None, None, tuple(steps))
+
+
+def accepting_of(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Awaitable[Any]:
+    """What ``accept`` makes of an answer of ``plugin`` that is no refusal."""
+    return _nothing() if answer.kind is AnswerKind.REFUSED else accept(plugin, answer)
+
+
+async def _nothing() -> None:
+    return None
+
+
+def not_asked(listers: Sequence[tuple[str, HookCaller | None]]) -> list[ChainStep]:
+    """The steps of listers that it was not the turn of."""
+    return [ChainStep(name, "not_asked") for name, _ in listers]

@@ -1,0 +1,124 @@
+"""The masks (``broker_core_visible``): all of a namespace are asked, and what they say is ANDed.
+
+A mask that fails is always an error, whatever its ``on_failure`` says: it must not open the gate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import pyarrow.compute as pc
+
+from broker_core.immutable.copies import copied
+from broker_core.names import NamespaceName
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.declared_dependencies import DeclaredDependencies
+from broker_core.plugins.failures import ChainStep, PluginFailed
+from broker_core.plugins.hooks.check_mask import checked_mask
+from broker_core.plugins.hooks.versions import ToldVersions, VersionHook
+from broker_core.plugins.hooks.watched_properties import WatchedProperties
+from broker_core.plugins.namespace_chain import NamespaceChains
+
+__all__ = ["VISIBLE", "AsksMask", "MaskCheck", "MaskHook", "and_masks"]
+
+VISIBLE: Final = "broker_core_visible"
+
+#: Asks a mask about a column of names, past its statistics and its breaker; the mask of all is ``None``.
+AsksMask: TypeAlias = Callable[[Any], Awaitable[Any | None]]
+#: Gets the plugin that was asked, the names, what it answered, and how to ask it once more.
+MaskCheck: TypeAlias = Callable[[str, Any, Any | None, AsksMask], Awaitable[None]]
+
+
+class MaskHook:
+    """Asks the plugins that mask."""
+
+    def __init__(
+        self, chains: NamespaceChains, dependencies: DeclaredDependencies, versions: VersionHook
+    ) -> None:
+        self._chains = chains
+        self._dependencies = dependencies
+        self._versions = versions
+        self._are_there = VISIBLE in chains.hooks
+        #: Told what each mask answered; what it raises is the answer. For tests of plugins.
+        self.check_mask: MaskCheck | None = None
+
+    def plugins(self, namespace: NamespaceName) -> list[str]:
+        """The plugins that mask listings of this namespace."""
+        return [caller.name for caller in self._chains.of(namespace).of(VISIBLE)]
+
+    def depends_on(self, namespace: NamespaceName) -> frozenset[str]:
+        """What the masks of this namespace depend on, all together."""
+        return frozenset().union(*(self._dependencies.of(name) for name in self.plugins(namespace)))
+
+    async def versions(self, request: ListingRequest, told: ToldVersions) -> tuple[str, ...] | None:
+        """The versions of all masks of this namespace; ``None`` where one of them tells none.
+
+        Raises :exc:`PluginFailed` for any failure, as :meth:`visible` does.
+        """
+        return await self._versions.of_all(request, self.plugins(request.namespace), told)
+
+    async def visible(
+        self,
+        request: ListingRequest,
+        topics: Any,
+        *,
+        steps: list[ChainStep] | None = None,
+        by_name: bool = False,
+    ) -> Any | None:
+        """The masks of all plugins for this namespace, ANDed; ``None`` where everything is visible.
+
+        ``topics`` is an Arrow column of full names, the mask an Arrow boolean array of the same length. ``steps``
+        gets one entry for each plugin that was asked. ``by_name`` is for a question that has no properties (a lookup):
+        only masks that do not depend on them say anything then. Raises :exc:`PluginFailed` for any failure.
+        """
+        if not self._are_there or not len(topics):
+            return None
+        length = len(topics)
+        clock = asyncio.get_running_loop().time
+        mask: Any | None = None
+        for caller in self._chains.of(request.namespace).of(VISIBLE):
+            watch = WatchedProperties(caller.plugin) if by_name else None
+            if watch is not None:
+                if watch.depends:
+                    continue
+                request = copied(request, properties=watch.properties)
+            started = clock()
+            try:
+                asked = self._dependencies.asked(request, caller.name)
+                own, _, _ = await caller.call(asked, partial(_check, length), topics=topics)
+            except PluginFailed as failure:
+                failure.steps = (ChainStep(caller.name, "error", clock() - started, failure.detail),)
+                if steps is not None:
+                    steps += failure.steps
+                raise
+            if watch is not None and watch.depends:
+                continue
+            if self.check_mask is not None:
+                await self.check_mask(caller.name, topics, own, partial(_ask_again, caller, request))
+            mask = and_masks(mask, own)
+            if steps is not None:
+                steps.append(ChainStep(caller.name, "mask", clock() - started))
+        return mask
+
+
+def and_masks(first: Any | None, second: Any | None) -> Any | None:
+    """Both masks at once; ``None`` is a mask that shows all."""
+    if first is None:
+        return second
+    if second is None:
+        return first
+    return pc.and_(first, second)
+
+
+def _check(length: int, answer: object, _request: ListingRequest) -> tuple[Any | None, str]:
+    mask = checked_mask(answer, length)
+    return mask, "pass_through" if mask is None else "mask"
+
+
+async def _ask_again(caller: HookCaller, request: ListingRequest, topics: Any) -> Any | None:
+    """What a mask answers when it is asked once more, past its statistics and its breaker."""
+    return await caller.uncounted(request, partial(_check, len(topics)), topics=topics)
