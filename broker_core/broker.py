@@ -16,7 +16,7 @@ from broker_core.access.asker import Asker
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
 from broker_core.errors import BrokerCoreError
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.metrics.permit_metrics import show_permits
 from broker_core.names import TopicName
@@ -31,7 +31,6 @@ from broker_core.servers.pulsar import (
     PluginTopicLookups,
     PulsarOptions,
     PulsarServer,
-    RequestBounds,
     StandaloneLookups,
 )
 from broker_core.settings import Settings
@@ -208,29 +207,14 @@ async def _opened(
     async with AsyncExitStack() as stack:
         metrics = Metrics()
         dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
-        limits = settings.limits
-        permits = Permits(
-            PermitLimits(
-                heap=limits.heap_permits,
-                direct=limits.direct_permits,
-                snapshots=limits.snapshots,
-                timeout=limits.permit_timeout,
-                queue=limits.permit_queue,
-            )
-        )
+        permits = Permits(settings.limits)
         stack.callback(permits.close)
         catalog: SqliteCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
         lookups: LookupService
         if settings.upstream is not None:
-            upstream = UpstreamCluster(
-                UpstreamOptions(
-                    service_url=settings.upstream.service_url,
-                    max_message_size=settings.pulsar.max_message_size,
-                    keep_alive=settings.pulsar.keep_alive,
-                )
-            )
+            upstream = UpstreamCluster(UpstreamOptions(settings.upstream, settings.pulsar))
             stack.push_async_callback(upstream.stop)
             await upstream.start()
             lister, lookups = upstream.lister, upstream.relay
@@ -252,7 +236,8 @@ async def _opened(
             stack.callback(change_log.close)
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
-        pipeline = Pipeline(lister, dispatcher, permits, metrics, _pipeline_options(settings, selecting))
+        options = PipelineOptions(settings.patterns, selecting_keys=selecting)
+        pipeline = Pipeline(lister, dispatcher, permits, metrics, options)
         stack.callback(pipeline.close)
         lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)
         show_permits(metrics, permits)
@@ -277,29 +262,15 @@ class _CatalogPartitions:
         return await asyncio.to_thread(self._catalog.partitions, topic)
 
 
-def _pipeline_options(settings: Settings, selecting_keys: frozenset[str]) -> PipelineOptions:
-    return PipelineOptions(
-        evaluate=settings.patterns.evaluate,
-        unsupported=settings.patterns.unsupported,
-        max_length=settings.patterns.max_length,
-        selecting_keys=selecting_keys,
-    )
-
-
 def _pulsar_options(settings: Settings, files: FileBudget) -> PulsarOptions:
     from broker_core import __version__
 
-    pulsar, limits = settings.pulsar, settings.limits
+    connections = settings.limits.connections
     return PulsarOptions(
-        max_message_size=pulsar.max_message_size,
-        keep_alive=pulsar.keep_alive,
-        write_timeout=pulsar.write_timeout,
-        min_write_rate=pulsar.min_write_rate,
-        concurrent_lookups=limits.concurrent_lookups,
-        bounds=RequestBounds(limits.properties, limits.property_bytes),
+        settings.pulsar,
+        settings.limits,
         server_version=f"broker-core {__version__}",
-        connections=files.clients if limits.connections == "auto" else limits.connections,
-        connections_per_address=limits.connections_per_address,
+        connections=files.clients if connections == "auto" else connections,
         refusals=files.refusals,
         file_ceiling=files.ceiling,
     )

@@ -22,10 +22,10 @@ Everything happens on the event loop's thread, and nothing polls.
 from __future__ import annotations
 
 import asyncio
+import math
 import operator
 import sys
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Final, SupportsIndex
 
 from broker_core.concurrency.cancelled import Cancelled, is_over, watch
@@ -38,13 +38,15 @@ from broker_core.memory.permit_errors import (
     PermitsClosed,
     PermitTimeout,
 )
+from broker_core.settings import LimitsSettings
 
 __all__ = [
+    "DIRECT_RESERVE",
+    "SMALL_ANSWER",
     "Permit",
     "PermitBudget",
     "PermitCancelled",
     "PermitError",
-    "PermitLimits",
     "PermitQueueFull",
     "PermitTimeout",
     "Permits",
@@ -53,6 +55,11 @@ __all__ = [
 ]
 
 MB: Final = 1024 * 1024
+
+#: Bytes of the direct permits that are kept for small answers, where there are twice as many.
+DIRECT_RESERVE: Final = 8 * MB
+#: Bytes up to which an answer is small.
+SMALL_ANSWER: Final = 64 * 1024
 
 #: The share of the time to wait after which who waits presses those who hold permits, and how often again.
 PRESSURE: Final = 0.1
@@ -126,16 +133,17 @@ class PermitBudget:
     """A bounded number of permits, given out first in, first out.
 
     ``maximum`` of 0 or less is unlimited: nothing is counted, nobody waits. ``queue_limit`` of 0 or less: no limit.
-    ``timeout`` is in seconds. ``on_wait`` gets the seconds that a granted demand waited, ``on_timeout`` those after
-    which one gave up; grants without waiting, the usual case, are only counted (:attr:`granted_at_once`).
+    ``timeout`` is in seconds, without it nobody gives up. ``on_wait`` gets the seconds that a granted demand waited,
+    ``on_timeout`` those after which one gave up; grants without waiting, the usual case, are only counted
+    (:attr:`granted_at_once`).
     """
 
     def __init__(
         self,
         maximum: int,
         *,
-        queue_limit: int = 1000,
-        timeout: float = 25.0,
+        queue_limit: int = 0,
+        timeout: float = math.inf,
         name: str = "",
         on_wait: Callable[[float], None] | None = None,
         on_timeout: Callable[[float], None] | None = None,
@@ -442,47 +450,34 @@ class PermitBudget:
         return count
 
 
-@dataclass(frozen=True, slots=True)
-class PermitLimits:
-    """The sizes of the budgets in bytes (0: unlimited), ``timeout`` in seconds, ``queue`` places for each budget."""
-
-    heap: int = 100 * MB
-    direct: int = 100 * MB
-    snapshots: int = 512 * MB
-    direct_reserve: int = 8 * MB
-    small_answer: int = 64 * 1024
-    timeout: float = 25.0
-    queue: int = 1000
-
-
 class Permits:
     """All budgets of a broker.
 
     ``heap`` is for what requests allocate, ``direct`` for what waits in write buffers, ``snapshots`` for shared
     listings, each held as long as anybody has the listing (``leases``). ``reserve`` is a part of what the limits call
-    direct, for answers of up to ``limits.small_answer`` bytes, which so never queue behind large ones; it is never more
+    direct, for answers of up to :data:`SMALL_ANSWER` bytes, which so never queue behind large ones; it is never more
     than half of it. ``direct`` has the rest. ``unkept`` is a quarter of the snapshots besides, for listings that are
     served and not kept.
     """
 
-    def __init__(self, limits: PermitLimits | None = None) -> None:
-        self.limits = limits = limits or PermitLimits()
+    def __init__(self, limits: LimitsSettings | None = None, *, direct_reserve: int = DIRECT_RESERVE) -> None:
+        self.limits = limits = limits or LimitsSettings()
         self.leases = Leases()
         self.overflow_told = False  # that plugins keep more than the snapshots have room for
-        reserve = max(min(limits.direct_reserve, limits.direct // 2), 1) if limits.direct > 0 else 0
-        direct = max(limits.direct - reserve, 1) if limits.direct > 0 else 0  # 0 would be unlimited
-        self.heap = PermitBudget(limits.heap, queue_limit=limits.queue, timeout=limits.timeout, name="heap")
-        self.direct = PermitBudget(direct, queue_limit=limits.queue, timeout=limits.timeout, name="direct")
-        self.reserve = PermitBudget(reserve, queue_limit=limits.queue, timeout=limits.timeout, name="reserve")
-        self.snapshots = PermitBudget(
-            limits.snapshots, queue_limit=limits.queue, timeout=limits.timeout, name="snapshots"
-        )
-        self.unkept = PermitBudget(
-            max(limits.snapshots // 4, 1) if limits.snapshots > 0 else 0,
-            queue_limit=0,
-            timeout=limits.timeout,
-            name="unkept snapshots",
-        )
+        direct = limits.direct_permits
+        reserve = max(min(direct_reserve, direct // 2), 1) if direct > 0 else 0
+        direct = max(direct - reserve, 1) if direct > 0 else 0  # 0 would be unlimited
+        unkept = max(limits.snapshots // 4, 1) if limits.snapshots > 0 else 0
+        timeout = limits.permit_timeout
+
+        def budget(name: str, maximum: int) -> PermitBudget:
+            return PermitBudget(maximum, queue_limit=limits.permit_queue, timeout=timeout, name=name)
+
+        self.heap = budget("heap", limits.heap_permits)
+        self.direct = budget("direct", direct)
+        self.reserve = budget("reserve", reserve)
+        self.snapshots = budget("snapshots", limits.snapshots)
+        self.unkept = PermitBudget(unkept, timeout=timeout, name="unkept snapshots")
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
         """Call ``press`` with a budget that somebody has waited long for."""

@@ -70,7 +70,13 @@ class Acceptance:
                 raise _refused("answered unchanged to a question for a page, which no hash is of")
             if result.topics_hash is None or result.topics_hash != request.topics_hash:
                 raise _refused("answered unchanged to a request without that hash")
-            applied = pattern if plugin is not None else request.pattern if self._options.evaluate else None
+            applied = (
+                pattern
+                if plugin is not None
+                else request.pattern
+                if self._options.patterns.evaluate
+                else None
+            )
             # The request's own: what a kind of string is equal to is no matter of its characters.
             return AcceptedAnswer(lister, None, applied is not None, request.topics_hash)
         if result.next is not None and request.page is None:
@@ -103,7 +109,7 @@ class Acceptance:
             return accepted
         if plugin is None:
             # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
-            accepted.filtered = request.pattern is not None and self._options.evaluate
+            accepted.filtered = request.pattern is not None and self._options.patterns.evaluate
             return accepted
         if plugin.options.verify_filtered == "never":
             # Also of a pattern that is not evaluated here: the operator says that this plugin is believed.

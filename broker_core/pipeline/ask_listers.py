@@ -53,11 +53,11 @@ class Listers:
     def applied(self, request: ListingRequest) -> TopicsPattern | None:
         """The pattern that the core applies to this request, if any. Raises :exc:`ListingFailed` where it must."""
         pattern = request.pattern
-        if pattern is None or not self._options.evaluate:
+        if pattern is None or not self._options.patterns.evaluate:
             return None
         if pattern.supported:
             return pattern
-        if self._options.unsupported == "error":
+        if self._options.patterns.unsupported == "error":
             raise ListingFailed(
                 f"Unsupported topics pattern {request.topics_pattern!r:.400}: {pattern.reason}",
                 cause=Cause.PATTERN,
@@ -75,7 +75,7 @@ class Listers:
             accepted = await self.of_plugins(progress, request, first=first)
             if accepted is not None:
                 return accepted
-        if not self._options.evaluate:
+        if not self._options.patterns.evaluate:
             request = replace(request, pattern=None)
         result = await self._lister.list_topics(request)
         try:
@@ -151,7 +151,7 @@ class Listers:
             compiled = (
                 None
                 if pattern is None
-                else await self._workers.compile(request.asker, pattern, self._options.max_length)
+                else await self._workers.compile(request.asker, pattern, self._options.patterns.max_length)
             )
         same = compiled is request.pattern and isinstance(properties, Same)
         asked = replace(

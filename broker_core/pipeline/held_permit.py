@@ -77,7 +77,7 @@ class HeldPermit:
         try:
             size = self._estimate.try_take()
             if size is None:
-                size = await self._estimate.take(self._permits.limits.timeout)
+                size = await self._estimate.take(self._permits.limits.permit_timeout)
             self._permit = self._permits.heap.try_acquire(size) or await self._permits.heap.acquire(
                 size, key=self._key
             )

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
 
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.settings import PatternsSettings
 
 __all__ = ["PipelineOptions"]
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineOptions:
-    """``evaluate`` false: no pattern is ever applied here. ``unsupported``: what a pattern gets that RE2 refuses.
-
-    ``max_length`` counts UTF-16 units of a pattern; ``time_budget`` is in seconds, for permits, chain and the begin of
+    """``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the begin of
     the write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
     :attr:`Pipeline.questions`.
     """
 
-    evaluate: bool = True
-    unsupported: Literal["unfiltered", "error"] = "unfiltered"
-    max_length: int = 1024
+    patterns: PatternsSettings = field(default_factory=PatternsSettings)
     time_budget: float = 28.0
     selecting_keys: frozenset[str] = frozenset()
 
     def is_long(self, request: ListingRequest) -> bool:
         """Whether a pattern is longer than is ever compiled, and so than is worth remembering."""
-        return request.pattern is not None and len(request.pattern.raw) > self.max_length
+        return request.pattern is not None and len(request.pattern.raw) > self.patterns.max_length

@@ -122,7 +122,7 @@ class Pipeline:
     def compile(self, topics_pattern: str) -> TopicsPattern:
         """A client's pattern, compiled under the operator's bounds. Raises :exc:`ListingFailed`."""
         try:
-            return compile_pattern(topics_pattern, max_length=self.options.max_length)
+            return compile_pattern(topics_pattern, max_length=self.options.patterns.max_length)
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
 
@@ -130,7 +130,7 @@ class Pipeline:
         """The same if it takes about a millisecond at most and the loop has time for it, else ``None``."""
         try:
             return compile_now(
-                topics_pattern, max_length=self.options.max_length, has_time=loop_turn().has_time
+                topics_pattern, max_length=self.options.patterns.max_length, has_time=loop_turn().has_time
             )
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
@@ -140,7 +140,9 @@ class Pipeline:
         started = time.perf_counter()
         try:
             async with asyncio.timeout_at(request.deadline):
-                pattern = await self.workers.compile(request.asker, topics_pattern, self.options.max_length)
+                pattern = await self.workers.compile(
+                    request.asker, topics_pattern, self.options.patterns.max_length
+                )
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
         except TimeoutError:
@@ -357,7 +359,7 @@ class Pipeline:
     def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
         if request.pattern is not None and self.options.is_long(request):
-            request = replace(request, pattern=request.pattern.shortened(self.options.max_length))
+            request = replace(request, pattern=request.pattern.shortened(self.options.patterns.max_length))
         self.dispatcher.observers.tell(request, outcome)
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
+from broker_core.service_addresses import service_addresses
 
 __all__ = [
     "CatalogSettings",
@@ -117,9 +118,7 @@ class UpstreamSettings(_Table):
     @field_validator("service_url")
     @classmethod
     def _is_a_service_url(cls, url: str) -> str:
-        from broker_core.client import ServiceUrl  # with Arrow behind it, which others do without
-
-        ServiceUrl.parse(url)
+        service_addresses(url)
         return url
 
 

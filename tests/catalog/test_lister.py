@@ -20,10 +20,11 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing.listing import Listing, Selection
-from broker_core.memory.permits import PermitBudget, PermitLimits, Permits
+from broker_core.memory.permits import PermitBudget, Permits
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister, TopicListingResult
+from broker_core.settings import LimitsSettings
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName("a", "b")
@@ -38,7 +39,7 @@ def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
 
 
 def permits_of(snapshots: int, timeout: float = 60.0) -> Permits:
-    return Permits(PermitLimits(snapshots=snapshots, timeout=timeout))
+    return Permits(LimitsSettings(snapshots=snapshots, permit_timeout=timeout))
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from broker_core.memory.permits import (
     Permit,
     PermitBudget,
     PermitCancelled,
-    PermitLimits,
     PermitQueueFull,
     Permits,
     PermitsClosed,
     PermitTimeout,
 )
+from broker_core.settings import LimitsSettings
 from tests.support.clock import AGES, time_passes
 
 
@@ -605,7 +605,7 @@ def test_nothing_leaks_and_nothing_is_overdrawn(steps: list[tuple[str, int, int]
 
 
 async def test_small_answers_never_queue_behind_large_ones() -> None:
-    permits = Permits(PermitLimits(direct=1 << 20))
+    permits = Permits(LimitsSettings(direct_permits=1 << 20))
     assert (permits.reserve.maximum, permits.direct.maximum) == (1 << 19, 1 << 19)  # at most half of it
     large = await permits.direct.acquire(1 << 20)
     waiting = await started(permits.direct.acquire(1 << 20))
@@ -619,12 +619,12 @@ def test_the_limit_of_direct_memory_includes_the_reserve() -> None:
     permits = Permits()
     assert permits.reserve.maximum == 8 << 20
     assert permits.direct.maximum + permits.reserve.maximum == 100 << 20
-    tiny = Permits(PermitLimits(direct=1))
+    tiny = Permits(LimitsSettings(direct_permits=1))
     assert (tiny.direct.maximum, tiny.reserve.maximum) == (1, 1)  # never 0, which is unlimited
 
 
 async def test_the_budgets_know_nothing_of_each_other() -> None:
-    permits = Permits(PermitLimits(heap=10, direct=0))
+    permits = Permits(LimitsSettings(heap_permits=10, direct_permits=0))
     held = await permits.heap.acquire(10)
     (await permits.direct.acquire(1 << 50)).release()
     assert permits.reserve.maximum == 0

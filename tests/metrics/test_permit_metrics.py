@@ -6,12 +6,17 @@ import asyncio
 
 import pytest
 
-from broker_core.memory.permits import PermitLimits, PermitTimeout
+from broker_core.memory.permits import PermitTimeout
+from broker_core.settings import LimitsSettings
 from tests.support.scraped import scraped, shown
 
 
 async def test_permits() -> None:
-    metrics, permits, _ = shown(PermitLimits(heap=100, direct=1000, snapshots=500, timeout=0.01, queue=7))
+    metrics, permits, _ = shown(
+        LimitsSettings(
+            heap_permits=100, direct_permits=1000, snapshots=500, permit_timeout=0.01, permit_queue=7
+        )
+    )
     held = await permits.heap.acquire(60)
     permits.snapshots.try_acquire(5)
     permits.reserve.try_acquire(10)

@@ -18,9 +18,9 @@ from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.listing.listing import Listing
 from broker_core.memory.ended_frames import let_go_of_cancelled
-from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions, Trace
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
+from broker_core.settings import LimitsSettings, PatternsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request
@@ -70,7 +70,7 @@ async def test_room_is_reserved_before_it_is_taken(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(acceptance, "built", built)
     monkeypatch.setattr(ListingsByResultVersion, "get", get)
     plugin = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES, version=1))
-    async with made(plugins={"p": plugin}, limits=PermitLimits(heap=7_200_000)) as m:
+    async with made(plugins={"p": plugin}, limits=LimitsSettings(heap_permits=7_200_000)) as m:
         (await m.ask()).release()
         assert 0.9 * listed < held["kept"] < 1.2 * listed
         assert held["column"] >= 0.9 * (listed + column)
@@ -160,7 +160,9 @@ async def test_the_default_lister_may_filter_by_an_engine_that_knows_more() -> N
     async with made(Answers(success(FEW, filtered=True))) as m:
         answer = await m.ask(pattern="t/n/(?!x).*")
         assert (answer.filtered, answer.plan, names(answer)) == (True, "lister", sorted(FEW))
-    async with made(Answers(success(FEW, filtered=True)), options=PipelineOptions(evaluate=False)) as m:
+    async with made(
+        Answers(success(FEW, filtered=True)), options=PipelineOptions(PatternsSettings(evaluate=False))
+    ) as m:
         answer = await m.ask(pattern="t/n/.*")
         assert not answer.filtered
         assert m.lister.asked[0].pattern is None
@@ -193,7 +195,7 @@ async def test_a_claim_about_a_pattern_that_is_not_evaluated_is_believed_where_n
     pattern: str, evaluate: bool, verify: str
 ) -> None:
     plugin = PluginOf(list_topics=lambda: success(FEW, filtered=True))
-    options, tables = PipelineOptions(evaluate=evaluate), {"p": {"verify_filtered": verify}}
+    options, tables = PipelineOptions(PatternsSettings(evaluate=evaluate)), {"p": {"verify_filtered": verify}}
     async with made(plugins={"p": plugin}, options=options, tables=tables) as m:
         answer = await m.ask(pattern=pattern)
         evaluated = evaluate and pattern != UNSUPPORTED

@@ -16,10 +16,10 @@ from structlog.testing import capture_logs
 from broker_core import Asker, Details, ListingRequest, RestAnswer, Selection, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing.listing import data_of
-from broker_core.memory.permits import PermitLimits
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Trace
 from broker_core.plugins import BehindFailed
+from broker_core.settings import LimitsSettings
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -359,7 +359,7 @@ async def test_what_is_behind_is_counted_for_each_answer_and_moves_to_the_snapsh
         return success([A]) if other.filtered else success([B])
 
     plugins = {"cache": PluginOf(list_topics=broker_core_list_topics), "b": lists(*NAMES)}
-    async with made(plugins=plugins, limits=PermitLimits(heap=10**9)) as m:
+    async with made(plugins=plugins, limits=LimitsSettings(heap_permits=10**9)) as m:
         assert names(await m.ask()) == [A]
         whole = data_of(kept[0].listing).column_bytes
         assert during[0] >= 2 * whole
@@ -385,14 +385,14 @@ async def test_what_is_kept_beyond_the_snapshots_keeps_no_other_namespace_out() 
         return success([f"persistent://{request.namespace}/{name.rpartition('/')[2]}" for name in names])
 
     plugins = {"cache": PluginOf(list_topics=keeping), "b": PluginOf(list_topics=behind)}
-    async with made(plugins=plugins, limits=PermitLimits(heap=10**9)) as m:
+    async with made(plugins=plugins, limits=LimitsSettings(heap_permits=10**9)) as m:
         await m.ask()
         peak = m.pipeline.estimates.everywhere.peak
         assert peak is not None
         assert kept
     kept.clear()
     with capture_logs() as logs:
-        limits = PermitLimits(heap=peak + peak // 20, snapshots=1000, timeout=0.3)
+        limits = LimitsSettings(heap_permits=peak + peak // 20, snapshots=1000, permit_timeout=0.3)
         async with made(plugins=plugins, limits=limits) as m:
             assert len(names(await m.ask())) == len(NAMES)
             assert 0 < m.permits.heap.acquired < m.permits.heap.maximum // 2
@@ -410,7 +410,7 @@ async def test_what_is_kept_beyond_the_snapshots_keeps_no_other_namespace_out() 
 async def test_memory_that_cannot_be_had_behind_is_final() -> None:
     async with made(
         plugins={"a": asks(), "b": lists(*NAMES)},
-        limits=PermitLimits(heap=100_000, timeout=0.05),
+        limits=LimitsSettings(heap_permits=100_000, permit_timeout=0.05),
         tables={"a": {"on_failure": "next"}},
     ) as m:
         other = m.permits.heap.try_acquire(50_000)

@@ -9,8 +9,9 @@ import pytest
 
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.memory.estimates import INITIAL_SIZE, Estimate, Estimates
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import Permits
 from broker_core.pipeline.held_permit import HeldPermit
+from broker_core.settings import LimitsSettings
 from tests.support.eventually import eventually
 
 HEAP = 1_000_000
@@ -18,7 +19,7 @@ HEAP = 1_000_000
 
 @pytest.fixture
 def permits() -> Permits:
-    return Permits(PermitLimits(heap=HEAP, queue=2))
+    return Permits(LimitsSettings(heap_permits=HEAP, permit_queue=2))
 
 
 @pytest.fixture
@@ -265,7 +266,7 @@ async def test_a_cancelled_reservation_leaves_what_was_held(permits: Permits, es
 
 
 async def test_without_a_limit_nothing_is_counted(estimates: Estimates) -> None:
-    permits = Permits(PermitLimits(heap=0))
+    permits = Permits(LimitsSettings(heap_permits=0))
     held = await held_by(permits, estimates)
     await held.reserve(10**12)
     held.settle(5)

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import PipelineOptions
+from broker_core.settings import PatternsSettings
 from tests.support.pipelines import request
 
 
 def test_a_pattern_is_long_that_is_never_compiled() -> None:
-    options = PipelineOptions(max_length=8)
+    options = PipelineOptions(PatternsSettings(max_length=8))
     ask = request("t/n/.*")
     assert ask.pattern is not None
     assert not options.is_long(request())

@@ -6,11 +6,12 @@ import weakref
 
 from broker_core import Listing, ListingRequest, Mode, NamespaceName
 from broker_core.memory.estimates import Estimates
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import Permits
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.worker_threads import Workers
+from broker_core.settings import LimitsSettings
 
 NAMESPACE = NamespaceName("t", "n")
 
@@ -49,7 +50,7 @@ async def test_an_order_is_made_once_and_lives_as_long_as_its_listing() -> None:
 
 
 async def test_without_room_it_is_the_requests_own() -> None:
-    permits, workers = Permits(PermitLimits(snapshots=100)), Workers()
+    permits, workers = Permits(LimitsSettings(snapshots=100)), Workers()
     held = HeldPermit(permits, Estimates().of(NAMESPACE, "key"))
     await held.acquire_estimate()
     orders = PageOrders(permits, workers)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from broker_core import Details, Listing, ListingRequest, Mode, Page, Position, TopicListingResult, hookimpl
 from broker_core.errors import ListingFailed
 from broker_core.listing.topics_hash import topics_hash
-from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import Answer, Trace
+from broker_core.settings import LimitsSettings
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import NAMESPACE, Made, made
 from tests.support.pipelines import request as asked_for
@@ -269,7 +269,9 @@ async def test_a_last_page_that_does_not_say_so_is_not_kept_as_the_whole() -> No
 
 async def test_pages_take_permits_and_leave_nothing() -> None:
     names = [f"{BASE}x{number:05d}-partition-{number % 3}" for number in range(20_000)]
-    async with made(MemoryLister(names, at_once=False), limits=PermitLimits(heap=64 * 1024 * 1024)) as m:
+    async with made(
+        MemoryLister(names, at_once=False), limits=LimitsSettings(heap_permits=64 * 1024 * 1024)
+    ) as m:
         answer = await m.ask(page=Page(None, 1000))
         assert 1000 * 40 < m.permits.heap.acquired < 1_000_000
         answer.release()
@@ -284,7 +286,7 @@ async def test_pages_take_permits_and_leave_nothing() -> None:
 
 async def test_where_the_memory_of_an_order_cannot_be_had_the_page_is_cut_all_the_same() -> None:
     names = [f"{BASE}x{number:05d}-partition-{number % 3}" for number in range(2_000)]
-    async with made(MemoryLister(names, at_once=False), limits=PermitLimits(snapshots=1000)) as m:
+    async with made(MemoryLister(names, at_once=False), limits=LimitsSettings(snapshots=1000)) as m:
         assert await page(m, None, 10) == expected(set(names), None, 10)
 
 

@@ -14,10 +14,10 @@ from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import InvalidListing, ListingFailed, TooManyRequests
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.memory.estimates import INITIAL_SIZE
-from broker_core.memory.permits import PermitLimits
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import PipelineOptions
 from broker_core.pipeline.fair_threads import UncutWork
+from broker_core.settings import LimitsSettings, PatternsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request
@@ -79,7 +79,7 @@ async def test_what_would_have_to_wait_is_not_answered_at_once() -> None:
 
 
 async def test_scattered_rows_wait_for_heap_permits_and_slices_do_not() -> None:
-    async with made(MemoryLister(FEW), limits=PermitLimits(heap=10_000)) as m:
+    async with made(MemoryLister(FEW), limits=LimitsSettings(heap_permits=10_000)) as m:
         held = await m.permits.heap.acquire(10_000)
         slice_ = m.pipeline.answer_now(request(pattern="t/n/0.*"))
         assert slice_ is not None
@@ -107,7 +107,7 @@ async def test_where_plugins_have_a_say_nothing_is_answered_at_once() -> None:
 
 
 async def test_an_error_at_once() -> None:
-    strict = PipelineOptions(unsupported="error")
+    strict = PipelineOptions(PatternsSettings(unsupported="error"))
     async with made(MemoryLister(FEW), options=strict) as m:
         with pytest.raises(ListingFailed, match="Unsupported topics pattern") as raised:
             m.pipeline.answer_now(request(pattern="(?!x)"))
@@ -277,7 +277,7 @@ async def test_observers_hear_of_what_is_answered_at_once_too() -> None:
         heard.append((outcome.outcome, outcome.lister, outcome.topics, outcome.error))
 
     plugin = PluginOf(listing_served=broker_core_listing_served)
-    strict = PipelineOptions(unsupported="error")
+    strict = PipelineOptions(PatternsSettings(unsupported="error"))
     async with made(MemoryLister(FEW), {"o": plugin}, options=strict) as m:
         answer = m.pipeline.answer_now(request())
         assert answer is not None

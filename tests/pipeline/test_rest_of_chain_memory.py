@@ -10,17 +10,18 @@ import pytest
 
 from broker_core import Listing, Mode
 from broker_core.memory.estimates import Estimates
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import Permits
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.rest_of_chain_memory import RestOfChainMemory
+from broker_core.settings import LimitsSettings
 
 HEAP, SNAPSHOTS = 10_000_000, 1_000_000
 
 
 @pytest.fixture
 async def permits() -> AsyncIterator[Permits]:
-    permits = Permits(PermitLimits(heap=HEAP, snapshots=SNAPSHOTS))
+    permits = Permits(LimitsSettings(heap_permits=HEAP, snapshots=SNAPSHOTS))
     yield permits
     permits.leases.settle()
     assert permits.heap.acquired == permits.snapshots.acquired == 0

@@ -11,9 +11,9 @@ import typer
 
 from broker_core import ListingRequest
 from broker_core.client import LookupClient
-from broker_core.memory.permits import PermitLimits
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugins import PluginRegistry
+from broker_core.settings import LimitsSettings
 from broker_core.testing import serve
 from broker_core_postgres.listing import lister as lister_of_topics
 from broker_core_postgres.listing import listing_sql as statements
@@ -158,7 +158,7 @@ async def test_listings_larger_than_the_memory_take_turns(
         """SELECT 'acme/orders', 'topic-' || g, '{"region": "eu"}' FROM generate_series(1, 3000) g"""
     )
     table = {"dsn": database.dsn, "property_keys": ["region"], "deadline": "25s", "pool_max": 2}
-    limits = PermitLimits(heap=150_000, timeout=60)  # bytes: one such listing takes 100,000
+    limits = LimitsSettings(heap_permits=150_000, permit_timeout=60)  # bytes: one such listing takes 100,000
     async with serving(
         plugins={"postgres": PostgresPlugin()}, tables={"postgres": table}, limits=limits, options=QUIET
     ) as s:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_core import ListingRequest
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline import Answer, Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.settings import LimitsSettings
 from tests.support.memory_lister import MemoryLister
 
 __all__ = ["FEW", "NAMES", "NAMESPACE", "Made", "made", "names", "request"]
@@ -48,7 +49,7 @@ async def made(
     lister: Any = None,
     plugins: Mapping[str, object] | None = None,
     *,
-    limits: PermitLimits | None = None,
+    limits: LimitsSettings | None = None,
     options: PipelineOptions | None = None,
     tables: Mapping[str, Mapping[str, object]] | None = None,
 ) -> AsyncIterator[Made]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions
@@ -19,6 +19,7 @@ from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
+from broker_core.settings import LimitsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.raw_client import RawClient
@@ -94,7 +95,8 @@ async def serving(
     plugins: Mapping[str, object] | None = None,
     *,
     tables: Mapping[str, Mapping[str, object]] | None = None,
-    limits: PermitLimits | None = None,
+    limits: LimitsSettings | None = None,
+    direct_reserve: int = DIRECT_RESERVE,
     options: PulsarOptions | None = None,
     pipeline_options: PipelineOptions | None = None,
     lookups: LookupService | None = None,
@@ -111,7 +113,7 @@ async def serving(
     loop.set_exception_handler(lambda _, context: unhandled.append(context))
     with capture_logs() as logs:
         lister = MemoryLister() if lister is None else lister
-        metrics, permits = Metrics(), Permits(limits)
+        metrics, permits = Metrics(), Permits(limits, direct_reserve=direct_reserve)
         registry = PluginRegistry.load(tables=tables, given=plugins or {})
         dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
         pipeline = Pipeline(lister, dispatcher, permits, metrics, pipeline_options)

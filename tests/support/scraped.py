@@ -5,10 +5,11 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.metrics.permit_metrics import show_permits
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
+from broker_core.settings import LimitsSettings
 
 __all__ = ["scraped", "shown", "total"]
 
@@ -31,7 +32,7 @@ def total(samples: dict[tuple[str, str], float], name: str, label: str = "") -> 
     return sum(value for (found, labels), value in samples.items() if found == name and label in labels)
 
 
-def shown(limits: PermitLimits | None = None, **plugins: object) -> tuple[Metrics, Permits, Dispatcher]:
+def shown(limits: LimitsSettings | None = None, **plugins: object) -> tuple[Metrics, Permits, Dispatcher]:
     """The metrics of permits and plugins."""
     metrics = Metrics()
     permits = Permits(limits)

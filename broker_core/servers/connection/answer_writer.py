@@ -25,7 +25,7 @@ from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
-from broker_core.memory.permits import Permit, PermitBudget, PermitError, Permits, PermitTimeout
+from broker_core.memory.permits import SMALL_ANSWER, Permit, PermitBudget, PermitError, Permits, PermitTimeout
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = ["CROWDED", "WINDOW", "AnswerWriter"]
@@ -125,7 +125,7 @@ class AnswerWriter:
     def send_answer_now(self, head: bytes, body: bytes | memoryview, tail: bytes) -> bool:
         """Send a small answer if that takes no waiting for permits; else nothing happens and it is ``False``."""
         size = len(head) + len(body) + len(tail)
-        if size > self._permits.limits.small_answer or self.is_crowded:
+        if size > SMALL_ANSWER or self.is_crowded:
             return False
         permit = self._permits.reserve.try_acquire(size)
         if permit is None:
@@ -149,7 +149,7 @@ class AnswerWriter:
         """
         reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
         size = len(head) + reader.left + len(tail)
-        is_small = size <= self._permits.limits.small_answer
+        is_small = size <= SMALL_ANSWER
         turn = self._small if is_small else self._large  # those that wait for it hold no permits
         try:
             async with asyncio.timeout_at(deadline):
@@ -247,7 +247,7 @@ class AnswerWriter:
         return 0 < self._permits.direct.acquired <= LEAST_PIECE
 
     async def _permit(self, budget: PermitBudget, size: int, deadline: float) -> Permit:
-        left = max(0.0, min(self._permits.limits.timeout, deadline - self._loop.time()))
+        left = max(0.0, min(self._permits.limits.permit_timeout, deadline - self._loop.time()))
         try:
             return budget.try_acquire(size) or await budget.acquire(size, timeout=left)
         except PermitError as error:

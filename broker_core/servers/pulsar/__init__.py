@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from broker_core.servers.pulsar.listing_command import RequestBounds
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.plugin_topic_lookups import PluginTopicLookups
@@ -14,6 +13,5 @@ __all__ = [
     "PluginTopicLookups",
     "PulsarOptions",
     "PulsarServer",
-    "RequestBounds",
     "StandaloneLookups",
 ]

@@ -21,7 +21,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.errors.pulsar_codes import lookup_code
 from broker_core.memory.ended_frames import let_go_of_cancelled
-from broker_core.memory.permits import Permit, PermitBudget, Permits
+from broker_core.memory.permits import SMALL_ANSWER, Permit, PermitBudget, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -111,22 +111,22 @@ class ClientConnection(asyncio.Protocol):
         self._writer = AnswerWriter(
             transport,
             server.permits,
-            self._options.write_timeout,
-            min_rate=self._options.min_write_rate,
+            self._options.pulsar.write_timeout,
+            min_rate=self._options.pulsar.min_write_rate,
             on_stalled=self._stalled,
             on_room=self._room,
         )
         self._queue = CommandQueue(
             transport,
             max_frame=server.frame_limit,
-            max_elements=max(1000, self._options.bounds.properties),
+            max_elements=max(1000, self._options.limits.properties),
             handle=self._handle,
             bomb=self._refuse_bomb,
             failed=self._failed,
             is_crowded=lambda: self._writer.is_crowded,
             count=server.buffered,
         )
-        self._keep_alive = server.loop.call_later(self._options.keep_alive, self._tick)
+        self._keep_alive = server.loop.call_later(self._options.pulsar.keep_alive, self._tick)
         server.opened(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
@@ -207,7 +207,7 @@ class ClientConnection(asyncio.Protocol):
                 self._heard = False
                 self._send(commands.ping())
         # Otherwise an answer is on its way, and a PING would come behind it: a peer that takes none of it stalls.
-        self._keep_alive = self._server.loop.call_later(self._options.keep_alive, self._tick)
+        self._keep_alive = self._server.loop.call_later(self._options.pulsar.keep_alive, self._tick)
 
     # -- bytes in ---------------------------------------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class ClientConnection(asyncio.Protocol):
             commands.connected(
                 self._options.server_version,
                 protocol_version=protocol_version,
-                max_message_size=self._options.max_message_size,
+                max_message_size=self._options.pulsar.max_message_size,
                 feature_flags=self._server.lookups.feature_flags,
             )
         )
@@ -327,7 +327,7 @@ class ClientConnection(asyncio.Protocol):
         server = self._server
         try:
             request, uncompiled = read_listing_request(
-                question, asker, server.pipeline, self._options.bounds, server.loop.time()
+                question, asker, server.pipeline, self._options.limits, server.loop.time()
             )
             at_once = uncompiled is None and not server.slots.are_taken
             answer = server.pipeline.answer_now(request) if at_once else None
@@ -347,7 +347,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _send_now(self, request_id: int, answer: Answer) -> bool:
         """Send an answer if it is small and there is room. Raises :exc:`ListingFailed`, and has released it then."""
-        if answer.fields_size > self._server.permits.limits.small_answer:
+        if answer.fields_size > SMALL_ANSWER:
             return False
         try:
             head, tail = self._ends(request_id, answer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
@@ -11,26 +10,19 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
+from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, KeyValue
 
-__all__ = ["RequestBounds", "read_listing_request"]
+__all__ = ["read_listing_request"]
 
 _MODES = {mode.value: mode for mode in Mode}
-
-
-@dataclass(frozen=True, slots=True)
-class RequestBounds:
-    """How much one request may bring: ``properties`` pairs, and ``property_bytes`` of all keys and values in UTF-8."""
-
-    properties: int = 64
-    property_bytes: int = 16_384
 
 
 def read_listing_request(
     command: CommandGetTopicsOfNamespace,
     asker: Asker,
     pipeline: Pipeline,
-    bounds: RequestBounds,
+    limits: LimitsSettings,
     now: float,
 ) -> tuple[ListingRequest, str | None]:
     """The request of a command, and its pattern where that takes a thread to compile: the request is without it then.
@@ -57,25 +49,25 @@ def read_listing_request(
         mode=mode,
         pattern=pattern,
         topics_hash=command.topics_hash if command.HasField("topics_hash") else None,
-        properties=_properties(command.properties, bounds) if command.properties else NO_PROPERTIES,
+        properties=_properties(command.properties, limits) if command.properties else NO_PROPERTIES,
         asker=asker,
         deadline=now + pipeline.options.time_budget,
     )
     return request, text if pattern is None else None
 
 
-def _properties(pairs: Sequence[KeyValue], bounds: RequestBounds) -> Mapping[str, str]:
+def _properties(pairs: Sequence[KeyValue], limits: LimitsSettings) -> Mapping[str, str]:
     """The pairs as a mapping; the last of a repeated key wins, as at the broker."""
-    if len(pairs) > bounds.properties:
+    if len(pairs) > limits.properties:
         raise ListingFailed(
-            f"{len(pairs)} properties in one request, at most {bounds.properties} are allowed (limits.properties)",
+            f"{len(pairs)} properties in one request, at most {limits.properties} are allowed (limits.properties)",
             cause=Cause.BAD_REQUEST,
             reason="bad_request",
         )
     size = sum(len(pair.key.encode()) + len(pair.value.encode()) for pair in pairs)
-    if size > bounds.property_bytes:
+    if size > limits.property_bytes:
         raise ListingFailed(
-            f"properties of {size} bytes in one request, at most {bounds.property_bytes} are allowed "
+            f"properties of {size} bytes in one request, at most {limits.property_bytes} are allowed "
             "(limits.property_bytes)",
             cause=Cause.BAD_REQUEST,
             reason="bad_request",

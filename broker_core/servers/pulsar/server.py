@@ -54,15 +54,15 @@ class PulsarServer:
         self.metrics = metrics
         self.options = options or PulsarOptions()
         self.identify: Callable[[Asker], Asker] = identify or _as_it_says
-        self.frame_limit = frame_limit(self.options.max_message_size)
-        self.slots = RequestSlots(self.options.concurrent_lookups)
+        self.frame_limit = frame_limit(self.options.pulsar.max_message_size)
+        self.slots = RequestSlots(self.options.limits.concurrent_lookups)
         self.buffered_bytes = 0
         self.tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
         self.loop: asyncio.AbstractEventLoop
         self._stopping = False
         self._connections: set[ClientConnection] = set()
         self._all_closed: asyncio.Event
-        self._places = ConnectionLimits(self.options.connections, self.options.connections_per_address)
+        self._places = ConnectionLimits(self.options.connections, self.options.limits.connections_per_address)
         self._refusals: set[RefusedConnection] = set()
         self._opening: set[asyncio.Task[None]] = set()
         self._acceptor = Acceptor(self._accepted, at_once=_AT_ONCE, on_pause=metrics.accept_paused)

@@ -108,7 +108,7 @@ class ConnectionPool:
             except TimeoutError:
                 pass
             if not self._open:
-                raise ConnectionLost(f"no connection to {self._options.service_url}: {self._reason}")
+                raise ConnectionLost(f"no connection to {self._options.upstream.service_url}: {self._reason}")
         client = min(self._open, key=lambda each: each.pending)
         if client.pending >= self._busy and len(self._open) < self._size:
             self._connect()
@@ -129,10 +129,10 @@ class ConnectionPool:
         options = self._options
         while True:
             client = LookupClient(
-                options.service_url,
+                options.upstream.service_url,
                 client_version=options.client_version,
                 connect_timeout=options.connect_timeout,
-                keep_alive=options.keep_alive,
+                keep_alive=options.pulsar.keep_alive,
                 max_frame=self._max_frame,
                 on_lost=self._lost,
             )
@@ -143,7 +143,7 @@ class ConnectionPool:
                 self._failures += 1
                 self._reason = str(failed)
                 log = _log.warning if self._failures == 1 else _log.debug
-                log("upstream unreachable", service_url=options.service_url, reason=self._reason)
+                log("upstream unreachable", service_url=options.upstream.service_url, reason=self._reason)
                 self._tell()
                 if self._open:
                     return
@@ -157,7 +157,7 @@ class ConnectionPool:
                 self._on_connected(client.server)
                 _log.info(
                     "upstream connected",
-                    service_url=options.service_url,
+                    service_url=options.upstream.service_url,
                     server=client.server.server_version,
                     connections=len(self._open),
                 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from broker_core.wire.pulsar import DEFAULT_MAX_MESSAGE_SIZE
+from broker_core.settings import PulsarSettings, UpstreamSettings
 
 __all__ = ["UpstreamOptions"]
 
@@ -20,7 +20,8 @@ class UpstreamOptions:
     docs/reference/pulsar-behaviour.md#how-long-a-client-waits, docs/reference/pulsar-behaviour.md#frame-limits
     """
 
-    service_url: str
+    upstream: UpstreamSettings
+    pulsar: PulsarSettings = field(default_factory=PulsarSettings)
     lookup_connections: int = 2
     lookup_timeout: float = 15.0
     lookups: int = 10_000
@@ -29,8 +30,6 @@ class UpstreamOptions:
     listings: int = 64
     connection_wait: float = 5.0
     connect_timeout: float = 5.0
-    keep_alive: float = 30.0
     first_backoff: float = 0.1
     longest_backoff: float = 2.0
-    max_message_size: int = DEFAULT_MAX_MESSAGE_SIZE
     client_version: str | None = None

@@ -28,7 +28,7 @@ class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait."""
 
     def __init__(self, options: UpstreamOptions) -> None:
-        ServiceUrl.parse(options.service_url)
+        ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
         self._lookups = ConnectionPool(
@@ -67,7 +67,7 @@ class UpstreamCluster:
     def _connected(self, server: CommandConnected) -> None:
         """Warn of what an operator must change at the brokers, once each."""
         self.relay.connected(server)
-        service_url = self.options.service_url
+        service_url = self.options.upstream.service_url
         if server.feature_flags.supports_topic_watchers and "watchers" not in self._warned:
             self._warned.add("watchers")
             _log.warning(
@@ -77,12 +77,12 @@ class UpstreamCluster:
                 server=server.server_version,
             )
         theirs = server.max_message_size if server.HasField("max_message_size") else DEFAULT_MAX_MESSAGE_SIZE
-        if theirs != self.options.max_message_size and "max_message_size" not in self._warned:
+        if theirs != self.options.pulsar.max_message_size and "max_message_size" not in self._warned:
             self._warned.add("max_message_size")
             _log.warning(
                 "the brokers have another max_message_size, and clients take it from whoever they asked last: "
                 "set pulsar.max_message_size to theirs",
                 service_url=service_url,
                 theirs=theirs,
-                ours=self.options.max_message_size,
+                ours=self.options.pulsar.max_message_size,
             )

@@ -11,8 +11,9 @@ from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import KeptSnapshots, SnapshotKey
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing, data_of
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
+from broker_core.settings import LimitsSettings
 
 ONE = NamespaceName("t", "one")
 TWO = NamespaceName("t", "two")
@@ -28,7 +29,7 @@ SIZE = snapshot().nbytes
 
 class Made:
     def __init__(self, room_for: float) -> None:
-        permits = Permits(PermitLimits(snapshots=int(room_for * SIZE), timeout=0.01))
+        permits = Permits(LimitsSettings(snapshots=int(room_for * SIZE), permit_timeout=0.01))
         self.budget, self.leases = permits.snapshots, permits.leases
         self.kept = KeptSnapshots(self.budget, permits.unkept, self.leases)
 

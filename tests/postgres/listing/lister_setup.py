@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import PulsarSettings
 from broker_core_postgres.changes.version_history import History
 from broker_core_postgres.connect.server_pools import Connections
 from broker_core_postgres.listing.lister import PostgresLister
@@ -19,7 +20,7 @@ from tests.support.postgres_server import Database
 __all__ = ["QUIET", "Row", "fill", "opened_lister"]
 
 #: A client that only reads answers need not see PINGs, however slow the machine is.
-QUIET = PulsarOptions(keep_alive=3600)
+QUIET = PulsarOptions(PulsarSettings(keep_alive=3600))
 
 #: Domain, local name, properties.
 Row = tuple[str, str, Mapping[str, str]]

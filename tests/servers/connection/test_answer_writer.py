@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from broker_core.errors import TooManyRequests
-from broker_core.memory.permits import PermitLimits, Permits
+from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.servers.connection.answer_writer import CROWDED, WINDOW, AnswerWriter
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE
+from broker_core.settings import LimitsSettings
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 
@@ -97,11 +98,12 @@ class Wire(asyncio.Protocol):
 
 @asynccontextmanager
 async def wire(
-    limits: PermitLimits | None = None,
+    limits: LimitsSettings | None = None,
     write_timeout: float = 60.0,
     buffer: int = 8 * KIB,
     min_rate: int = 0,
     permits: Permits | None = None,
+    reserve: int = DIRECT_RESERVE,
 ) -> AsyncIterator[Wire]:
     """A connection that buffers so many bytes in the kernel."""
     ours, peer = socket.socketpair()
@@ -109,7 +111,7 @@ async def wire(
         each.setblocking(False)
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
     alone = permits is None
-    permits = permits or Permits(limits)
+    permits = permits or Permits(limits, direct_reserve=reserve)
     _, made = await asyncio.get_running_loop().create_connection(
         lambda: Wire(permits, write_timeout, min_rate), sock=ours
     )
@@ -238,7 +240,7 @@ async def test_a_small_answer_does_not_wait_for_permits_behind_a_large_one() -> 
 
 
 async def test_no_permits_in_time_is_too_many_requests_and_nothing_is_sent() -> None:
-    async with wire(PermitLimits(timeout=0.01)) as w:
+    async with wire(LimitsSettings(permit_timeout=0.01)) as w:
         held = await w.permits.direct.acquire(w.permits.direct.maximum)
         with pytest.raises(TooManyRequests, match="Cannot acquire permits for direct memory") as raised:
             await w.writer.send_answer(b"", b"L" * WINDOW, b"", FOREVER)
@@ -291,7 +293,7 @@ async def test_what_the_server_takes_itself_is_not_the_peers_slowness(
 
 async def test_slow_readers_leave_room_for_others() -> None:
     """However many answers are written slowly, another one begins at once and goes on."""
-    limits = PermitLimits(direct=4 * WINDOW)
+    limits = LimitsSettings(direct_permits=4 * WINDOW)
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(wire(limits))
         slow = [await stack.enter_async_context(wire(permits=first.permits)) for _ in range(40)]
@@ -405,7 +407,7 @@ async def test_a_failed_write_out_of_flow_control_ends_the_connection_once() -> 
 async def test_any_mix_of_frames_arrives_whole(seed: int) -> None:
     """Frames of all sizes from many tasks, a peer that reads as it likes: each frame arrives once, in one piece."""
     rng = random.Random(seed)
-    async with wire(PermitLimits(direct=2 * WINDOW, direct_reserve=100 * KIB), buffer=64 * KIB) as w:
+    async with wire(LimitsSettings(direct_permits=2 * WINDOW), reserve=100 * KIB, buffer=64 * KIB) as w:
         sizes = [rng.choice((10, 5000, 60_000, 200_000, WINDOW + 17)) for _ in range(60)]
         tasks = []
         for number, size in enumerate(sizes):

@@ -9,6 +9,7 @@ from broker_core.errors import ServerError
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import PatternsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandConnect
 from tests.support.connection_questions import (
@@ -33,16 +34,16 @@ from tests.support.raw_client import RawClient
     ("options", "pattern", "given", "topics", "filtered", "changed"),
     [
         (PipelineOptions(), None, None, NAMES, False, True),
-        (PipelineOptions(evaluate=False), SHORT, None, NAMES, False, True),
-        (PipelineOptions(evaluate=False), "use/ns-abc/(?!x).*", None, NAMES, False, True),
-        (PipelineOptions(max_length=10), INVALID_AND_LONG, None, NAMES, False, True),
+        (PipelineOptions(PatternsSettings(evaluate=False)), SHORT, None, NAMES, False, True),
+        (PipelineOptions(PatternsSettings(evaluate=False)), "use/ns-abc/(?!x).*", None, NAMES, False, True),
+        (PipelineOptions(PatternsSettings(max_length=10)), INVALID_AND_LONG, None, NAMES, False, True),
         (PipelineOptions(), "use/ns-abc/(?!other).*", None, NAMES, False, True),
         (PipelineOptions(), SHORT, "SOME_HASH", MATCHING, True, True),
         (PipelineOptions(), SHORT, topics_hash(MATCHING), [], True, False),
         (PipelineOptions(), "persistent://" + SHORT, topics_hash(MATCHING), [], True, False),
         (PipelineOptions(), SHORT, topics_hash(NAMES), MATCHING, True, True),
         (PipelineOptions(), None, topics_hash(NAMES), [], False, False),
-        (PipelineOptions(evaluate=False), SHORT, topics_hash(NAMES), [], False, False),
+        (PipelineOptions(PatternsSettings(evaluate=False)), SHORT, topics_hash(NAMES), [], False, False),
         (PipelineOptions(), "use/ns-abc/nothing.*", None, [], True, True),
         (PipelineOptions(), "use/ns-abc/nothing.*", "00000000", [], True, False),
         (PipelineOptions(), None, "", NAMES, False, True),
@@ -102,7 +103,7 @@ async def test_the_last_of_a_repeated_property_wins() -> None:
     ("theirs", "agreed"), [(0, 0), (1, 1), (15, 15), (20, 20), (21, 21), (99, 21), (-5, 0)]
 )
 async def test_connected_tells_the_truth(theirs: int, agreed: int) -> None:
-    options = PulsarOptions(max_message_size=1_234_567, server_version="broker-core 1.2.3")
+    options = PulsarOptions(PulsarSettings(max_message_size=1_234_567), server_version="broker-core 1.2.3")
     async with serving(lister(), options=options) as s, await s.client(handshake=False) as client:
         await client.send(commands.connect("Pulsar-Java-v4.2.4", protocol_version=theirs))
         connected = (await client.receive()).connected
@@ -214,7 +215,7 @@ async def test_a_silent_peer_is_asked_and_then_closed() -> None:
 
 
 async def test_the_keep_alive_runs_by_itself() -> None:
-    async with serving(lister(), options=PulsarOptions(keep_alive=0.02)) as s:
+    async with serving(lister(), options=PulsarOptions(PulsarSettings(keep_alive=0.02))) as s:
         client = await s.client(handshake=False)
         assert await client.closed() == []
 

@@ -8,9 +8,9 @@ import pytest
 
 from broker_core.errors import ServerError
 from broker_core.listing.topics_hash import topics_hash
-from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.connection_questions import (
@@ -63,7 +63,7 @@ async def test_the_limit_is_exact() -> None:
         assert room < len(
             commands.get_topics_response(1, [*rest, last], topics_hash="00000000", filtered=False)
         )
-        options = PulsarOptions(max_message_size=1000)
+        options = PulsarOptions(PulsarSettings.model_construct(max_message_size=1000))
         async with serving(lister([*rest, last]), options=options) as s, await s.client() as client:
             if extra:
                 with pytest.raises(
@@ -76,7 +76,7 @@ async def test_the_limit_is_exact() -> None:
 
 async def test_an_answer_too_large_that_was_ready_at_once_gives_its_permits_back() -> None:
     names = [f"persistent://{NAMESPACE}/{'xy'[n % 2]}-{n:06d}-{'x' * 100}" for n in range(200)]
-    options = PulsarOptions(max_message_size=10)
+    options = PulsarOptions(PulsarSettings.model_construct(max_message_size=10))
     async with serving(lister(names), options=options) as s, await s.client() as client:
         pattern = f"{NAMESPACE}/.-.*[02468]-x*"  # scattered rows: they take heap permits
         with pytest.raises(Refused, match=r"NotAllowedError"):
@@ -87,7 +87,7 @@ async def test_an_answer_too_large_that_was_ready_at_once_gives_its_permits_back
 async def test_too_many_lookups() -> None:
     source = lister(at_once=False)
     source.gate.clear()
-    options = PulsarOptions(concurrent_lookups=2)
+    options = PulsarOptions(limits=LimitsSettings(concurrent_lookups=2))
     async with serving(source, options=options) as s, await s.client() as client, await s.client() as other:
         for number in range(2):
             await client.send(commands.get_topics(number, NAMESPACE))
@@ -115,7 +115,10 @@ async def test_too_many_lookups() -> None:
 async def test_one_connection_has_its_own_limit_of_requests() -> None:
     source = lister(at_once=False)
     source.gate.clear()
-    async with serving(source, limits=PermitLimits(queue=0)) as s, await s.client() as client:
+    async with (
+        serving(source, limits=LimitsSettings.model_construct(permit_queue=0)) as s,
+        await s.client() as client,
+    ):
         await client.send(b"".join(commands.get_topics(number, NAMESPACE) for number in range(1001)))
         error = (await client.receive()).error
         assert (error.request_id, error.error) == (1000, ServerError.TooManyRequests)
@@ -125,7 +128,7 @@ async def test_one_connection_has_its_own_limit_of_requests() -> None:
 
 
 async def test_no_heap_permits() -> None:
-    limits = PermitLimits(heap=100_000, timeout=0.02)
+    limits = LimitsSettings(heap_permits=100_000, permit_timeout=0.02)
     async with serving(lister(at_once=False), limits=limits) as s, await s.client() as client:
         held = await s.permits.heap.acquire(100_000)
         with pytest.raises(Refused, match=r"^TooManyRequests: Failed due to heap memory limit exceeded$"):
@@ -135,7 +138,7 @@ async def test_no_heap_permits() -> None:
 
 
 async def test_a_full_queue_for_heap_permits() -> None:
-    limits = PermitLimits(heap=100_000, queue=1)
+    limits = LimitsSettings(heap_permits=100_000, permit_queue=1)
     async with serving(lister(at_once=False), limits=limits) as s, await s.client() as client:
         held = await s.permits.heap.acquire(100_000)
         for number in range(2):
@@ -156,7 +159,7 @@ async def test_a_full_queue_for_heap_permits() -> None:
 
 async def test_no_direct_permits() -> None:
     names = [f"persistent://{NAMESPACE}/{number:05d}-{'x' * 50}" for number in range(2000)]
-    limits = PermitLimits(timeout=0.02)
+    limits = LimitsSettings(permit_timeout=0.02)
     async with serving(lister(names), limits=limits) as s, await s.client() as client:
         for budget, pattern in ((s.permits.direct, None), (s.permits.reserve, f"{NAMESPACE}/000.*")):
             held = await budget.acquire(budget.maximum)

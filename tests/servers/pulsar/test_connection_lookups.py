@@ -6,7 +6,7 @@ import asyncio
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
-from broker_core.memory.permits import PermitLimits
+from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, FeatureFlags
 from tests.support.connection_questions import (
@@ -40,7 +40,7 @@ async def test_a_lookup_is_answered_and_a_large_answer_takes_permits() -> None:
     schema.getSchemaResponse.request_id, schema.getSchemaResponse.error_message = 3, "s" * 3_000_000
     lookups.frame = commands.encode(schema)
     async with (
-        serving(lister(), lookups=lookups, limits=PermitLimits(timeout=0.02)) as s,
+        serving(lister(), lookups=lookups, limits=LimitsSettings(permit_timeout=0.02)) as s,
         await s.client() as client,
     ):
         await client.send(commands.get_schema(3, "t"))

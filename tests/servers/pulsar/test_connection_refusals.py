@@ -9,7 +9,7 @@ import pytest
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.listing_command import RequestBounds
+from broker_core.settings import LimitsSettings, PatternsSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.connection_questions import (
@@ -52,7 +52,7 @@ async def test_a_bad_pattern(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(?!test).*", "a++", r"\p{Alpha}+", "x" * 2000])
 async def test_an_unsupported_pattern_is_an_error_by_setting(pattern: str) -> None:
-    strict = PipelineOptions(unsupported="error")
+    strict = PipelineOptions(PatternsSettings(unsupported="error"))
     async with serving(lister(), pipeline_options=strict) as s, await s.client() as client:
         error = await refused(client, commands.get_topics(5, NAMESPACE, topics_pattern=pattern))
         assert (error.request_id, error.error) == (5, ServerError.MetadataError)
@@ -77,7 +77,7 @@ async def test_a_mode_that_is_none() -> None:
     ],
 )
 async def test_too_many_or_too_large_properties(properties: dict[str, str]) -> None:
-    options = PulsarOptions(bounds=RequestBounds(properties=8, property_bytes=100))
+    options = PulsarOptions(limits=LimitsSettings(properties=8, property_bytes=100))
     async with serving(lister(), options=options) as s, await s.client() as client:
         error = await refused(client, commands.get_topics(5, NAMESPACE, properties=properties))
         assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)

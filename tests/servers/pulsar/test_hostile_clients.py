@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -191,7 +192,7 @@ async def test_namespaces_of_megabytes() -> None:
 
 
 async def test_pings_of_a_peer_that_reads_no_pong() -> None:
-    options = PulsarOptions(write_timeout=0.3)
+    options = PulsarOptions(PulsarSettings(write_timeout=0.3))
     pings = commands.ping() * 2000
     async with serving(MemoryLister(NAMES), options=options, send_buffer=SMALL) as s:
         client = await s.client(receive_buffer=SMALL)
@@ -206,7 +207,7 @@ async def test_pings_of_a_peer_that_reads_no_pong() -> None:
 
 
 async def test_errors_for_a_peer_that_reads_none() -> None:
-    options = PulsarOptions(write_timeout=0.3)
+    options = PulsarOptions(PulsarSettings(write_timeout=0.3))
     questions = commands.get_topics(1, "bad") * 2000
     async with serving(MemoryLister(NAMES), options=options, send_buffer=SMALL) as s:
         client = await s.client(receive_buffer=SMALL)

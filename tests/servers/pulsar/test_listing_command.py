@@ -15,7 +15,8 @@ from broker_core.names import Mode
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.servers.pulsar.listing_command import RequestBounds, read_listing_request
+from broker_core.servers.pulsar.listing_command import read_listing_request
+from broker_core.settings import LimitsSettings, PatternsSettings
 from broker_core.wire.pulsar.pulsar_api_pb2 import CommandGetTopicsOfNamespace, KeyValue
 from tests.support.memory_lister import MemoryLister
 
@@ -23,14 +24,16 @@ ASKER = Asker(role="r", client_version="v")
 
 
 async def read(
-    options: PipelineOptions | None = None, bounds: RequestBounds | None = None, **fields: Any
+    options: PipelineOptions | None = None, bounds: LimitsSettings | None = None, **fields: Any
 ) -> ListingRequest:
     pipeline = Pipeline(
         MemoryLister(), Dispatcher(PluginRegistry.load()), Permits(), Metrics(), options or PipelineOptions()
     )
     try:
         command = CommandGetTopicsOfNamespace(**{"request_id": 1, "namespace": "t/n", **fields})
-        request, uncompiled = read_listing_request(command, ASKER, pipeline, bounds or RequestBounds(), 100.0)
+        request, uncompiled = read_listing_request(
+            command, ASKER, pipeline, bounds or LimitsSettings(), 100.0
+        )
         return request if uncompiled is None else await pipeline.with_pattern(request, uncompiled)
     finally:
         pipeline.close()
@@ -73,13 +76,13 @@ async def test_a_dear_pattern_is_compiled_later() -> None:
         dear = r"t/n/(\pL|\pN){7}later"
         command = CommandGetTopicsOfNamespace(request_id=1, namespace="t/n", topics_pattern=dear)
         now = asyncio.get_running_loop().time()
-        request, uncompiled = read_listing_request(command, ASKER, pipeline, RequestBounds(), now)
+        request, uncompiled = read_listing_request(command, ASKER, pipeline, LimitsSettings(), now)
         assert (request.pattern, uncompiled) == (None, dear)
         compiled = await pipeline.with_pattern(request, dear)
         assert compiled.pattern is not None
         assert (compiled.pattern.supported, compiled.topics_pattern) == (True, dear)
         # And then it is remembered.
-        again, uncompiled = read_listing_request(command, ASKER, pipeline, RequestBounds(), now)
+        again, uncompiled = read_listing_request(command, ASKER, pipeline, LimitsSettings(), now)
         assert (again.pattern, uncompiled) == (compiled.pattern, None)
     finally:
         pipeline.close()
@@ -116,18 +119,20 @@ async def test_what_is_refused(fields: dict[str, Any], code: ServerError, reason
 async def test_bounds_are_inclusive() -> None:
     request = await read(properties=pairs(*((f"{number:02d}", "v" * 254) for number in range(64))))
     assert len(request.properties) == 64
-    small = RequestBounds(properties=1, property_bytes=4)
+    small = LimitsSettings(properties=1, property_bytes=4)
     assert dict((await read(bounds=small, properties=pairs(("é", "é")))).properties) == {"é": "é"}
 
 
 async def test_a_pattern_that_is_too_long_is_not_compiled() -> None:
-    request = await read(PipelineOptions(max_length=10), topics_pattern="(" * 11)
+    request = await read(PipelineOptions(PatternsSettings(max_length=10)), topics_pattern="(" * 11)
     assert request.pattern is not None
     assert not request.pattern.supported
 
 
 async def test_a_pattern_that_is_too_long_is_not_looked_at_at_all() -> None:
     """The length counts first: docs/reference/pulsar-behaviour.md#the-order-of-a-brokers-steps"""
-    request = await read(PipelineOptions(max_length=10), topics_pattern="ftp://t/n/x-and-more")
+    request = await read(
+        PipelineOptions(PatternsSettings(max_length=10)), topics_pattern="ftp://t/n/x-and-more"
+    )
     assert request.pattern is not None
     assert not request.pattern.supported

@@ -7,6 +7,7 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
+from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
@@ -20,7 +21,9 @@ class NoTopics:
 
 
 def relay() -> LookupRelay:
-    return UpstreamCluster(UpstreamOptions("pulsar://127.0.0.1:1", connection_wait=0.0)).relay
+    return UpstreamCluster(
+        UpstreamOptions(UpstreamSettings(service_url="pulsar://127.0.0.1:1"), connection_wait=0.0)
+    ).relay
 
 
 @pytest.mark.parametrize("row", LOOKUP_COMMANDS.values(), ids=lambda row: row.action)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.settings import LimitsSettings, PulsarSettings
 
 
-def test_without_settings_there_is_room_for_everybody() -> None:
+def test_the_tables_of_settings_are_taken_as_they_are() -> None:
     options = PulsarOptions()
-    assert (options.connections, options.connections_per_address, options.file_ceiling) == (None, 0, None)
+    assert (options.pulsar, options.limits) == (PulsarSettings(), LimitsSettings())
+    assert (options.connections, options.file_ceiling) == (None, None)

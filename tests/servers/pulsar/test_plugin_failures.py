@@ -14,10 +14,10 @@ from prometheus_client import generate_latest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
-from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline import PipelineOptions
 from broker_core.plugins.call.circuit_breaker import THRESHOLD
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import LimitsSettings, PulsarSettings
 from tests.support.clock import AGES, breakers_stay_open, time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -131,7 +131,7 @@ async def test_a_refused_reservation_is_the_brokers_answer_and_no_failure_of_the
         await request.reserve(900_000)
         return success([A])
 
-    limits = PermitLimits(heap=1_000_000, timeout=0.02)
+    limits = LimitsSettings(heap_permits=1_000_000, permit_timeout=0.02)
     plugin = {"p": PluginOf(list_topics=broker_core_list_topics)}
     async with serving(plugins=plugin, limits=limits) as s, await s.client() as client:
         held = await s.permits.heap.acquire(500_000)
@@ -168,9 +168,9 @@ async def test_waiting_for_permits_is_not_the_plugins_time(monkeypatch: pytest.M
     async with (
         serving(
             plugins=plugin,
-            limits=PermitLimits(heap=1_000_000, timeout=AGES),
+            limits=LimitsSettings(heap_permits=1_000_000, permit_timeout=AGES),
             tables={"p": {"deadline": 60}},
-            options=PulsarOptions(keep_alive=AGES),
+            options=PulsarOptions(PulsarSettings(keep_alive=AGES)),
             pipeline_options=PipelineOptions(time_budget=AGES),
         ) as s,
         await s.client() as client,
@@ -204,7 +204,7 @@ async def test_what_a_plugin_leaves_behind_holds_nothing() -> None:
         tasks.append(asyncio.create_task(request.reserve(10**12)))
         return success([A])
 
-    limits = PermitLimits(heap=1_000_000)
+    limits = LimitsSettings(heap_permits=1_000_000)
     plugin = {"p": PluginOf(list_topics=broker_core_list_topics)}
     async with serving(plugins=plugin, limits=limits) as s, await s.client() as client:
         held = await s.permits.heap.acquire(500_000)

@@ -12,6 +12,7 @@ from broker_core.errors import ServerError
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.pipeline import PipelineOptions
+from broker_core.settings import PatternsSettings
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugins import PluginOf
 from tests.support.pulsar_serving import serving
@@ -70,7 +71,7 @@ async def test_the_default_lister(at_once: bool) -> None:
 
 
 async def test_unsupported_patterns_as_errors() -> None:
-    strict = PipelineOptions(unsupported="error")
+    strict = PipelineOptions(PatternsSettings(unsupported="error"))
     async with serving(MemoryLister(NAMES), pipeline_options=strict) as s, await s.client() as client:
         assert await differences(client, "error") == []
 

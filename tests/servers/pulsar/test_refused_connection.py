@@ -10,6 +10,7 @@ import pytest
 from broker_core.errors import ServerError
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import MESSAGES, RefusedConnection, refuse_at_once
+from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
@@ -49,7 +50,7 @@ async def test_who_is_over_the_bound_is_told_and_the_others_are_served() -> None
 
 
 async def test_one_address_has_its_own_bound() -> None:
-    async with serving(options=PulsarOptions(connections_per_address=2)) as s:
+    async with serving(options=PulsarOptions(limits=LimitsSettings(connections_per_address=2))) as s:
         for _ in range(2):
             await s.client()
         await refused(await connecting(s), "address")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from broker_core import TopicListingResult
-from broker_core.memory.permits import PermitLimits
 from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually
@@ -180,7 +180,7 @@ async def test_stopping_twice_and_before_the_start() -> None:
 
 
 async def test_large_answers_queue_for_direct_permits_and_small_ones_pass_them() -> None:
-    limits = PermitLimits(direct=2 * LEAST_PIECE, direct_reserve=LEAST_PIECE)
+    limits = LimitsSettings(direct_permits=2 * LEAST_PIECE)
     async with serving(MemoryLister(NAMES), limits=limits, send_buffer=SMALL) as s:
         slow = await s.client(client_version=ALL, receive_buffer=SMALL)
         await slow.send(commands.get_topics(1, "t/n"))
@@ -269,7 +269,7 @@ async def test_large_and_small_answers_and_pongs_of_one_connection_arrive_whole(
 
 
 async def test_a_write_timeout_is_about_reading_nothing() -> None:
-    options = PulsarOptions(write_timeout=0.2)
+    options = PulsarOptions(PulsarSettings(write_timeout=0.2))
     async with serving(MemoryLister(NAMES), options=options, send_buffer=SMALL) as s:
         client = await s.client(client_version=ALL, receive_buffer=SMALL)
         await client.send(commands.get_topics(1, "t/n"))

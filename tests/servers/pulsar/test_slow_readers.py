@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from broker_core.memory import permits as permits_module
-from broker_core.memory.permits import PermitLimits
 from broker_core.servers.connection import reader_pace
+from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -40,7 +40,7 @@ async def held_by_readers(s: Serving, count: int) -> list[RawClient]:
 
 
 async def test_a_reader_that_does_not_read_gives_way() -> None:
-    limits = PermitLimits(heap=HEAP)
+    limits = LimitsSettings(heap_permits=HEAP)
     async with serving(MemoryLister(NAMES), limits=limits, send_buffer=SMALL) as s:
         readers = await held_by_readers(s, 2)
         async with await s.client(client_version=ALL) as other:

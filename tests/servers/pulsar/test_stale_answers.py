@@ -16,6 +16,7 @@ from broker_core.pipeline import PipelineOptions
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugins.call.circuit_breaker import THRESHOLD
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import PulsarSettings
 from tests.support.clock import AGES, breakers_stay_open, time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -128,7 +129,7 @@ async def test_every_failure_counts(bad: str, monkeypatch: pytest.MonkeyPatch) -
             MemoryLister(STORED),
             {"p": plugin},
             tables=tables,
-            options=PulsarOptions(keep_alive=AGES),
+            options=PulsarOptions(PulsarSettings(keep_alive=AGES)),
             pipeline_options=PipelineOptions(time_budget=AGES),
         ) as s,
         await s.client() as client,

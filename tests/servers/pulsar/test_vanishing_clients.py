@@ -12,11 +12,11 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult
 from broker_core.access.asker import Asker
-from broker_core.memory.permits import PermitLimits
 from broker_core.pipeline.fair_threads import UncutWork
 from broker_core.servers.connection.answer_writer import WINDOW
 from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -123,7 +123,7 @@ async def test_while_a_plugin_reserves(leave: Leave) -> None:
         await request.reserve(900_000)
         return TopicListingResult.success([])
 
-    limits = PermitLimits(heap=1_000_000)
+    limits = LimitsSettings(heap_permits=1_000_000)
     plugins = {"p": PluginOf(list_topics=broker_core_list_topics)}
     async with serving(plugins=plugins, limits=limits) as s:
         held = await s.permits.heap.acquire(500_000)
@@ -231,9 +231,13 @@ async def test_many_come_and_go_at_any_moment() -> None:
         return None
 
     plugins = {"p": PluginOf(list_topics=broker_core_list_topics)}
-    limits = PermitLimits(heap=3_000_000, direct=2 * WINDOW, direct_reserve=200_000)
+    limits = LimitsSettings(heap_permits=3_000_000, direct_permits=2 * WINDOW)
     async with serving(
-        MemoryLister(NAMES[:20_000], at_once=False), plugins, limits=limits, send_buffer=SMALL
+        MemoryLister(NAMES[:20_000], at_once=False),
+        plugins,
+        limits=limits,
+        direct_reserve=200_000,
+        send_buffer=SMALL,
     ) as s:
 
         async def one(number: int) -> None:
@@ -256,7 +260,7 @@ async def test_many_come_and_go_at_any_moment() -> None:
 
 
 async def test_a_peer_that_stops_reading_is_closed_and_what_it_held_returns() -> None:
-    options = PulsarOptions(write_timeout=1)  # long enough to be seen waiting
+    options = PulsarOptions(PulsarSettings(write_timeout=1))  # long enough to be seen waiting
     async with serving(MemoryLister(NAMES), options=options, send_buffer=SMALL) as s:
         async with asking(s, {}, receive_buffer=SMALL) as large:
             await eventually(lambda: s.permits.direct.acquired >= LEAST_PIECE)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from broker_core.client import ConnectionLost, LookupClient
+from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import commands
@@ -42,7 +43,7 @@ async def pool_to(
     connection_wait: float = 5.0,
 ) -> AsyncIterator[ConnectionPool]:
     options = UpstreamOptions(
-        f"pulsar://127.0.0.1:{port}",
+        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{port}"),
         connection_wait=connection_wait,
         first_backoff=0.005,
         longest_backoff=0.02,

@@ -12,6 +12,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
+from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
@@ -62,7 +63,9 @@ def replying(**body: Any) -> Script:
 
 
 def options_for(port: int) -> UpstreamOptions:
-    return UpstreamOptions(f"pulsar://127.0.0.1:{port}", first_backoff=0.005, longest_backoff=0.02)
+    return UpstreamOptions(
+        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{port}"), first_backoff=0.005, longest_backoff=0.02
+    )
 
 
 @asynccontextmanager

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
 from broker_core.client import InvalidServiceUrl
+from broker_core.settings import PulsarSettings, UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 from broker_core.wire.pulsar.pulsar_api_pb2 import CommandConnected, FeatureFlags
 from tests.support.ports import free_port
@@ -21,7 +21,7 @@ def warnings_of(logs: Sequence[Mapping[str, object]]) -> list[str]:
 
 async def test_watchers_of_the_brokers_are_warned_of_at_start() -> None:
     async with ScriptedServer(topic_watchers=True) as server:
-        upstream = UpstreamCluster(UpstreamOptions(server.url))
+        upstream = UpstreamCluster(UpstreamOptions(UpstreamSettings(service_url=server.url)))
         with capture_logs() as logs:
             await upstream.start()
         (warning,) = warnings_of(logs)
@@ -33,7 +33,7 @@ async def test_watchers_of_the_brokers_are_warned_of_at_start() -> None:
 
 async def test_another_max_message_size_is_warned_of_at_start() -> None:
     async with ScriptedServer(max_message_size=1_000_000) as server:
-        upstream = UpstreamCluster(UpstreamOptions(server.url))
+        upstream = UpstreamCluster(UpstreamOptions(UpstreamSettings(service_url=server.url)))
         with capture_logs() as logs:
             await upstream.start()
         (warning,) = warnings_of(logs)
@@ -43,7 +43,11 @@ async def test_another_max_message_size_is_warned_of_at_start() -> None:
 
 async def test_nothing_to_warn_of() -> None:
     async with ScriptedServer(max_message_size=7) as server:
-        upstream = UpstreamCluster(replace(UpstreamOptions(server.url), max_message_size=7))
+        upstream = UpstreamCluster(
+            UpstreamOptions(
+                UpstreamSettings(service_url=server.url), PulsarSettings.model_construct(max_message_size=7)
+            )
+        )
         with capture_logs() as logs:
             await upstream.start()
         assert warnings_of(logs) == []
@@ -51,7 +55,9 @@ async def test_nothing_to_warn_of() -> None:
 
 
 async def test_the_brokers_may_be_down_at_start() -> None:
-    upstream = UpstreamCluster(UpstreamOptions(f"pulsar://127.0.0.1:{free_port()}"))
+    upstream = UpstreamCluster(
+        UpstreamOptions(UpstreamSettings(service_url=f"pulsar://127.0.0.1:{free_port()}"))
+    )
     with capture_logs() as logs:
         await upstream.start()
     assert set(warnings_of(logs)) == {"upstream unreachable"}
@@ -60,7 +66,7 @@ async def test_the_brokers_may_be_down_at_start() -> None:
 
 
 def test_promises_follow_the_brokers() -> None:
-    upstream = UpstreamCluster(UpstreamOptions("pulsar://127.0.0.1:1"))
+    upstream = UpstreamCluster(UpstreamOptions(UpstreamSettings(service_url="pulsar://127.0.0.1:1")))
     flags = FeatureFlags(
         supports_get_partitioned_metadata_without_auto_creation=True, supports_auth_refresh=True
     )
@@ -71,4 +77,4 @@ def test_promises_follow_the_brokers() -> None:
 
 def test_a_bad_service_url_is_an_error_at_once() -> None:
     with pytest.raises(InvalidServiceUrl):
-        UpstreamCluster(UpstreamOptions("localhost:6650"))
+        UpstreamCluster(UpstreamOptions(UpstreamSettings.model_construct(service_url="localhost:6650")))

@@ -17,6 +17,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import AnswerKind
+from broker_core.settings import PulsarSettings, UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamLister, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
@@ -43,7 +44,9 @@ def listing(topics: list[str], **fields: Any) -> Script:
 
 
 def options_for(port: int) -> UpstreamOptions:
-    return UpstreamOptions(f"pulsar://127.0.0.1:{port}", first_backoff=0.005, longest_backoff=0.02)
+    return UpstreamOptions(
+        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{port}"), first_backoff=0.005, longest_backoff=0.02
+    )
 
 
 @asynccontextmanager
@@ -202,7 +205,11 @@ async def test_brokers_that_stop_half_way_are_asked_over_another_connection_the_
             peer.send(b"\x00\x10\x00\x00\x00\x0f\xff\xfc" + bytes(100))
             stopped.set()
 
-    options: dict[str, Any] = {"listing_timeout": 60.0, "keep_alive": AGES, "connection_wait": AGES}
+    options: dict[str, Any] = {
+        "listing_timeout": 60.0,
+        "pulsar": PulsarSettings(keep_alive=AGES),
+        "connection_wait": AGES,
+    }
     async with lister_to(script, **options) as (lister, server):
         listed = asyncio.create_task(lister.list_topics(ListingRequest(NAMESPACE)))
         await stopped.wait()
