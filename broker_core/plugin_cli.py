@@ -16,7 +16,7 @@ error of typer's (:exc:`typer.BadParameter`) exit code 2.
 from __future__ import annotations
 
 from broker_core.cli.broker_settings import BrokerSettings, broker_settings
-from broker_core.cli.exit_codes import say
+from broker_core.cli.error_line import say
 from broker_core.cli.help_examples import examples
 from broker_core.cli.invocation import plugin_settings
 from broker_core.cli.options.mass_deletion import Deletions

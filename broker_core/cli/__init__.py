@@ -1,4 +1,4 @@
-"""The command `broker-core`. What a command needs is imported when it runs: `--help` and completion are quick."""
+"""The command `broker-core`. What a command needs is imported when it is called: help and completion are quick."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ def main() -> None:
     """Run the command line of this process and leave with its exit code."""
     import sys
 
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:  # scripts ask it at each start: without all that parses arguments
+        from broker_core.cli.exit_codes import exit_code_of
+        from broker_core.cli.version import print_version
+
+        sys.exit(exit_code_of(print_version, debug=False))
     from broker_core.cli.command_tree import run
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(arguments))

@@ -4,30 +4,70 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from broker_core.cli.commands import (
-    check,
-    config,
-    demo,
-    explain,
-    list,  # noqa: A004 - a command
-    plugins,
-    serve,
-    topics,
-)
-from broker_core.cli.exit_codes import ended
-from broker_core.cli.invocation import command
-from broker_core.cli.plugin_commands import GroupOfPlugins
+from broker_core.cli.deferred_commands import deferred_commands
+from broker_core.cli.exit_codes import exit_code_of
+from broker_core.cli.plugin_commands import PluginCommandsGroup
+from broker_core.cli.version import print_version
 
 __all__ = ["app", "run"]
 
+_HELP: Final = "Answers which topics of a namespace match, for whom: a listing service for Pulsar clients."
+
+
+class _Commands(PluginCommandsGroup):
+    deferred = deferred_commands(
+        "broker_core.cli.commands",
+        {
+            "serve": ("serve:serve_clients", "Serve Pulsar clients until SIGTERM or SIGINT."),
+            "list": (
+                "list:list_topics",
+                "Ask a server for the topics of a namespace, as a consumer with a topics pattern does.",
+            ),
+            "explain": (
+                "explain:explain_listing",
+                "Run one listing without a server: what each plugin answered, the plan, sizes, permits, hash.",
+            ),
+            "config": (
+                "config:show_settings",
+                "Print the settings in force and where each is from: default, file, environment. Secrets are masked.",
+            ),
+            "check": (
+                "check:check_settings",
+                (
+                    "Look at settings, plugins, files, databases, ports and brokers, and say what is wrong: "
+                    "all of it in one run."
+                ),
+            ),
+            "demo": (
+                "demo:serve_demo",
+                (
+                    "Serve a small demo catalogue on this machine, filled on the first start, "
+                    "and show three commands to try."
+                ),
+            ),
+            "plugins": (
+                "plugins:app",
+                (
+                    "Show installed and enabled plugins: who is asked in which order, their hooks, "
+                    "and what is wrong with them."
+                ),
+            ),
+            "topics": (
+                "topics:app",
+                "Import, export, create, change, delete and show topics of the catalogue.",
+            ),
+        },
+    )
+
+
 app = typer.Typer(
     name="broker-core",
-    cls=GroupOfPlugins,
-    help="Answers which topics of a namespace match, for whom: a listing service for Pulsar clients.",
+    cls=_Commands,
+    help=_HELP,
     epilog="A plugin that is installed can add a group of commands of its own, called as the plugin.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -38,32 +78,17 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from broker_core import __version__
-
-        print(f"broker-core {__version__}")
+        print_version()
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def _root(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Answers which topics of a namespace match, for whom: a listing service for Pulsar clients."""
-
-
-for name, module in {
-    "serve": serve,
-    "list": list,
-    "explain": explain,
-    "config": config,
-    "check": check,
-    "demo": demo,
-}.items():
-    app.command(name, epilog=module.EXAMPLES)(command(module.run))
-app.add_typer(plugins.app, name="plugins")
-app.add_typer(topics.app, name="topics")
+    """The options of `broker-core` itself."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -71,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
     tree = typer.main.get_command(app)
 
     def run_command() -> object:
-        return tree.main(args=[*arguments], prog_name="broker-core", standalone_mode=False)
+        return tree.main(args=list(arguments), prog_name="broker-core", standalone_mode=False)
 
     # In a context of its own: what one run is told by its options must not reach the next one of the same process.
-    return contextvars.copy_context().run(ended, run_command, debug="--debug" in arguments)
+    return contextvars.copy_context().run(exit_code_of, run_command, debug="--debug" in arguments)

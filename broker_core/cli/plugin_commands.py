@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import typer
-import typer.core
 
+from broker_core.cli.deferred_commands import DeferredCommand, DeferredGroup
 from broker_core.cli.invocation import command
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["GroupOfPlugins", "PluginCommandsFailed", "PluginGroup", "commands_of"]
+__all__ = ["PluginCommandsFailed", "PluginCommandsGroup", "commands_of"]
 
 
 class PluginCommandsFailed(BrokerCoreError):
     """A plugin's commands cannot be had; the message names the plugin and its distribution."""
 
 
-class GroupOfPlugins(typer.core.TyperGroup):
+class PluginCommandsGroup(DeferredGroup):
     """The commands of the core, then one group per installed plugin, of which nothing runs before it is called."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -34,7 +34,7 @@ class GroupOfPlugins(typer.core.TyperGroup):
         if own is not None:
             return own
         found = [entry for entry in _entry_points() if entry.name == cmd_name]
-        return PluginGroup(found[0]) if found else None
+        return _deferred(found[0]) if found else None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of all commands and of all plugins."""
@@ -42,27 +42,12 @@ class GroupOfPlugins(typer.core.TyperGroup):
         return [*names, *(entry.name for entry in _entry_points() if entry.name not in names)]
 
 
-class PluginGroup(typer.core.TyperGroup):
-    """The commands of one plugin. Its code is loaded when one of them is wanted: a list of plugins costs nothing."""
+def _deferred(entry: EntryPoint) -> DeferredCommand:
+    def summary() -> str:
+        said = entry.dist.metadata["Summary"] if entry.dist is not None else None
+        return said or f"Commands of the plugin {entry.name}."
 
-    def __init__(self, entry: EntryPoint) -> None:
-        summary = entry.dist.metadata["Summary"] if entry.dist is not None else None
-        super().__init__(name=entry.name, help=summary or f"Commands of the plugin {entry.name}.")
-        self._entry = entry
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the plugin's own group. Raises :exc:`PluginCommandsFailed` if it has none that works."""
-        return self._loaded().make_context(info_name, args, parent=parent, **extra)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        return self._loaded().get_command(ctx, cmd_name)
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        names: list[str] = self._loaded().list_commands(ctx)
-        return names
-
-    def _loaded(self) -> Any:
-        return _group(self._entry.name, _origin(self._entry), self._entry.load)
+    return DeferredCommand(entry.name, summary, lambda: _group(entry.name, _origin(entry), entry.load))
 
 
 def _entry_points() -> Iterable[EntryPoint]:

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_core.cli.exit_codes import one_line
+from broker_core.cli.error_line import one_line
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_api.check_findings import Check
 from broker_core.redaction.credentials import without_credentials

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from broker_core.cli.exit_codes import ended
+from broker_core.cli.exit_codes import exit_code_of
 from broker_core.cli.invocation import Given, given_settings
 from broker_core.cli.plugin_commands import commands_of
 from broker_core.settings import Settings
@@ -71,7 +71,7 @@ def _invoked(given: Given, name: str, arguments: Sequence[str | os.PathLike[str]
 
     streams = OwnStreams(stdin)
     with _logs_as_they_were(), given_settings(given), own_streams(streams):
-        code = ended(run, debug="--debug" in words)
+        code = exit_code_of(run, debug="--debug" in words)
     return Invoked(code, *streams.printed)
 
 

@@ -20,9 +20,9 @@ def test_lines_are_utf8_and_as_they_are_outside_of_a_terminal(capfd: pytest.Capt
 def test_whoever_has_read_enough_is_no_error_to_talk_about(unbuffered: str) -> None:
     program = (
         "import sys\n"
-        "from broker_core.cli.exit_codes import ended\n"
+        "from broker_core.cli.exit_codes import exit_code_of\n"
         "from broker_core.cli.printed_output import print_lines\n"
-        "sys.exit(ended(lambda: print_lines('x' * 50 for _ in range(400_000)), debug=False))"
+        "sys.exit(exit_code_of(lambda: print_lines('x' * 50 for _ in range(400_000)), debug=False))"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program],

@@ -13,7 +13,7 @@ from broker_core.plugin_api.check_findings import LEVELS, Check
 if TYPE_CHECKING:
     from broker_core.settings import LoadedSettings, SettingProblem, Settings
 
-__all__ = ["EXAMPLES", "all_checks", "run"]
+__all__ = ["EXAMPLES", "all_checks", "check_settings"]
 
 EXAMPLES: Final = examples(
     "broker-core check --config broker-core.toml",
@@ -38,7 +38,7 @@ _RESTS_ON: Final = {
 }
 
 
-def run(
+def check_settings(
     call: Call,
     *,
     form: Annotated[

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from broker_core.settings import LoadedSettings, SettingInForce
 
-__all__ = ["EXAMPLES", "as_json", "as_toml", "run"]
+__all__ = ["EXAMPLES", "as_json", "as_toml", "show_settings"]
 
 EXAMPLES: Final = examples(
     "broker-core config --config broker-core.toml",
@@ -27,7 +27,7 @@ EXAMPLES: Final = examples(
 _ABSENT: Final = {"http": "HTTP is off", "upstream": "topics are listed from the catalogue"}
 
 
-def run(
+def show_settings(
     call: Call,
     *,
     form: Annotated[

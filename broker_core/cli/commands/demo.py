@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from broker_core.broker import Broker
     from broker_core.settings import LoadedSettings
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "serve_demo"]
 
 EXAMPLES: Final = examples("broker-core demo", "broker-core demo --folder /tmp/broker-core-demo")
 
 
-def run(
+def serve_demo(
     call: Call,
     *,
     folder: Annotated[

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
     from broker_core.settings import Settings
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "explain_listing"]
 
 EXAMPLES: Final = examples(
     "broker-core explain public/default --config broker-core.toml --pattern 'public/default/orders-.*'",
@@ -41,7 +41,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def explain_listing(
     call: Call,
     namespace: NamespaceArgument,
     *,
@@ -89,7 +89,8 @@ def run(
     """
     import asyncio
 
-    from broker_core.cli.exit_codes import EXIT_FAILED, say
+    from broker_core.cli.error_line import say
+    from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.printed_output import print_json
     from broker_core.cli.server_process.server_log import silence_logs
 

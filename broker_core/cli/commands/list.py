@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
     from broker_core.settings import Settings
 
-__all__ = ["EXAMPLES", "run", "service_url"]
+__all__ = ["EXAMPLES", "list_topics", "service_url"]
 
 EXAMPLES: Final = examples(
     "broker-core list public/default",
@@ -35,7 +35,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def list_topics(
     call: Call,
     namespace: NamespaceArgument,
     *,
@@ -107,7 +107,7 @@ def service_url(settings: Settings) -> str:
 def _print(
     answer: TopicsAnswer, namespace: NamespaceName, mode: Mode, form: str, pattern: str | None
 ) -> None:
-    from broker_core.cli.exit_codes import say
+    from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_json, print_lines, print_table
 
     if form == "json":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.commands import plugins_new
-from broker_core.cli.exit_codes import one_line
+from broker_core.cli.error_line import one_line
 from broker_core.cli.help_examples import examples
 from broker_core.cli.invocation import Call, command
 from broker_core.cli.running_broker import BrokerOption
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from broker_core.plugins import LoadedPlugin
     from broker_core.settings import PluginsSettings
 
-__all__ = ["EXAMPLES", "app", "described", "run"]
+__all__ = ["EXAMPLES", "app", "described", "show_plugins"]
 
 #: Seconds that a running broker has to tell of its plugins: without it, the rest is shown all the same.
 _PATIENCE: Final = 3.0
@@ -30,7 +30,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def show_plugins(
     call: Call,
     context: typer.Context,
     *,
@@ -208,5 +208,5 @@ def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsS
 
 
 app = typer.Typer(name="plugins", pretty_exceptions_enable=False)
-app.callback(invoke_without_command=True, epilog=EXAMPLES)(command(run))
-app.command("new", epilog=plugins_new.EXAMPLES)(command(plugins_new.run))
+app.callback(invoke_without_command=True, epilog=EXAMPLES)(command(show_plugins))
+app.command("new", epilog=plugins_new.EXAMPLES)(command(plugins_new.write_new_plugin))

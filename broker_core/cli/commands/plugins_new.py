@@ -9,12 +9,12 @@ import typer
 
 from broker_core.cli.help_examples import examples
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "write_new_plugin"]
 
 EXAMPLES: Final = examples("broker-core plugins new acme-topics")
 
 
-def run(
+def write_new_plugin(
     name: Annotated[
         str,
         typer.Argument(

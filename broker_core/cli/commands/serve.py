@@ -11,7 +11,7 @@ import typer
 from broker_core.cli.help_examples import examples
 from broker_core.cli.invocation import Call, Options
 
-__all__ = ["EXAMPLES", "run", "serve_options"]
+__all__ = ["EXAMPLES", "serve_clients", "serve_options"]
 
 EXAMPLES: Final = examples(
     "broker-core serve --config broker-core.toml",
@@ -20,7 +20,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def serve_clients(
     call: Call,
     *,
     pulsar: Annotated[

@@ -6,23 +6,22 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.cli.bulk_change_notes import say_ahead, say_no_match
 from broker_core.cli.help_examples import examples
 from broker_core.cli.invocation import Call
+from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
-from broker_core.cli.topics_options import (
+from broker_core.cli.options.topics import (
     CatalogOption,
     DryRunOption,
+    MatchingOption,
     file_to_read,
     is_namespace,
-    opened_catalog,
-    say_ahead,
-    say_no_match,
     topic_names,
-    written_catalog,
 )
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "delete_topics"]
 
 EXAMPLES: Final = examples(
     "broker-core topics delete persistent://public/default/orders",
@@ -31,7 +30,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def delete_topics(
     call: Call,
     topics: Annotated[
         list[str],
@@ -51,15 +50,7 @@ def run(
             show_default=False,
         ),
     ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--pattern",
-            metavar="REGEX",
-            help="All topics of the namespace whose name matches in full, as in a listing.",
-            show_default=False,
-        ),
-    ] = None,
+    pattern: MatchingOption = None,
     dry_run: DryRunOption = False,
     max_deletions: MaxDeletionsOption = None,
     allow_mass_deletions: AllowMassDeletionsOption = False,

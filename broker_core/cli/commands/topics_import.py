@@ -6,21 +6,15 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.cli.bulk_change_notes import say_ahead
 from broker_core.cli.help_examples import examples
 from broker_core.cli.invocation import Call
+from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
-from broker_core.cli.options.question import UnusableQuestion, parse_namespace
-from broker_core.cli.topics_options import (
-    CatalogOption,
-    DryRunOption,
-    NamespaceArgument,
-    file_to_read,
-    opened_catalog,
-    say_ahead,
-    written_catalog,
-)
+from broker_core.cli.options.question import NamespaceArgument, UnusableQuestion, parse_namespace
+from broker_core.cli.options.topics import CatalogOption, DryRunOption, file_to_read
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "import_file"]
 
 EXAMPLES: Final = examples(
     "broker-core topics import public/default names.txt --config broker-core.toml",
@@ -31,7 +25,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def import_file(
     call: Call,
     namespace: NamespaceArgument,
     file: Annotated[

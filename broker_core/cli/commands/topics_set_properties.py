@@ -6,20 +6,20 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.cli.bulk_change_notes import say_no_match
 from broker_core.cli.help_examples import examples
 from broker_core.cli.invocation import Call
+from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.question import UnusableQuestion, parse_namespace, parse_properties, usable
-from broker_core.cli.topics_options import (
+from broker_core.cli.options.topics import (
     CatalogOption,
     DryRunOption,
+    MatchingOption,
     is_namespace,
-    opened_catalog,
-    say_no_match,
     topic_names,
-    written_catalog,
 )
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "set_topic_properties"]
 
 EXAMPLES: Final = examples(
     "broker-core topics set-properties public/default orders region=eu team=a",
@@ -29,7 +29,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def set_topic_properties(
     call: Call,
     words: Annotated[
         list[str],
@@ -55,15 +55,7 @@ def run(
             show_default=False,
         ),
     ] = False,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--pattern",
-            metavar="REGEX",
-            help="All topics of the namespace whose name matches in full, as in a listing.",
-            show_default=False,
-        ),
-    ] = None,
+    pattern: MatchingOption = None,
     dry_run: DryRunOption = False,
     catalog: CatalogOption = None,
 ) -> None:

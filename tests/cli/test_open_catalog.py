@@ -4,26 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.cli.options.question import UnusableQuestion
-from broker_core.cli.topics_options import is_namespace, topic_names
 from tests.catalog.old_files import OLD_FILES, old_file
 from tests.cli.conftest import Cli
-
-
-def test_names_are_full_or_within_a_namespace() -> None:
-    full = ["persistent://a/b/x", "non-persistent://a/b/y"]
-    assert [str(name) for name in topic_names(full)] == full
-    assert [str(name) for name in topic_names(["a/b", "x", full[1]])] == full
-    assert [str(name) for name in topic_names(["a/b/x"])] == full[:1]
-    with pytest.raises(UnusableQuestion, match="name the topic as well"):
-        topic_names(["a/b"])
-    with pytest.raises(UnusableQuestion, match="not in namespace a/c"):
-        topic_names(["a/c", full[0]])
-
-
-def test_a_namespace_is_told_from_a_topic() -> None:
-    assert is_namespace("a/b")
-    assert not any(map(is_namespace, ("a/b/c", "persistent://a/b/c", "a")))
 
 
 def test_a_command_that_writes_says_which_file(cli: Cli, tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""What a change of many topics says on standard error: that it would be refused, that nothing matched."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker_core.mass_deletion import Refusal
+    from broker_core.names import NamespaceName
+
+__all__ = ["say_ahead", "say_no_match"]
+
+
+def say_ahead(refusal: Refusal | None) -> None:
+    """What a dry run has to say on standard error of the run that it stands for."""
+    from broker_core.cli.error_line import say
+
+    if refusal is not None:
+        sys.stdout.flush()
+        say(refusal.ahead)
+
+
+def say_no_match(namespace: NamespaceName, pattern: str) -> None:
+    """That a pattern selects no topic: on standard error, since a misspelt one is no failure of a script."""
+    from broker_core.cli.error_line import say
+
+    sys.stdout.flush()
+    say(f"no topic of {namespace} matches {pattern!r}; a pattern matches the whole of tenant/namespace/topic")

@@ -1,0 +1,78 @@
+"""`broker-core topics export`: the topics of a namespace as a file that an import takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO, Final, Literal
+
+import typer
+
+from broker_core.cli.help_examples import examples
+from broker_core.cli.invocation import Call
+from broker_core.cli.open_catalog import opened_catalog
+from broker_core.cli.options.question import NamespaceArgument, parse_namespace
+from broker_core.cli.options.topics import CatalogOption
+
+__all__ = ["EXAMPLES", "export_namespace"]
+
+EXAMPLES: Final = examples(
+    "broker-core topics export public/default topics.jsonl --format json",
+    "broker-core topics export public/default | broker-core topics import public/copy - --catalog copy.sqlite",
+)
+
+
+def export_namespace(
+    call: Call,
+    namespace: NamespaceArgument,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE|-]", help="The file to write; standard output without it.", show_default=False
+        ),
+    ] = "-",
+    *,
+    form: Annotated[
+        Literal["auto", "names", "json"],
+        typer.Option(
+            "--format",
+            help="Names, or JSON lines with partitions and properties; auto is JSON lines if a topic has properties.",
+        ),
+    ] = "auto",
+    catalog: CatalogOption = None,
+) -> None:
+    """Write the topics of a namespace as a file that `topics import` takes."""
+    from broker_core.catalog import CatalogError, export_topics, summarize
+    from broker_core.cli.error_line import say
+
+    of = parse_namespace(namespace)
+    with opened_catalog(call, catalog) as opened:
+        if not opened.version(of).number:
+            raise CatalogError(f"{of}: the catalogue {opened.path} never had a topic of this namespace")
+    with opened_catalog(call, catalog) as opened, _target(file) as target:
+        if form == "auto":
+            form = "json" if summarize(opened, of).with_properties else "names"
+        lines = export_topics(opened, of, target, form)
+    if file != "-":
+        say(f"wrote {lines} lines to {Path(file).absolute()}")
+
+
+@contextmanager
+def _target(file: str) -> Iterator[BinaryIO]:
+    """Standard output; or a file that is there only once it is whole."""
+    if file == "-":
+        sys.stdout.flush()
+        # Not sys.stdout.buffer, which with PYTHONUNBUFFERED is no buffer and may write a part only.
+        with open(sys.stdout.fileno(), "wb", closefd=False) as stream:
+            yield stream
+        return
+    part = Path(f"{file}.part")
+    try:
+        with part.open("wb") as stream:
+            yield stream
+        part.replace(file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,21 @@
+"""One line on standard error, which no text of somebody else's can break and which shows no password."""
+
+from __future__ import annotations
+
+import sys
+
+from broker_core.redaction.credentials import without_credentials
+from broker_core.redaction.printable import printable
+
+__all__ = ["one_line", "say"]
+
+
+def say(text: str) -> None:
+    """One line on standard error, without the passwords of addresses in it, behind what was printed so far."""
+    sys.stdout.flush()
+    print(f"broker-core: {without_credentials(one_line(text))}", file=sys.stderr, flush=True)
+
+
+def one_line(text: str) -> str:
+    """Text of an error without line breaks and without what a terminal would obey."""
+    return printable(" ".join(text.split()))

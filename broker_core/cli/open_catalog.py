@@ -1,0 +1,60 @@
+"""The catalogue that a command reads or writes: opened, and said which file it was and whether it changed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_core.cli.invocation import Call
+
+if TYPE_CHECKING:
+    from broker_core.catalog import SqliteCatalog
+
+__all__ = ["opened_catalog", "written_catalog"]
+
+
+@contextmanager
+def opened_catalog(call: Call, catalog: Path | None) -> Iterator[SqliteCatalog]:
+    """The catalogue of the settings or of ``--catalog``, to be read."""
+    with _opened(call, catalog, create=False) as opened:
+        yield opened
+
+
+@contextmanager
+def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -> Iterator[SqliteCatalog]:
+    """The same, to be written; standard error says which file that was, where it was made, and whether it changed."""
+    from broker_core.cli.error_line import say
+    from broker_core.cli.new_catalog import NewCatalog
+
+    loaded = call.load(_options(catalog))
+    new = NewCatalog.of(loaded) if create else None
+    with _opened(call, catalog, create=create) as opened:
+        if new is not None:
+            say(new.text)
+        yield opened
+        if new is None:
+            sys.stdout.flush()  # what was printed comes first, wherever both go
+            if opened.migrated is not None:
+                say(opened.migrated.text)
+            said = "wrote" if opened.committed else "nothing changed in"
+            say(f"{said} the catalogue {os.path.abspath(opened.path)}")  # noqa: PTH100 - without its ".."
+
+
+@contextmanager
+def _opened(call: Call, catalog: Path | None, *, create: bool) -> Iterator[SqliteCatalog]:
+    from broker_core.catalog import SqliteCatalog
+    from broker_core.cli.server_process.server_log import silence_logs
+
+    if not call.debug:
+        silence_logs()
+    settings = call.load(_options(catalog)).settings
+    with SqliteCatalog(settings.catalog.path, create=create) as opened:
+        yield opened
+
+
+def _options(catalog: Path | None) -> dict[str, tuple[tuple[str, ...], object]]:
+    return {"--catalog": (("catalog", "path"), catalog)}
