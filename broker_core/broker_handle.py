@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from broker_core.change_log import ChangeLog
 from broker_core.errors import Cause, ListingFailed
-from broker_core.metrics.frequent_questions import Question
+from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import as_problems
@@ -66,7 +66,7 @@ class BrokerHandle:
         own = () if self._change_log is None else (self._change_log,)
         return (*own, *self._pipeline.dispatcher.change_logs)
 
-    def questions(self, limit: int | None = None) -> list[Question]:
+    def questions(self, limit: int | None = None) -> list[QuestionCount]:
         """What was asked how often, the most frequent first; bounded, without who asked."""
         return self._pipeline.questions.most_asked(limit)
 

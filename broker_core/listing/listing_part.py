@@ -14,10 +14,10 @@ from broker_core.listing.listing_data import RowsKey, rows_key
 
 __all__ = ["Part", "checked_mask", "row_range"]
 
-_Rows = np.ndarray[Any, Any]
+_Array = np.ndarray[Any, Any]
 
 
-def _read_only(rows: _Rows) -> _Rows:
+def _read_only(rows: _Array) -> _Array:
     """The same numbers, to whose memory no attribute leads: they are handed out."""
     if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
         return rows
@@ -35,7 +35,7 @@ def row_range(low: int, high: int, size: int) -> tuple[int, int]:
     return low, high
 
 
-def checked_mask(keep: object, size: int) -> _Rows:
+def checked_mask(keep: object, size: int) -> _Array:
     """A copy of a mask of ``size`` topics: whoever has the array may write it meanwhile.
 
     Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
@@ -69,7 +69,7 @@ class Part:
         "text",
     )
 
-    def __init__(self, low: int, high: int, rows: _Rows | None = None, text: str | None = None) -> None:
+    def __init__(self, low: int, high: int, rows: _Array | None = None, text: str | None = None) -> None:
         self.low = low
         self.high = high
         self.rows = None if rows is None else _read_only(rows)
@@ -82,7 +82,7 @@ class Part:
         self._key: RowsKey | None = None
 
     @classmethod
-    def of_rows(cls, rows: _Rows, size: int, text: str | None = None) -> Part:
+    def of_rows(cls, rows: _Array, size: int, text: str | None = None) -> Part:
         """``rows`` (ascending, each once, nobody else's) of a listing of ``size``; neighbours make a slice."""
         if not len(rows):
             return cls(0, 0, text=text)
@@ -99,7 +99,7 @@ class Part:
         return part
 
     @classmethod
-    def given(cls, rows: _Rows | Sequence[int], size: int) -> Part:
+    def given(cls, rows: _Array | Sequence[int], size: int) -> Part:
         """Rows that a plugin hands over: copied into memory that nobody can write, and looked at."""
         own = np.asarray(rows)
         if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):

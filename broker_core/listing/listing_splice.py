@@ -19,7 +19,7 @@ __all__ = ["splice"]
 _MANY: Final = 2000
 _MANY_PART: Final = 50
 
-_Rows = np.ndarray[Any, Any]
+_Array = np.ndarray[Any, Any]
 
 
 def splice(listing: ListingData, removed: pa.LargeStringArray, addition: ListingData) -> ListingData:
@@ -65,8 +65,8 @@ def _rebuilt(listing: ListingData, removed: pa.LargeStringArray, added: pa.Large
 
 
 def _spliced_forms(
-    listing: ListingData, gone: _Rows, put: _Rows, addition: ListingData, fresh: _Rows
-) -> tuple[pa.LargeStringArray, _Rows | None]:
+    listing: ListingData, gone: _Array, put: _Array, addition: ListingData, fresh: _Array
+) -> tuple[pa.LargeStringArray, _Array | None]:
     """The new column of matched forms and its order."""
     # The fresh rows of `addition` in the order of their forms, and in front of which forms of `listing` they go.
     places = np.sort(addition.places[fresh])
@@ -100,7 +100,7 @@ def _each(column: pa.LargeStringArray | pa.LargeBinaryArray) -> list[bytes]:
     return [value.as_buffer().to_pybytes() for value in column]
 
 
-def _spliced(column: Any, gone: _Rows, put: _Rows, inserted: Any) -> Any:
+def _spliced(column: Any, gone: _Array, put: _Array, inserted: Any) -> Any:
     """``column`` without the rows ``gone`` and with ``inserted`` in front of the rows ``put`` (both ascending)."""
     pieces: list[Any] = []
     dropped = set(gone.tolist())

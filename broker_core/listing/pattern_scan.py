@@ -57,8 +57,8 @@ _SMALLEST_BLOCK: Final = 256  # bytes; one name at the least
 _SLICE_SECONDS: Final = 0.01
 _COST_UNIT: Final = 1_000_000  # bytes times instructions
 
-Rows = np.ndarray[Any, Any]
-_Search = Callable[[int, int], Rows]
+_Array = np.ndarray[Any, Any]
+_Search = Callable[[int, int], _Array]
 
 
 def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | None) -> bool:
@@ -88,7 +88,7 @@ def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | 
     return _useful_literal(listing, pattern) is not None
 
 
-class _State(Enum):
+class _ScanState(Enum):
     NEW = auto()
     BEGINNING = auto()
     SEARCHING = auto()
@@ -124,22 +124,22 @@ class PatternScan:
         self._within = within
         # What is no part of a search is not made for some of the rows: these are looked at by themselves.
         self._is_direct = within is not None and not listing.is_searchable
-        self._state = _State.NEW
+        self._state = _ScanState.NEW
         self._stretches: list[_Stretch] = []
         self._next = 0  # stretch to cut a slice of, and where in it
         self._position: int | None = None
         self._handed_out = 0
-        self._found: list[tuple[int, int, Rows]] = []
-        self._rows: tuple[int, int] | Rows | None = None
+        self._found: list[tuple[int, int, _Array]] = []
+        self._rows: tuple[int, int] | _Array | None = None
         #: What this may take at most, in millions of bytes times instructions; known better once it has begun.
         self.cost: int = listing.fields.size * pattern.program_size // _COST_UNIT
 
     def take(self) -> Callable[[], None] | None:
         """The next slice, if there is one now."""
-        if self._state is _State.NEW:
-            self._state = _State.BEGINNING
+        if self._state is _ScanState.NEW:
+            self._state = _ScanState.BEGINNING
             return self._begin
-        if self._state is not _State.SEARCHING:
+        if self._state is not _ScanState.SEARCHING:
             return None
         while self._next < len(self._stretches):
             stretch = self._stretches[self._next]
@@ -153,10 +153,10 @@ class PatternScan:
             return partial(self._search, self._next, low, stop)
         if len(self._found) < self._handed_out:
             return None
-        self._state = _State.ENDING
+        self._state = _ScanState.ENDING
         return self._end
 
-    def result(self) -> tuple[int, int] | Rows:
+    def result(self) -> tuple[int, int] | _Array:
         """The positions of the matching topics, as :func:`matching_rows` gives them."""
         assert self._rows is not None
         return self._rows
@@ -172,7 +172,7 @@ class PatternScan:
         elif not _is_whole_range(listing, pattern):
             self._stretches = [_stretch(listing, pattern, low, high) for low, high in parts]
         self.cost = sum(stretch.size for stretch in self._stretches) * pattern.program_size // _COST_UNIT
-        self._state = _State.SEARCHING
+        self._state = _ScanState.SEARCHING
 
     def _search(self, number: int, low: int, high: int) -> None:
         stretch = self._stretches[number]
@@ -187,7 +187,7 @@ class PatternScan:
         if self._within is None and _is_whole_range(listing, self._pattern):
             self._rows = _whole_range(listing, *_parts(listing, self._pattern)[0])
             return
-        found: list[list[Rows]] = [[] for _ in self._stretches]
+        found: list[list[_Array]] = [[] for _ in self._stretches]
         for number, _, rows in sorted(self._found, key=itemgetter(0, 1)):
             found[number].append(rows)
         self._found.clear()
@@ -201,7 +201,7 @@ class PatternScan:
 
 def matching_rows(
     listing: ListingData, pattern: TopicsPattern, within: Part | None
-) -> tuple[int, int] | Rows:
+) -> tuple[int, int] | _Array:
     """Positions of the matching topics, ascending; or ``(low, high)`` where they are a slice of the listing.
 
     ``within`` restricts to a selection of the listing.
@@ -212,7 +212,7 @@ def matching_rows(
     return scan.result()
 
 
-def _whole_range(listing: ListingData, low: int, high: int) -> tuple[int, int] | Rows:
+def _whole_range(listing: ListingData, low: int, high: int) -> tuple[int, int] | _Array:
     if listing.by_matched is None:
         return low, high
     if high - low == len(listing):
@@ -229,7 +229,12 @@ class _Stretch:
     __slots__ = ("block", "high", "low", "search", "wanted", "weights")
 
     def __init__(
-        self, search: _Search, weights: Rows, bounds: tuple[int, int], block: int, wanted: Rows | None = None
+        self,
+        search: _Search,
+        weights: _Array,
+        bounds: tuple[int, int],
+        block: int,
+        wanted: _Array | None = None,
     ) -> None:
         self.search = search
         self.weights = weights
@@ -249,13 +254,13 @@ class _Stretch:
             block = max(block, self.block)  # this one was small only since the rows had ended
         self.block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
 
-    def chosen(self, found: list[Rows]) -> Rows:
+    def chosen(self, found: list[_Array]) -> _Array:
         """Those of the positions found, slice by slice, that are wanted."""
         every = np.concatenate(found)
         return every if self.wanted is None else np.intersect1d(every, self.wanted, assume_unique=True)
 
 
-def _in_order(listing: ListingData, found: list[Rows]) -> Rows:
+def _in_order(listing: ListingData, found: list[_Array]) -> _Array:
     """Rows of the listing, ascending, of ascending positions in its matched column."""
     positions = np.concatenate(found) if found else np.empty(0, np.int64)
     return positions if listing.by_matched is None else np.sort(listing.by_matched[positions])
@@ -288,7 +293,7 @@ def _within(
             stretches.append(_stretch(listing, pattern, low, high, wanted))
             continue
 
-        def gather(start: int, stop: int, wanted: Rows = wanted) -> Rows:
+        def gather(start: int, stop: int, wanted: _Array = wanted) -> _Array:
             return _gathered(listing, pattern, wanted[start:stop])
 
         size = int(listing.matched_offsets[-1]) // len(listing) + 1 if len(listing) else 1
@@ -297,7 +302,7 @@ def _within(
     return stretches
 
 
-def _rows_of(part: Part) -> Rows:
+def _rows_of(part: Part) -> _Array:
     return np.arange(part.low, part.high) if part.rows is None else part.rows
 
 
@@ -305,22 +310,22 @@ def _direct(listing: ListingData, pattern: TopicsPattern, within: Part) -> _Stre
     """The rows of a part, whose forms are made for this search alone."""
     rows = _rows_of(within)
 
-    def search(start: int, stop: int) -> Rows:
+    def search(start: int, stop: int) -> _Array:
         some = rows[start:stop]
         keep = pattern.match_column(listing.forms(some))
-        matching: Rows = some[keep.to_numpy(zero_copy_only=False)]
+        matching: _Array = some[keep.to_numpy(zero_copy_only=False)]
         return matching
 
     size = listing.fields.size // len(listing) + 1 if len(listing) else 1
     return _Stretch(search, np.arange(len(rows) + 1) * size, (0, len(rows)), _first_block(pattern))
 
 
-def _gathered(listing: ListingData, pattern: TopicsPattern, positions: Rows) -> Rows:
+def _gathered(listing: ListingData, pattern: TopicsPattern, positions: _Array) -> _Array:
     """Those of the positions in the matched column that match."""
     if not len(positions):
         return positions
     keep = pattern.match_column(listing.matched.take(pa.array(positions)))
-    matching: Rows = positions[keep.to_numpy(zero_copy_only=False)]
+    matching: _Array = positions[keep.to_numpy(zero_copy_only=False)]
     return matching
 
 
@@ -356,13 +361,13 @@ def _quick_part(listing: ListingData, literal: str) -> str:
 
 
 def _stretch(
-    listing: ListingData, pattern: TopicsPattern, low: int, high: int, wanted: Rows | None = None
+    listing: ListingData, pattern: TopicsPattern, low: int, high: int, wanted: _Array | None = None
 ) -> _Stretch:
     """The search of the matched column within ``[low, high)``."""
     offsets = listing.matched_offsets
     literal = None if offsets[high] - offsets[low] <= _TINY else _useful_literal(listing, pattern)
 
-    def search(first: int, last: int) -> Rows:
+    def search(first: int, last: int) -> _Array:
         if literal is None or _is_dense(listing, literal, first, last):
             keep = pattern.match_column(listing.matched.slice(first, last - first))
             return np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + first
@@ -382,7 +387,7 @@ def _is_dense(listing: ListingData, literal: str, low: int, high: int) -> bool:
     return len(_rows_with(listing, literal, low, low + sampled)) * _DENSE > sampled
 
 
-def _rows_with(listing: ListingData, literal: str, low: int, high: int) -> Rows:
+def _rows_with(listing: ListingData, literal: str, low: int, high: int) -> _Array:
     """Positions of the names in ``[low, high)`` around a find of the literal, ascending.
 
     The stretch of memory is split at the literal as if it were one string; between the pieces the finds are. A find may
@@ -401,5 +406,5 @@ def _rows_with(listing: ListingData, literal: str, low: int, high: int) -> Rows:
     last_rows = np.searchsorted(offsets, starts + (size - 1), side="right") - 1
     if not np.array_equal(rows, last_rows):
         rows = np.sort(np.concatenate((rows, last_rows)))
-    found: Rows = rows[np.concatenate(([True], rows[1:] != rows[:-1]))]
+    found: _Array = rows[np.concatenate(([True], rows[1:] != rows[:-1]))]
     return found

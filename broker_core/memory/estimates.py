@@ -32,7 +32,7 @@ _ANOTHER_AFTER: Final = 1.0
 _EVICTION_TRIES: Final = 8
 
 
-class _Namespace:
+class _NamespaceSizes:
     """What is known of the questions about one namespace, or about all together."""
 
     __slots__ = ("may_run", "peak", "running", "waiting")
@@ -75,7 +75,7 @@ class Estimate:
 
     __slots__ = ("_at_least", "_estimates", "_is_running", "_key", "_namespace", "_unknown")
 
-    def __init__(self, estimates: Estimates, namespace: _Namespace, key: int, at_least: int) -> None:
+    def __init__(self, estimates: Estimates, namespace: _NamespaceSizes, key: int, at_least: int) -> None:
         self._estimates = estimates
         self._namespace = namespace
         self._key = key
@@ -131,7 +131,7 @@ class Estimate:
                     self._estimates.followed_at = now()
                     return
 
-    async def _woken(self, namespace: _Namespace) -> None:
+    async def _woken(self, namespace: _NamespaceSizes) -> None:
         waiting = asyncio.get_running_loop().create_future()
         namespace.waiting.append(waiting)
         try:
@@ -205,8 +205,8 @@ class Estimates:
     def __init__(self, max_entries: int = 10_000) -> None:
         self.max_entries = max_entries
         self._peaks: OrderedDict[int, int] = OrderedDict()
-        self._namespaces: OrderedDict[Hashable, _Namespace] = OrderedDict()
-        self.everywhere = _Namespace(_AT_FIRST)
+        self._namespaces: OrderedDict[Hashable, _NamespaceSizes] = OrderedDict()
+        self.everywhere = _NamespaceSizes(_AT_FIRST)
         self.followed_at = 0.0  # loop time at which one ran that had waited in vain for those before it
 
     def __len__(self) -> int:
@@ -222,7 +222,7 @@ class Estimates:
         """The estimate for one request of the question ``key`` about ``namespace``: ``at_least`` where both are new."""
         known = self._namespaces.get(namespace)
         if known is None:
-            known = self._namespaces[namespace] = _Namespace()
+            known = self._namespaces[namespace] = _NamespaceSizes()
             self._evict(namespace)
         else:
             self._namespaces.move_to_end(namespace)

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from broker_core.memory.owners import Owners
 
-__all__ = ["Held", "Leases"]
+__all__ = ["Leases", "Releasable"]
 
 #: Bytes of a lease whose memory goes back to the system with it: Arrow's pool would keep it.
 _WORTH_RELEASING: Final = 8 * 1024 * 1024
 _RELEASE_DELAY: Final = 0.1  # seconds; another thread may be freeing the rest just now
 
 
-class Held(Protocol):
+class Releasable(Protocol):
     """A number of bytes that somebody holds (:class:`~broker_core.memory.permits.Permit`)."""
 
     @property
@@ -38,7 +38,7 @@ class Leases:
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._permits: Owners[Held] = Owners(self._ended)
+        self._permits: Owners[Releasable] = Owners(self._ended)
 
     def __len__(self) -> int:
         return len(self._permits)
@@ -46,11 +46,11 @@ class Leases:
     def __contains__(self, owner: object) -> bool:
         return self.held(owner) is not None
 
-    def held(self, owner: object) -> Held | None:
+    def held(self, owner: object) -> Releasable | None:
         """What is held for an object."""
         return self._permits.get(owner)
 
-    def hold(self, owner: object, permit: Held) -> None:
+    def hold(self, owner: object, permit: Releasable) -> None:
         """Release ``permit`` when nobody has ``owner`` any more; a lease that it has already is released now."""
         try:
             self._loop = asyncio.get_running_loop()

@@ -17,11 +17,11 @@ from sys import getsizeof
 
 from broker_core.names import Mode
 
-__all__ = ["Question", "QuestionCounter", "question_lines"]
+__all__ = ["QuestionCount", "QuestionCounter", "question_lines"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuestionCount:
     """One question with how often it was asked (at most ``error`` too high) and the seconds its answers took."""
 
     namespace: str
@@ -91,13 +91,15 @@ class QuestionCounter:
             del self._counts[key]
             self._bytes -= _text_bytes(key)
 
-    def most_asked(self, limit: int | None = None) -> list[Question]:
+    def most_asked(self, limit: int | None = None) -> list[QuestionCount]:
         """The questions, the most frequent first."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1][0], -item[1][2]))[:limit]
-        return [Question(*key, int(count), int(error), seconds) for key, (count, error, seconds) in ordered]
+        return [
+            QuestionCount(*key, int(count), int(error), seconds) for key, (count, error, seconds) in ordered
+        ]
 
 
-def question_lines(questions: Iterable[Question]) -> Iterator[str]:
+def question_lines(questions: Iterable[QuestionCount]) -> Iterator[str]:
     """JSON lines, of which each is also a line of a file of patterns for a batch.
 
     ``namespace``, ``mode`` (``PERSISTENT``, ``NON_PERSISTENT`` or ``ALL``), ``pattern`` (``null`` without one) and

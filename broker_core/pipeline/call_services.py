@@ -12,7 +12,7 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.depends_on import PROPERTY, key_of
 from broker_core.plugin_api.listing_request import ListingRequest, Pausing
-from broker_core.plugin_api.request_lease import Memory, PausedMemory
+from broker_core.plugin_api.request_lease import PausedMemory, RequestMemory
 from broker_core.plugin_api.rest_answer import RestAnswer, Same
 
 __all__ = ["ALL_CALLS", "CALLS", "Behind", "CallServices"]
@@ -57,7 +57,7 @@ class CallServices:
 
     request: ListingRequest
     plugin: str
-    held: Memory
+    held: RequestMemory
     words: Callable[[], Collection[str]]
     behind: Behind | None
     #: Told what the answer depends on because of the call that begins.
@@ -76,7 +76,7 @@ class CallServices:
         return self.calls.wrong
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> RequestMemory:
         """The request's memory; waiting for more is not the plugin's time."""
         return self.held if self.waits is None else PausedMemory(self.held, self.waits)
 

@@ -29,9 +29,9 @@ class HeldPermit:
     """The heap permits of one request, from the estimate to what its answer really holds.
 
     What the request needs is the most that was reserved in all (:meth:`reserve`), and what is leased on top of it
-    (:meth:`grow`, a :class:`~broker_core.plugin_api.request_lease.Memory`). Both are in the hands of plugins: they
-    may be called
-    several times at once, by work that goes on when the request is over, and nothing of it may be left behind.
+    (:meth:`grow`, a :class:`~broker_core.plugin_api.request_lease.RequestMemory`). Both are in the
+    hands of plugins: they may be called several times at once, by work that goes on when the request is over, and
+    nothing of it may be left behind.
     """
 
     __slots__ = (

@@ -12,7 +12,7 @@ from broker_core.immutable.copies import copied
 from broker_core.listing.details import DETAIL_TYPES, checked_wants
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_request import Pausing
-from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, Memory, PausedMemory
+from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, PausedMemory, RequestMemory
 
 __all__ = ["DescribeRequest"]
 
@@ -33,7 +33,7 @@ class DescribeRequest:
     ids: pa.FixedSizeBinaryArray | None = None
     wants: frozenset[str] = frozenset()
     deadline: float = float("inf")
-    memory: Memory = field(default=UNCOUNTED, repr=False)
+    memory: RequestMemory = field(default=UNCOUNTED, repr=False)
 
     def __post_init__(self) -> None:
         if (self.names is None) == (self.ids is None):

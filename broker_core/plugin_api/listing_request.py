@@ -13,7 +13,7 @@ from broker_core.listing.page import Page
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import EVERYTHING, key_of
-from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, Memory
+from broker_core.plugin_api.request_lease import UNCOUNTED, Lease, RequestMemory
 from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
 from broker_core.plugin_api.rest_answer import SAME, RestAnswer, Same
 
@@ -28,7 +28,7 @@ class RequestServices(Protocol):
     """What a broker does for one call of a plugin; what a plugin has of it are the methods of its request."""
 
     @property
-    def memory(self) -> Memory: ...
+    def memory(self) -> RequestMemory: ...
 
     def rest(
         self, pattern: str | Same | None, properties: Mapping[str, str] | Same

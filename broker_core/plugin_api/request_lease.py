@@ -16,10 +16,10 @@ from typing import Any, Final, Protocol, Self
 
 from broker_core.memory.permits import whole_count
 
-__all__ = ["UNCOUNTED", "Lease", "Memory", "PausedMemory"]
+__all__ = ["UNCOUNTED", "Lease", "PausedMemory", "RequestMemory"]
 
 
-class Memory(Protocol):
+class RequestMemory(Protocol):
     """What leases draw on. All is for the event loop :attr:`loop`; without one, in whatever thread."""
 
     @property
@@ -52,7 +52,7 @@ class _Uncounted:
 
 
 #: Stands in where nobody counts memory.
-UNCOUNTED: Final[Memory] = _Uncounted()
+UNCOUNTED: Final[RequestMemory] = _Uncounted()
 
 
 class PausedMemory:
@@ -62,7 +62,7 @@ class PausedMemory:
 
     def __init__(
         self,
-        memory: Memory,
+        memory: RequestMemory,
         pausing: Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]],
     ) -> None:
         self._memory = memory
@@ -82,7 +82,7 @@ class PausedMemory:
         self._memory.give_back(size)
 
 
-class _State(enum.Enum):
+class _LeaseState(enum.Enum):
     NEW = "was not entered: write `async with request.lease(size) as lease:`"
     OPEN = "is open"
     OVER = "is over: its block has ended"
@@ -99,10 +99,10 @@ class Lease:
 
     __slots__ = ("_asked", "_memory", "_state", "size")
 
-    def __init__(self, memory: Memory, size: int) -> None:
+    def __init__(self, memory: RequestMemory, size: int) -> None:
         self._memory = memory
         self._asked = whole_count(size)
-        self._state = _State.NEW
+        self._state = _LeaseState.NEW
         #: Bytes that it has now.
         self.size = 0
 
@@ -139,7 +139,7 @@ class Lease:
         try:
             await self._anywhere(self._asked)
         except BaseException:
-            self._state = _State.OVER
+            self._state = _LeaseState.OVER
             raise
         return self
 
@@ -153,7 +153,7 @@ class Lease:
         try:
             self._blocking(self._asked, "write `async with`")
         except BaseException:
-            self._state = _State.OVER
+            self._state = _LeaseState.OVER
             raise
         return self
 
@@ -166,12 +166,12 @@ class Lease:
         return f"<Lease of {self.size} bytes, which {self._state.value}>"
 
     def _enter(self) -> None:
-        if self._state is not _State.NEW:
+        if self._state is not _LeaseState.NEW:
             raise RuntimeError("a lease is entered once: ask for another one by request.lease(size)")
-        self._state = _State.OPEN
+        self._state = _LeaseState.OPEN
 
     def _check_open(self) -> None:
-        if self._state is not _State.OPEN:
+        if self._state is not _LeaseState.OPEN:
             raise RuntimeError(f"this lease {self._state.value}")
 
     async def _anywhere(self, more: int) -> None:
@@ -203,13 +203,13 @@ class Lease:
         return True
 
     def _grown(self, more: int) -> None:
-        if self._state is not _State.OPEN:  # its block ended meanwhile
+        if self._state is not _LeaseState.OPEN:  # its block ended meanwhile
             self._memory.give_back(more)
             raise RuntimeError(f"this lease {self._state.value}")
         self.size += more
 
     def _close(self) -> None:
-        self._state = _State.OVER
+        self._state = _LeaseState.OVER
         loop = self._memory.loop
         if loop is None or _running() is loop:
             self._give_back()

@@ -9,7 +9,7 @@ from typing import Final
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.metrics.frequent_questions import Question
+from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import RefusedByPlugin
@@ -27,7 +27,7 @@ class AllowedQuestions:
         self._pipeline = pipeline
         self._identify = identify
 
-    async def __call__(self, questions: Sequence[Question], asker: Asker) -> list[Question]:
+    async def __call__(self, questions: Sequence[QuestionCount], asker: Asker) -> list[QuestionCount]:
         """The questions, in their order, without those of namespaces that a gate refuses.
 
         Each namespace is asked for once. A gate that fails is an error, as everywhere: raises

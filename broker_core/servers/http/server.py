@@ -23,7 +23,7 @@ from prometheus_client.exposition import choose_encoder
 
 from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, ListingFailed
-from broker_core.metrics.frequent_questions import Question, question_lines
+from broker_core.metrics.frequent_questions import QuestionCount, question_lines
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
 from broker_core.servers.http.status_codes import STATUS_CODES
@@ -68,8 +68,8 @@ class HttpServer:
         registry: CollectorRegistry,
         readiness: Callable[[], Readiness],
         *,
-        questions: Callable[[int | None], list[Question]] | None = None,
-        allowed: Callable[[Sequence[Question], Asker], Awaitable[list[Question]]] | None = None,
+        questions: Callable[[int | None], list[QuestionCount]] | None = None,
+        allowed: Callable[[Sequence[QuestionCount], Asker], Awaitable[list[QuestionCount]]] | None = None,
         plugins: Callable[[], Sequence[dict[str, Any]]] = list,
         connections: int = _CONNECTIONS,
     ) -> None:

@@ -10,14 +10,14 @@ import pytest
 from broker_core.access.access import Access, Refused
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
-from broker_core.metrics.frequent_questions import Question
+from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.names import Mode
 from broker_core.servers.http import AllowedQuestions
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
 
 QUESTIONS = [
-    Question(f"acme/{name}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for name in ("a", "b", "a", "c", "b")
+    QuestionCount(f"acme/{name}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for name in ("a", "b", "a", "c", "b")
 ]
 
 
@@ -53,7 +53,9 @@ async def test_namespaces_do_not_wait_for_one_another() -> None:
     async def gate() -> None:
         await together.wait()
 
-    questions = [Question(f"acme/{number}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for number in range(12)]
+    questions = [
+        QuestionCount(f"acme/{number}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for number in range(12)
+    ]
     async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
         assert await AllowedQuestions(m.pipeline)(questions, Asker()) == questions
 
