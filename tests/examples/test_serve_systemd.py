@@ -92,3 +92,21 @@ def test_the_settings_of_the_readme_are_those_of_the_unit(tmp_path: Path) -> Non
     assert settings.pulsar.drain_delay + settings.pulsar.drain_timeout < parse_duration(
         own["TimeoutStopSec"][0]
     )
+
+
+def test_the_settings_file_is_the_one_that_the_readme_shows() -> None:
+    readme = (FOLDER / "README.md").read_text()
+    assert f"```toml\n{(FOLDER / 'broker-core.toml').read_text()}```" in readme
+
+
+def test_a_user_that_stays_takes_no_protection_away() -> None:
+    """``DynamicUser=yes`` implies these; without it they hold because the unit says them itself."""
+    own, stays = service(UNIT), service(FOLDER / "user.conf")
+    assert stays == {"DynamicUser": ["no"], "User": ["broker-core"], "Group": ["broker-core"]}
+    for key in ("NoNewPrivileges", "PrivateTmp", "ProtectHome", "RemoveIPC", "RestrictSUIDSGID"):
+        assert own[key] == ["yes"]
+    assert own["ProtectSystem"] == ["strict"]
+    made = "useradd --system --home-dir /var/lib/broker-core --shell /usr/sbin/nologin broker-core"
+    page = (EXAMPLES.parent / "docs" / "how-to" / "install.md").read_text()
+    assert made in page
+    assert made in (FOLDER / "user.conf").read_text()

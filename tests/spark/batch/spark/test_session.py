@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from broker_core_spark.batch.spark.java_home import JavaMissing
 from broker_core_spark.batch.spark.session import LOCAL_SETTINGS, SessionFailed, spark_session
+from tests.support.distributions import DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,17 @@ def test_settings_of_a_local_one(spark: SparkSession) -> None:
     assert spark.conf.get("spark.driver.memory") == "512m"
     for key in ("spark.ui.enabled", "spark.driver.bindAddress", "spark.sql.session.timeZone"):
         assert spark.conf.get(key) == LOCAL_SETTINGS[key]
+
+
+def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the versions of the extra ``batch``, but not by the name of the distribution, which is on no index."""
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(SessionFailed, match="needs PySpark") as raised, spark_session():
+        pass
+    spark = next(each for each in DISTRIBUTIONS if each.package == "broker_core_spark")
+    batch = spark.project["optional-dependencies"]["batch"]
+    named = [line for line in batch if line.startswith(("pandas", "pyspark"))]
+    assert sorted(shlex.split(str(raised.value).partition("pip install ")[2])) == named
 
 
 _OTHERS = """

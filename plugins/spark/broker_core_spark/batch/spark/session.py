@@ -61,7 +61,7 @@ def spark_session(
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SessionFailed(
-            "The batch needs PySpark, which serving does not: pip install 'broker-core-spark[batch]'"
+            "The batch needs PySpark, which serving does not: pip install 'pyspark>=4.1,<4.4' 'pandas>=2.2,<3'"
         ) from error
     active = SparkSession.getActiveSession()
     if active is not None:
