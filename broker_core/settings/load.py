@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
 from broker_core.settings.layers import CONFIG_VARIABLE, EnvironmentLayer, FileLayer, Layer, OptionsLayer
 from broker_core.settings.models import Settings
@@ -151,32 +149,23 @@ def _loaded(file: Path | None, layers: tuple[Layer, ...]) -> LoadedSettings:
     return LoadedSettings(settings, file, layers)
 
 
-class _LayerSource(PydanticBaseSettingsSource):
-    """Hands a layer to pydantic-settings, which merges them."""
-
-    def __init__(self, settings_cls: type[BaseSettings], layer: Layer) -> None:
-        super().__init__(settings_cls)
-        self._layer = layer
-
-    def get_field_value(self, _field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        return self._layer.values.get(field_name), field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        return self._layer.values
-
-
 def _merged(layers: tuple[Layer, ...]) -> Settings:
-    class Layered(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls, *_: Any, **_sources: Any
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return tuple(_LayerSource(cls, layer) for layer in layers)
+    values: dict[str, Any] = {}
+    for layer in reversed(layers):
+        values = _over(values, layer.values)
+    return Settings.model_validate(values)
 
-    layered = Layered()
-    return Settings.model_construct(
-        layered.model_fields_set, **{name: getattr(layered, name) for name in Settings.model_fields}
-    )
+
+def _over(weaker: Mapping[str, Any], stronger: Mapping[str, Any]) -> dict[str, Any]:
+    """Both tables as one: of a value that is in both, the stronger one; of a table, the values of both."""
+    merged = dict(weaker)
+    for key, value in stronger.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[key] = _over(below, value)
+        else:
+            merged[key] = value
+    return merged
 
 
 def _plugins_named(layer: Layer | None) -> list[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
 from broker_core.service_addresses import service_addresses
@@ -222,10 +221,8 @@ class LogSettings(_Table):
     )
 
 
-class Settings(BaseSettings):
+class Settings(_Table):
     """All settings. Immutable; ``http`` and ``upstream`` are ``None`` where their table is absent."""
-
-    model_config = SettingsConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     pulsar: PulsarSettings = PulsarSettings()
     http: HttpSettings | None = None
@@ -235,8 +232,3 @@ class Settings(BaseSettings):
     limits: LimitsSettings = LimitsSettings()
     plugins: PluginsSettings = PluginsSettings()
     log: LogSettings = LogSettings()
-
-    @classmethod
-    def settings_customise_sources(cls, *_: Any, **sources: Any) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Only what the constructor is given: whoever builds settings in code must not get others' environment."""
-        return (sources["init_settings"],)
