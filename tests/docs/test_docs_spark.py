@@ -17,13 +17,13 @@ from broker_core.cli.plugin_commands import commands_of
 from broker_core.names import Mode
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions
-from broker_core_spark.batch.questions.question_row import COUNTED, KEYS
+from broker_core_spark.batch.questions.question_row import COUNTED_KEYS, ROW_KEYS
 from broker_core_spark.batch.reports.parquet_export import _SCHEMA
 from broker_core_spark.batch.spark.java_home import VERSIONS
 from broker_core_spark.batch.spark.session import LOCAL_SETTINGS
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.serving.metrics import PREFIX
-from broker_core_spark.serving.pass_to_next_lister import REASONS
+from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 from broker_core_spark.settings import SparkSettings
 from tests.docs.pages import ROOT, all_pages, blocks, code_in, headings, read, tables
 from tests.spark.test_exact_answers import serving
@@ -122,9 +122,9 @@ def test_the_options_and_arguments_of_a_command_are_all_there(command: str) -> N
 
 
 def test_the_keys_of_a_pattern_are_all_there() -> None:
-    assert set(named("Pattern sources", "key")) == set(KEYS)
+    assert set(named("Pattern sources", "key")) == set(ROW_KEYS)
     text = read(PAGE)
-    assert all(f"`{key}`" in text for key in COUNTED)
+    assert all(f"`{key}`" in text for key in COUNTED_KEYS)
     assert f"At most {MAX_QUESTIONS:,} rows." in text
 
 
@@ -208,7 +208,7 @@ async def test_every_metric_is_there_with_type_and_labels() -> None:
 
 
 def test_every_reason_is_there() -> None:
-    assert sorted(named("Reasons to pass", "reason")) == sorted(REASONS)
+    assert sorted(named("Reasons to pass", "reason")) == sorted(PASS_REASONS)
 
 
 # -- the how-tos

@@ -22,7 +22,7 @@ import typer
 import yaml  # type: ignore[import-untyped]
 
 from broker_core.cli.running_broker import get
-from broker_core_spark.commands.status_command import of_metrics
+from broker_core_spark.commands.status_command import read_metrics
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.settings import SparkSettings
 from tests.support.eventually import eventually_sync
@@ -76,7 +76,7 @@ class Folder:
 
     def of_broker(self) -> dict[str, Any]:
         """What ``status`` has under ``served``, without a process for each look."""
-        return of_metrics(get(f"http://{self.served.ready['http']}", "/metrics"))
+        return read_metrics(get(f"http://{self.served.ready['http']}", "/metrics"))
 
 
 def answered(served: dict[str, Any]) -> tuple[float, int]:

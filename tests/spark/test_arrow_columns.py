@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core_spark.arrow_columns import cut_column, data_of, is_ascending, with_ends, without_head
+from broker_core_spark.arrow_columns import (
+    buffer_and_offsets,
+    cut_column,
+    is_ascending,
+    with_ends,
+    without_head,
+)
 
 TEXTS = st.lists(st.text(max_size=5), max_size=8)
 
@@ -18,7 +24,7 @@ TEXTS = st.lists(st.text(max_size=5), max_size=8)
 @given(TEXTS, st.integers(0, 8))
 def test_bytes_and_offsets_are_those_of_the_slice(texts: list[str], low: int) -> None:
     column = pa.array(texts, pa.large_string())[low:]
-    data, offsets = data_of(column)
+    data, offsets = buffer_and_offsets(column)
     found = [bytes(data)[start:stop].decode() for start, stop in pairwise(offsets)]
     assert found == texts[low:]
     assert cut_column(data, offsets).cast(pa.large_string()).equals(column)
@@ -33,7 +39,7 @@ def test_values_get_and_lose_their_ends(texts: list[str], head: str, tail: str) 
 
 
 def test_a_column_without_buffers_is_empty() -> None:
-    data, offsets = data_of(pa.array([], pa.large_binary()))
+    data, offsets = buffer_and_offsets(pa.array([], pa.large_binary()))
     assert (bytes(data), offsets.tolist()) == (b"", [0])
     assert len(cut_column(pa.py_buffer(b""), np.zeros(1, np.int64))) == 0
 

@@ -14,7 +14,7 @@ from broker_core.patterns import compile_pattern
 from broker_core.testing import Server, serve
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import use
+from broker_core_spark.store.publishing import use_generation
 from tests.support.spark_model import Asked, CatalogueModel, publish, random_name, random_question
 
 
@@ -92,7 +92,7 @@ async def test_3000_questions_before_during_and_after_changes_and_swaps() -> Non
         for generation in generations * 3:  # back and forth
             for _ in range(3):
                 await model.change(random)
-            await asyncio.to_thread(use, store, generation)
+            await asyncio.to_thread(use_generation, store, generation)
             await swap_under_questions(server, plugin, model, [next(questions) for _ in range(60)], random)
         for question in questions:
             await check(server, model, question, random)

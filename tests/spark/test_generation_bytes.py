@@ -6,16 +6,16 @@ import pytest
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 LARGE = {"t/n": {"persistent": [f"orders-{i:05}" for i in range(5000)]}, "t/m": {"persistent": ["a", "b"]}}
-ASKED = [Question.of("t/n", Mode.PERSISTENT, ".*7"), Question.of("t/m", Mode.ALL, "t/m/a")]
+ASKED = [CanonicalQuestion.of("t/n", Mode.PERSISTENT, ".*7"), CanonicalQuestion.of("t/m", Mode.ALL, "t/m/a")]
 
 
-def built(catalogue: dict[str, dict[str, list[str]]], asked: list[Question]) -> Manifest:
+def built(catalogue: dict[str, dict[str, list[str]]], asked: list[CanonicalQuestion]) -> Manifest:
     return build_generation(memory(), catalogue, asked, catalogue_id="c", segment_bytes=16 * 1024)
 
 
@@ -39,7 +39,7 @@ def test_a_name_more_touches_one_segment() -> None:
 
 def test_a_pattern_more_touches_the_segments_of_its_namespace() -> None:
     before = built(LARGE, ASKED)
-    after = built(LARGE, [*ASKED, Question.of("t/m", Mode.PERSISTENT, "t/m/b")])
+    after = built(LARGE, [*ASKED, CanonicalQuestion.of("t/m", Mode.PERSISTENT, "t/m/b")])
     assert len(set(after.segments) - set(before.segments)) == 1
 
 
@@ -53,4 +53,6 @@ def test_a_catalogue_without_versions_is_static() -> None:
 
 def test_a_pattern_that_re2_does_not_run_is_refused() -> None:
     with pytest.raises(InvalidPattern):
-        build_generation(memory(), CATALOGUE, [Question.of("t/n", Mode.ALL, "(?!x)")], catalogue_id="c")
+        build_generation(
+            memory(), CATALOGUE, [CanonicalQuestion.of("t/n", Mode.ALL, "(?!x)")], catalogue_id="c"
+        )

@@ -15,7 +15,7 @@ from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import Mode, NamespaceName
 from broker_core.testing import Server, serve
 from broker_core_postgres.plugin import PostgresPlugin
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build
@@ -123,7 +123,10 @@ def _publish(uri: str, version: CatalogVersion, topics: dict[str, str | None]) -
         manifest = build_generation(
             store,
             {NAMESPACE: {"persistent": list(topics)}},
-            [Question.of(NAMESPACE, Mode.PERSISTENT, pattern, given) for pattern, given in QUESTIONS],
+            [
+                CanonicalQuestion.of(NAMESPACE, Mode.PERSISTENT, pattern, given)
+                for pattern, given in QUESTIONS
+            ],
             catalogue_id=version.catalog_id,
             versions={NAMESPACE: version.number},
             properties={

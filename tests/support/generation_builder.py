@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.patterns import compile_pattern
-from broker_core_spark.batch.write_manifest import seal
+from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.format.canonical_question import (
     ANY_LENGTH,
     DOMAIN_ORDER,
-    Question,
-    Selector,
+    CanonicalQuestion,
+    NameSelector,
     required_selectors,
 )
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
@@ -36,7 +36,7 @@ Properties = Mapping[str, Mapping[str, str]]
 def build_generation(
     store: Store,
     catalogue: Catalogue,
-    questions: Iterable[Question],
+    questions: Iterable[CanonicalQuestion],
     *,
     catalogue_id: str,
     versions: Mapping[str, int | None] | None = None,
@@ -53,7 +53,7 @@ def build_generation(
     questions = list(questions)
     required = required_selectors(questions)
     entries = list(_segments(store, catalogue, required, properties or {}, segment_bytes))
-    return seal(
+    return write_manifest(
         store,
         catalogue_id=catalogue_id,
         versions=dict.fromkeys(catalogue) if versions is None else versions,
@@ -69,7 +69,7 @@ def build_generation(
 def _segments(
     store: Store,
     catalogue: Catalogue,
-    required: Mapping[tuple[str, str], Sequence[Selector]],
+    required: Mapping[tuple[str, str], Sequence[NameSelector]],
     properties: Properties,
     target: int,
 ) -> Iterator[SegmentEntry]:
@@ -109,8 +109,8 @@ def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
 
 
 def matches_of(
-    names: EncodedNames, selectors: Sequence[Selector], properties: Properties
-) -> Iterator[tuple[Selector, Matches]]:
+    names: EncodedNames, selectors: Sequence[NameSelector], properties: Properties
+) -> Iterator[tuple[NameSelector, Matches]]:
     """What each selector picks of some names: by matching all of them, one pattern after the other."""
     for selector in selectors:
         picked: Matches = (0, len(names))
@@ -123,7 +123,7 @@ def matches_of(
 
 
 def _with_properties(
-    names: EncodedNames, rows: np.ndarray[Any, Any], selector: Selector, properties: Properties
+    names: EncodedNames, rows: np.ndarray[Any, Any], selector: NameSelector, properties: Properties
 ) -> np.ndarray[Any, Any]:
     """Which topics (bool) have all of the selector's properties."""
     wanted = selector.properties

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import compile_pattern
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import Store, open_store
 from tests.support.topics import local_names, visible
 
@@ -48,11 +48,11 @@ def memory() -> Store:
     return open_store(f"memory://test-{next(_numbers)}")
 
 
-def questions_about(namespaces: Iterable[str], patterns: Iterable[str | None]) -> list[Question]:
+def questions_about(namespaces: Iterable[str], patterns: Iterable[str | None]) -> list[CanonicalQuestion]:
     """Every pattern in every mode of every namespace."""
     patterns = list(patterns)
     return [
-        Question.of(namespace, mode, pattern)
+        CanonicalQuestion.of(namespace, mode, pattern)
         for namespace in namespaces
         for mode in Mode
         for pattern in patterns
@@ -64,7 +64,7 @@ QUESTIONS = questions_about(CATALOGUE, PATTERNS)
 
 def expected(
     catalogue: Mapping[str, Mapping[str, Any]],
-    question: Question,
+    question: CanonicalQuestion,
     properties: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[str]:
     """The full names that answer a question, one name at a time."""

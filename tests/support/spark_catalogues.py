@@ -10,10 +10,10 @@ from typing import Any
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.incremental.reread_segments import read_kept
+from broker_core_spark.batch.incremental.reread_segments import reread_segments
 from broker_core_spark.batch.job import BuildResult
-from broker_core_spark.batch.questions.load_questions import from_rows, load_questions
-from broker_core_spark.batch.segments.question_totals import total_of_questions
+from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
+from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import open_store
 from tests.support.generation_builder import build_generation
@@ -108,7 +108,7 @@ def result_of(
 ) -> BuildResult:
     """A result without Spark, of persistent topics: for what is made of results."""
     store = open_store(str(folder))
-    asked = from_rows([("row", row) for row in rows], property_keys=("k",))
+    asked = questions_of_rows([("row", row) for row in rows], property_keys=("k",))
     known = [question for question in asked.questions if question.namespace in topics]
     manifest = build_generation(
         store,
@@ -118,14 +118,14 @@ def result_of(
         versions=dict.fromkeys(topics, 3),
         property_keys=("k",),
     )
-    segments, _ = read_kept(store, manifest, known, manifest.segments)
+    segments, _ = reread_segments(store, manifest, known, manifest.segments)
     return BuildResult(
         generation=manifest.id,
         number=1,
         store=str(folder),
         catalogue="postgresql://host/<db>",
         manifest=manifest,
-        totals=tuple(total_of_questions(known, segments)),
+        totals=tuple(question_totals(known, segments)),
         asked=asked,
         left_out=tuple(question for question in asked.questions if question.namespace not in topics),
         staged=manifest.topics,

@@ -15,9 +15,9 @@ from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.patterns.scheme import strip_scheme
 from broker_core.testing import Server
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import open_store
-from broker_core_spark.store.published_pointers import Published
+from broker_core_spark.store.published_pointers import PublishedPointer
 from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
@@ -149,7 +149,9 @@ class CatalogueModel:
         return lambda form: engine.fullmatch(form) is not None
 
 
-async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **options: Any) -> Published:
+async def publish(
+    uri: str, model: CatalogueModel, asked: Iterable[Asked], **options: Any
+) -> PublishedPointer:
     """Build a generation of the catalogue as it is, for these questions, and publish it."""
     catalogue: dict[str, dict[str, list[str]]] = {
         name: {domain: [] for domain in DOMAINS} for name in NAMESPACES
@@ -161,7 +163,9 @@ async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **opt
         catalogue[str(topic.namespace)][topic.domain] += locals_
         properties[name] = own
     questions = {
-        Question.of(namespace, mode, pattern, {key: value for key, value in given.items() if key == "team"})
+        CanonicalQuestion.of(
+            namespace, mode, pattern, {key: value for key, value in given.items() if key == "team"}
+        )
         for namespace, mode, pattern, given in asked
         if pattern is None or compile_pattern(pattern).supported
     }
@@ -169,7 +173,7 @@ async def publish(uri: str, model: CatalogueModel, asked: Iterable[Asked], **opt
     versions = {name: state.number for name, state in states.items()}
     stamps = {name: state.stamp for name, state in states.items() if state.stamp}
 
-    def build() -> Published:
+    def build() -> PublishedPointer:
         store = open_store(uri)
         with begin_build(store) as begun:
             manifest = build_generation(

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["cut_column", "data_of", "is_ascending", "with_ends", "without_head"]
+__all__ = ["buffer_and_offsets", "cut_column", "is_ascending", "with_ends", "without_head"]
 
 _Array = np.ndarray[Any, Any]
 _END: Final = 2**31 - 1  # behind the end of any value; Arrow's own default overflows its sizes
 
 
-def data_of(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, _Array]:
+def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, _Array]:
     """The buffer that has the bytes, and ``len + 1`` offsets into it (int64; of a slice its own part)."""
     _, offsets, data = column.buffers()
     every = (

@@ -15,12 +15,12 @@ __all__ = ["check_store"]
 def check_store(settings: SparkSettings) -> Iterator[Check]:
     """Reads the pointers and the manifest, and nothing of the generation itself: that may be large."""
     from broker_core_spark.store import open_store
-    from broker_core_spark.store.published_pointers import current
+    from broker_core_spark.store.published_pointers import current_pointer
     from broker_core_spark.store.read_manifest import read_manifest
 
     try:
         store = open_store(settings.store, settings.store_options)
-        published = current(store)
+        published = current_pointer(store)
     except (BrokerCoreError, OSError) as error:
         yield Check.error("store", str(error))
         return

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core import Check, TopicListingResult, hookimpl
-from broker_core_spark.serving.counters import Tally
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.serving.counters import AnswerCounts
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from broker_core import ListingRequest
-    from broker_core_spark.serving.generation_refresher import Shelf
+    from broker_core_spark.serving.generation_refresher import GenerationRefresher
     from broker_core_spark.serving.opened.generation import Generation
-    from broker_core_spark.serving.served_generation import Served
+    from broker_core_spark.serving.served_generation import ServedGeneration
 
 __all__ = ["SparkPlugin"]
 
@@ -39,8 +39,8 @@ class SparkPlugin:
     """The plugin of one broker."""
 
     def __init__(self) -> None:
-        self.tally = Tally()
-        self._shelf: Shelf | None = None
+        self.tally = AnswerCounts()
+        self._shelf: GenerationRefresher | None = None
         self._selecting: frozenset[str] | None = None
 
     @hookimpl
@@ -62,11 +62,11 @@ class SparkPlugin:
         from broker_core.errors import BrokerCoreError
         from broker_core_spark.serving.generation_refresher import open_generation
         from broker_core_spark.store import open_store
-        from broker_core_spark.store.published_pointers import current
+        from broker_core_spark.store.published_pointers import current_pointer
 
         try:
             store = open_store(settings.store, settings.store_options)
-            published = current(store)
+            published = current_pointer(store)
             if published is not None:
                 open_generation(settings, store, published.generation)
         except (BrokerCoreError, OSError) as error:
@@ -83,13 +83,13 @@ class SparkPlugin:
     async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
         # In a thread, for it takes a tenth of a second and the event loop has other things to do.
         await asyncio.to_thread(_import_serving)
-        from broker_core_spark.serving.answer_cache import KeptAnswers
-        from broker_core_spark.serving.changes.change_log_finder import FoundLog
-        from broker_core_spark.serving.generation_refresher import Shelf
-        from broker_core_spark.serving.metrics import Measures
-        from broker_core_spark.serving.served_generation import FollowOptions, Served
+        from broker_core_spark.serving.answer_cache import AnswerCache
+        from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
+        from broker_core_spark.serving.generation_refresher import GenerationRefresher
+        from broker_core_spark.serving.metrics import ServingMetrics
+        from broker_core_spark.serving.served_generation import FollowOptions, ServedGeneration
 
-        answers = KeptAnswers(settings.answers)
+        answers = AnswerCache(settings.answers)
         options = FollowOptions(
             overlay_limit=settings.overlay_limit,
             source_timeout=settings.source_timeout,
@@ -97,14 +97,14 @@ class SparkPlugin:
             max_stale=settings.max_stale if settings.on_failure == "stale" else None,
         )
 
-        def serve(generation: Generation) -> Served:
-            log = FoundLog(broker.change_logs, timeout=settings.source_timeout)
-            return Served(generation, log, answers, options)
+        def serve(generation: Generation) -> ServedGeneration:
+            log = ChangeLogFinder(broker.change_logs, timeout=settings.source_timeout)
+            return ServedGeneration(generation, log, answers, options)
 
-        self.tally = Tally()
+        self.tally = AnswerCounts()
         self._selecting = broker.selecting_keys
-        self._shelf = Shelf(settings, serve, self.tally, broker.report_problems)
-        broker.metrics_registry.register(Measures(self._shelf, self.tally, answers))
+        self._shelf = GenerationRefresher(settings, serve, self.tally, broker.report_problems)
+        broker.metrics_registry.register(ServingMetrics(self._shelf, self.tally, answers))
         await self._shelf.start(_PATIENCE)
 
     @hookimpl
@@ -114,7 +114,7 @@ class SparkPlugin:
             await shelf.close()
 
     @property
-    def shelf(self) -> Shelf:
+    def shelf(self) -> GenerationRefresher:
         """What is served, while the broker runs."""
         assert self._shelf is not None
         return self._shelf
@@ -127,7 +127,7 @@ class SparkPlugin:
             return None
         try:
             answer = await served.answer(request, self._selecting)
-        except PassedOn as passed:
+        except PassToNextLister as passed:
             self.tally.passed_on(passed.reason)
             return None
         same = request.topics_hash == answer.topics_hash

@@ -33,15 +33,15 @@ from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.testing import serve
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.plugin import SparkPlugin
-from broker_core_spark.serving.answer_cache import KeptAnswers
-from broker_core_spark.serving.changes.change_log_finder import FoundLog
+from broker_core_spark.serving.answer_cache import AnswerCache
+from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import open_generation
-from broker_core_spark.serving.served_generation import FollowOptions, Served
+from broker_core_spark.serving.served_generation import FollowOptions, ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import begin_build, use
+from broker_core_spark.store.publishing import begin_build, use_generation
 from tests.benchmarks.spark.goals import Row, lines
 from tests.support.generation_builder import build_generation
 from tests.support.spark_model import CatalogueModel, publish
@@ -73,7 +73,7 @@ def _publish(
 ) -> str:
     store = open_store(str(folder))
     version = catalogue.version(NamespaceName.parse(NAMESPACE)).number
-    questions = [Question.of(NAMESPACE, Mode.PERSISTENT, pattern) for pattern in patterns]
+    questions = [CanonicalQuestion.of(NAMESPACE, Mode.PERSISTENT, pattern) for pattern in patterns]
     with begin_build(store) as build:
         manifest = build_generation(
             store,
@@ -108,7 +108,9 @@ async def _latencies(folder: Path, matches: int) -> list[Row]:
     opened = await asyncio.to_thread(Generation.open, open_store(str(folder / "large")), generation)
     opening = time.perf_counter() - begun
     reader = CatalogLogReader(catalogue)
-    served = Served(opened, FoundLog(lambda: (reader,)), KeptAnswers(1 << 28), FollowOptions())
+    served = ServedGeneration(
+        opened, ChangeLogFinder(lambda: (reader,)), AnswerCache(1 << 28), FollowOptions()
+    )
     hashes = {pattern: (await served.answer(_request(pattern))).topics_hash for pattern in ranges}
 
     async def median(requests: Sequence[ListingRequest]) -> float:
@@ -156,13 +158,13 @@ def _grown(folder: str, generation: str, questions: int, results: Any) -> None:
     """In a process of its own: what opening a generation and asking all of its questions adds."""
     settings, store = SparkSettings(store=folder), open_store(folder)
     warm = open_generation(settings, store, generation)  # what is imported and allocated the first time
-    warm.lookup(Question.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(0)))
+    warm.lookup(CanonicalQuestion.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(0)))
     del warm
     gc.collect()
     before = _resident()
     opened = open_generation(settings, store, generation)
     for number in range(questions):
-        if opened.lookup(Question.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(number))) is None:
+        if opened.lookup(CanonicalQuestion.of(NAMESPACE, Mode.PERSISTENT, _small_pattern(number))) is None:
             raise RuntimeError("a question of the generation was not found")
     gc.collect()
     results.put(_resident() - before)
@@ -228,7 +230,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
         opened = await asyncio.to_thread(open_store, str(store))
         begun = time.perf_counter()
         for number in range(swaps):
-            await asyncio.to_thread(use, opened, ids[number % 3])
+            await asyncio.to_thread(use_generation, opened, ids[number % 3])
             await plugin.shelf.look()
         seconds = time.perf_counter() - begun
         done.set()

@@ -14,10 +14,10 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
 from broker_core_spark.batch.job import BuildResult, build
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
-from broker_core_spark.store.published_pointers import current, history
+from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
 from tests.support.spark_catalogues import (
     expected_generation,
     fill,
@@ -83,7 +83,7 @@ def test_the_bytes_are_the_same_for_any_number_of_partitions(
     result = run(spark, inputs, tmp_path / "store", partitions=partitions)
     assert result.tasks == min(partitions, result.tasks)
     assert generation_files(tmp_path / "store", result.manifest) == expected
-    published = current(open_store(str(tmp_path / "store")))
+    published = current_pointer(open_store(str(tmp_path / "store")))
     assert published is not None
     assert published.generation == result.generation
     assert not list((tmp_path / "store" / "temporary").iterdir())  # nothing staged is left behind
@@ -135,7 +135,7 @@ def test_recorded_answers_of_a_real_broker(spark: SparkSession, tmp_path: Path) 
     differences = []
     generation = open_generation(tmp_path / "store", result)
     for case in cases:
-        question = Question.of(namespace, Mode[case["mode"]], case["topics_pattern"])
+        question = CanonicalQuestion.of(namespace, Mode[case["mode"]], case["topics_pattern"])
         answer = generation.lookup(question)
         wanted = sorted(f"persistent://{namespace}/{name}" for name in case["topics"])
         got = None if answer is None else sorted(answer.selection.names.to_pylist())
@@ -152,7 +152,10 @@ def test_a_second_build_of_the_same_writes_nothing_new(
     first = run(spark, inputs, tmp_path / "store")
     again = run(spark, inputs, tmp_path / "store")
     assert (again.generation, again.segments_written) == (first.generation, 0)
-    assert [published.number for published in history(open_store(str(tmp_path / "store")))] == [2, 1]
+    assert [published.number for published in readable_pointers(open_store(str(tmp_path / "store")))] == [
+        2,
+        1,
+    ]
 
 
 def test_a_failed_build_leaves_what_is_published(
@@ -171,7 +174,7 @@ def test_a_failed_build_leaves_what_is_published(
         )
     with pytest.raises(BatchError, match="at least 1"):
         run(spark, inputs, tmp_path / "store", partitions=0)
-    (published,) = history(open_store(str(tmp_path / "store")))
+    (published,) = readable_pointers(open_store(str(tmp_path / "store")))
     assert published.generation == first.generation
     assert not list((tmp_path / "store" / "temporary").iterdir())
     assert not list((tmp_path / "store" / "marks").iterdir())

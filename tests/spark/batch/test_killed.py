@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from broker_core_spark.batch.job import build
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
-from broker_core_spark.store.garbage_collection import collect
-from broker_core_spark.store.published_pointers import history
+from broker_core_spark.store.garbage_collection import collect_garbage
+from broker_core_spark.store.published_pointers import readable_pointers
 from tests.support.eventually import eventually_sync
 from tests.support.spark_catalogues import fill, questions_about, write_patterns
 
@@ -68,7 +68,7 @@ with spark_session(master="local[2]", conf=quick) as spark:
                 pass  # it was done already
             job.wait()
         opened = open_store(str(store))
-        pointers = list(history(opened)) if store.exists() else []
+        pointers = list(readable_pointers(opened)) if store.exists() else []
         assert published <= len(pointers) <= published + 1
         published = len(pointers)
         if pointers:
@@ -77,14 +77,16 @@ with spark_session(master="local[2]", conf=quick) as spark:
             assert generation.questions == len(lines)
     build(spark, catalogue=str(catalogue), patterns=str(patterns), store=str(store), segment_bytes=4096)
     opened = open_store(str(store))
-    newest, *_ = history(opened)
+    newest, *_ = readable_pointers(opened)
     whole = Generation.open(opened, newest.generation)
     assert whole.topics == len(names) + 300 * KILLS
     # What the killed jobs left goes when it is old.
-    collected = collect(opened, keep=1, grace=timedelta(0))
+    collected = collect_garbage(opened, keep=1, grace=timedelta(0))
     assert collected.kept == (newest.generation,)
     needed = {*(file.name for file in whole.manifest.files), f"manifests/{newest.generation}.json"}
-    needed |= {pointer.path for pointer in history(opened) if pointer.generation == newest.generation}
+    needed |= {
+        pointer.path for pointer in readable_pointers(opened) if pointer.generation == newest.generation
+    }
     left = {path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file()}
     assert left == needed
     assert Generation.open(opened, newest.generation).id == newest.generation

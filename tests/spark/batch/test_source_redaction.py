@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core_spark.batch.source_redaction import said_of, shown_source
+from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 
 AT = "@"  # an address with a password is not written out, not even here
 
@@ -43,13 +43,13 @@ AT = "@"  # an address with a password is not written out, not even here
     ids=range(27),
 )
 def test_only_what_can_be_no_secret_is_shown(source: str, shown: str) -> None:
-    assert shown_source(source) == shown
-    assert "secret" not in shown_source(source)
+    assert redacted_source(source) == shown
+    assert "secret" not in redacted_source(source)
 
 
 def test_what_others_say_of_an_address_is_cut_down_where_it_has_secrets() -> None:
     said = "[PATH_NOT_FOUND] Path does not exist: s3a://..."
-    assert said_of("s3a://bucket/a.parquet", said) == said
+    assert redacted_message("s3a://bucket/a.parquet", said) == said
     hidden = f"s3a://key:secret{AT}bucket/a.parquet"
-    assert said_of(hidden, f"[PATH_NOT_FOUND] Path does not exist: {hidden}") == "[PATH_NOT_FOUND]"
-    assert hidden not in said_of(hidden, f"no such path: {hidden}")
+    assert redacted_message(hidden, f"[PATH_NOT_FOUND] Path does not exist: {hidden}") == "[PATH_NOT_FOUND]"
+    assert hidden not in redacted_message(hidden, f"no such path: {hidden}")

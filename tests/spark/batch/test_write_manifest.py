@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.write_manifest import seal
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.batch.write_manifest import write_manifest
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import SegmentEntry, manifest_name
 from broker_core_spark.format.questions_file import question_lines
 from tests.support.generations import memory
@@ -19,10 +19,10 @@ SEGMENTS = [
 
 
 def test_the_same_parts_in_any_order_are_the_same_generation() -> None:
-    questions = [Question.of("t/n", Mode.ALL, pattern) for pattern in ("b", "a", "a", None)]
+    questions = [CanonicalQuestion.of("t/n", Mode.ALL, pattern) for pattern in ("b", "a", "a", None)]
     store = memory()
     made = [
-        seal(store, catalogue_id="c", versions=versions, segments=segments, questions=asked)
+        write_manifest(store, catalogue_id="c", versions=versions, segments=segments, questions=asked)
         for versions, segments, asked in (
             ({"t/n": 1, "t/m": 2}, SEGMENTS, questions),
             ({"t/m": 2, "t/n": 1}, SEGMENTS[::-1], questions[::-1]),
@@ -44,7 +44,10 @@ def test_the_same_parts_in_any_order_are_the_same_generation() -> None:
         ({"versions": {"t/n": None}}, "static"),
         ({"static": True}, "static"),
         ({"segments": [SEGMENTS[0], SEGMENTS[0]]}, "not in order"),
-        ({"questions": [Question.of("t/n", Mode.ALL, None, {"k": "v"})]}, "none of the property keys"),
+        (
+            {"questions": [CanonicalQuestion.of("t/n", Mode.ALL, None, {"k": "v"})]},
+            "none of the property keys",
+        ),
         (
             {"segments": [SegmentEntry("segments/x.seg", 1, "a", (("t/n", "persistent", 1),))]},
             "no file of a generation",
@@ -57,8 +60,8 @@ def test_parts_that_do_not_fit_are_refused_and_nothing_is_written(change: dict[s
         "catalogue_id": "c",
         "versions": {"t/n": 1},
         "segments": SEGMENTS,
-        "questions": [Question.of("t/n", Mode.ALL, "a")],
+        "questions": [CanonicalQuestion.of("t/n", Mode.ALL, "a")],
     }
     with pytest.raises(ValueError, match=wrong):
-        seal(store, **(parts | change))
+        write_manifest(store, **(parts | change))
     assert not list(store.list("manifests"))

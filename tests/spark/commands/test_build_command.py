@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.cli.command_tree import run
 from broker_core_spark.store import open_store
-from broker_core_spark.store.published_pointers import current
+from broker_core_spark.store.published_pointers import current_pointer
 from tests.support.spark_catalogues import fill, write_patterns
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_the_last_line_is_the_result(
     assert run([*arguments, *more, "--export-parquet", str(table), "--incremental"]) == 0
     out, err = capsys.readouterr()
     record = json.loads(out.splitlines()[-1])
-    published = current(open_store(str(tmp_path / "store")))
+    published = current_pointer(open_store(str(tmp_path / "store")))
     assert published is not None
     assert record["generation"] == published.generation
     assert (record["topics"], record["questions"], record["matches"], record["refused"]) == (4, 1, 3, 1)
@@ -119,4 +119,4 @@ def test_a_line_of_the_patterns_that_is_none(
     (tmp_path / "patterns.jsonl").write_text('{"namespace": "a/b"}\n{"mode": "ALL"}\n', encoding="utf-8")
     assert run(arguments) == 1
     assert "line 2" in capsys.readouterr().err
-    assert current(open_store(str(tmp_path / "store"))) is None
+    assert current_pointer(open_store(str(tmp_path / "store"))) is None

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 from broker_core.names import Mode
 from broker_core_spark.commands.gc_command import gc
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import garbage_collection as garbage
 from broker_core_spark.store import open_store
-from broker_core_spark.store.activity_marks import make_mark
+from broker_core_spark.store.activity_marks import write_mark
 from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> str:
     store = open_store(str(tmp_path))
     for name in "abc":
         with begin_build(store) as build:
-            questions = [Question.of("t/n", Mode.ALL, None)]
+            questions = [CanonicalQuestion.of("t/n", Mode.ALL, None)]
             build.publish(
                 build_generation(store, {"t/n": {"persistent": [name]}}, questions, catalogue_id="c")
             )
@@ -60,7 +60,7 @@ def test_a_duration_that_is_none_is_said(folder: str) -> None:
 
 
 def test_a_build_under_way_is_said(folder: str) -> None:
-    make_mark(open_store(folder), "build")
+    write_mark(open_store(folder), "build")
     ran = CliRunner().invoke(app, ["--store", folder])
     assert isinstance(ran.exception, StoreFailed)
 

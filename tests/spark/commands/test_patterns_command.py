@@ -12,10 +12,10 @@ import pytest
 from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode
 from broker_core.testing import serve
-from broker_core_spark.batch.questions.load_questions import from_rows
+from broker_core_spark.batch.questions.load_questions import questions_of_rows
 from broker_core_spark.commands import patterns_command
-from broker_core_spark.commands.patterns_command import learned
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.commands.patterns_command import worth_precomputing
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from tests.cli.conftest import Cli
 
 
@@ -30,23 +30,28 @@ def patterns(found: list[dict[str, Any]]) -> list[str | None]:
 
 def test_the_most_expensive_ones_come_first() -> None:
     body = "\n".join([line("a", 100, 1.0), line("b", 2, 9.0), line(None, 5, 3.0, team="red"), ""])
-    found, refused = learned(body, "http://b", limit=10, min_count=1, max_length=1024)
+    found, refused = worth_precomputing(body, "http://b", limit=10, min_count=1, max_length=1024)
     assert patterns(found) == ["b", None, "a"]
     assert found[1] == {"namespace": "t/n", "mode": "ALL", "pattern": None, "properties": {"team": "red"}}
     assert refused == 0
-    assert patterns(learned(body, "http://b", limit=2, min_count=1, max_length=1024)[0]) == ["b", None]
+    assert patterns(worth_precomputing(body, "http://b", limit=2, min_count=1, max_length=1024)[0]) == [
+        "b",
+        None,
+    ]
 
 
 def test_what_was_asked_too_rarely_or_not_surely_stays_out() -> None:
     body = "\n".join([line("once", 1, 9.0), line("twice", 2, 1.0), line("perhaps", 50, 8.0, error=49)])
-    assert patterns(learned(body, "http://b", limit=10, min_count=2, max_length=1024)[0]) == ["twice"]
+    assert patterns(worth_precomputing(body, "http://b", limit=10, min_count=2, max_length=1024)[0]) == [
+        "twice"
+    ]
 
 
 def test_what_no_broker_runs_stays_out() -> None:
     body = "\n".join(
         [line("(?!a)b", 9, 9.0), line("a(", 9, 9.0), line("ftp://t/n/x", 9, 9.0), line("a|b", 9, 1.0)]
     )
-    found, refused = learned(body, "http://b", limit=10, min_count=1, max_length=1024)
+    found, refused = worth_precomputing(body, "http://b", limit=10, min_count=1, max_length=1024)
     assert (patterns(found), refused) == (["a|b"], 3)
 
 
@@ -91,22 +96,22 @@ NO_QUESTIONS = {
 def test_what_is_no_registry_is_an_error(name: str) -> None:
     body, message = NO_QUESTIONS[name]
     with pytest.raises(BrokerCoreError, match="http://b/questions: line 2 is no question") as caught:
-        learned(f"{raw()}\n{body}\n", "http://b", limit=10, min_count=1, max_length=1024)
+        worth_precomputing(f"{raw()}\n{body}\n", "http://b", limit=10, min_count=1, max_length=1024)
     assert message in str(caught.value)
     assert len(str(caught.value)) <= 1000
 
 
 def test_what_is_too_long_for_a_broker_stays_out() -> None:
     body = "\n".join([line("a" * 1025, 9, 9.0), line("a", 9, 1.0)])
-    found, refused = learned(body, "http://b", limit=10, min_count=1, max_length=1024)
+    found, refused = worth_precomputing(body, "http://b", limit=10, min_count=1, max_length=1024)
     assert (patterns(found), refused) == (["a"], 1)
-    assert len(learned(body, "http://b", limit=10, min_count=1, max_length=2000)[0]) == 2
+    assert len(worth_precomputing(body, "http://b", limit=10, min_count=1, max_length=2000)[0]) == 2
 
 
 def test_what_a_newer_broker_says_besides_does_not_matter() -> None:
-    found, _ = learned(raw(later="[1]"), "http://b", limit=10, min_count=1, max_length=1024)
+    found, _ = worth_precomputing(raw(later="[1]"), "http://b", limit=10, min_count=1, max_length=1024)
     assert found == [{"namespace": "t/n", "mode": "ALL", "pattern": "x", "properties": {}}]
-    assert not from_rows([("here", found[0])]).refused  # the batch reads what is written
+    assert not questions_of_rows([("here", found[0])]).refused  # the batch reads what is written
 
 
 def test_a_file_that_cannot_be_replaced_leaves_nothing_beside(tmp_path: Path) -> None:
@@ -140,8 +145,12 @@ async def test_a_running_broker_is_asked(cli: Cli, tmp_path: Path) -> None:
         printed = await asyncio.to_thread(cli, "spark", "patterns", "export", "--broker", url)
         assert printed.out.splitlines() == [written]
     record = json.loads(written)
-    question = Question.of(record["namespace"], Mode[record["mode"]], record["pattern"], record["properties"])
-    assert question == Question.of("public/default", Mode.PERSISTENT, "public/default/a.*", {"team": "x"})
+    question = CanonicalQuestion.of(
+        record["namespace"], Mode[record["mode"]], record["pattern"], record["properties"]
+    )
+    assert question == CanonicalQuestion.of(
+        "public/default", Mode.PERSISTENT, "public/default/a.*", {"team": "x"}
+    )
     assert not output.with_name("patterns.jsonl.new").exists()
 
 

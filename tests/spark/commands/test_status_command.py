@@ -14,7 +14,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode
 from broker_core.testing import serve
 from broker_core_spark.commands import status_command
-from broker_core_spark.commands.status_command import of_metrics, of_plugins
+from broker_core_spark.commands.status_command import read_metrics, read_problems
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build
@@ -104,11 +104,11 @@ async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) ->
 )
 def test_plugins_that_cannot_be_read_are_said(text: str) -> None:
     with pytest.raises(BrokerCoreError, match="/plugins"):
-        of_plugins(text)
+        read_problems(text)
 
 
 def test_a_problem_that_could_not_be_printed_is_shown() -> None:
-    assert of_plugins('{"plugins": [{"name": "spark", "problems": ["a\\ud800"]}]}') == ["a?"]
+    assert read_problems('{"plugins": [{"name": "spark", "problems": ["a\\ud800"]}]}') == ["a?"]
 
 
 def test_an_empty_store_is_no_error(tmp_path: Path, cli: Cli) -> None:
@@ -149,7 +149,7 @@ def test_a_manifest_that_was_changed_is_told(tmp_path: Path, cli: Cli) -> None:
 )
 def test_metrics_that_say_nothing_are_an_error(text: str, problem: str) -> None:
     with pytest.raises(BrokerCoreError, match=problem):
-        of_metrics(text)
+        read_metrics(text)
 
 
 def test_a_pointer_that_cannot_be_read_is_shown_with_the_last_that_can(tmp_path: Path, cli: Cli) -> None:

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from broker_core.names import Mode
 from broker_core_spark.commands.use_command import use
 from broker_core_spark.errors import NoSuchGeneration
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import open_store
-from broker_core_spark.store.published_pointers import Published, current
+from broker_core_spark.store.published_pointers import PublishedPointer, current_pointer
 from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 
@@ -21,10 +21,10 @@ app = typer.Typer()
 app.command()(use)
 
 
-def publish(folder: Path, name: str) -> Published:
+def publish(folder: Path, name: str) -> PublishedPointer:
     store = open_store(str(folder))
     with begin_build(store) as build:
-        questions = [Question.of("t/n", Mode.ALL, None)]
+        questions = [CanonicalQuestion.of("t/n", Mode.ALL, None)]
         return build.publish(
             build_generation(store, {"t/n": {"persistent": [name]}}, questions, catalogue_id="c")
         )
@@ -37,7 +37,7 @@ def test_an_older_generation_is_served_again(tmp_path: Path) -> None:
     assert ran.stdout == f"{first.generation[:12]} is served from now on (it was {second.generation[:12]})\n"
     ran = CliRunner().invoke(app, ["-", "--store", str(tmp_path)])
     assert ran.exit_code == 0, ran.output
-    served = current(open_store(str(tmp_path)))
+    served = current_pointer(open_store(str(tmp_path)))
     assert served is not None
     assert (served.number, served.generation) == (4, second.generation)
 
@@ -50,7 +50,7 @@ def test_it_is_the_way_out_where_the_newest_pointer_cannot_be_read(tmp_path: Pat
     ran = CliRunner().invoke(app, [wanted, "--store", str(tmp_path)])
     assert ran.exit_code == 0, ran.output
     assert "(the newest pointer could not be read: pointers/000000000099.json: " in ran.stdout
-    served = current(open_store(str(tmp_path)))
+    served = current_pointer(open_store(str(tmp_path)))
     assert served is not None
     assert (served.number, served.generation) == (100, first.generation)
 

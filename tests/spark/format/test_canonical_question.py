@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import (
-    Question,
-    Selector,
+    CanonicalQuestion,
+    NameSelector,
     canonical_json,
-    key_of,
+    line_key,
     required_selectors,
     selectors_digest,
 )
@@ -21,18 +21,20 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 def test_the_scheme_and_no_pattern_at_all_make_no_difference() -> None:
-    plain = Question.of("t/n", Mode.ALL, "t/n/a.*")
-    assert Question.of("t/n", Mode.ALL, "persistent://t/n/a.*") == plain
-    assert Question.of("t/n", Mode.ALL, ".*") == Question.of("t/n", Mode.ALL, None)
-    assert Question.of("t/n", Mode.ALL, "non-persistent://.*") == Question.of("t/n", Mode.ALL, None)
-    assert Question.of("t/n", Mode.PERSISTENT, "t/n/a.*") != plain
-    assert Question.of("t/n", Mode.ALL, "t/n/a.*", {"k": "v"}) != plain
+    plain = CanonicalQuestion.of("t/n", Mode.ALL, "t/n/a.*")
+    assert CanonicalQuestion.of("t/n", Mode.ALL, "persistent://t/n/a.*") == plain
+    assert CanonicalQuestion.of("t/n", Mode.ALL, ".*") == CanonicalQuestion.of("t/n", Mode.ALL, None)
+    assert CanonicalQuestion.of("t/n", Mode.ALL, "non-persistent://.*") == CanonicalQuestion.of(
+        "t/n", Mode.ALL, None
+    )
+    assert CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/a.*") != plain
+    assert CanonicalQuestion.of("t/n", Mode.ALL, "t/n/a.*", {"k": "v"}) != plain
 
 
 @pytest.mark.parametrize("raw", ["http://t/n/a", "persistent:persistent:////a"])
 def test_a_pattern_of_another_scheme_is_no_question(raw: str) -> None:
     with pytest.raises(InvalidPattern):
-        Question.of("t/n", Mode.ALL, raw)
+        CanonicalQuestion.of("t/n", Mode.ALL, raw)
 
 
 @given(
@@ -41,10 +43,10 @@ def test_a_pattern_of_another_scheme_is_no_question(raw: str) -> None:
     st.dictionaries(TEXTS, TEXTS, max_size=3),
 )
 def test_a_line_is_the_question(mode: Mode, text: str | None, properties: dict[str, str]) -> None:
-    question = Question.of_text("t/n", mode, text, properties)
-    again = Question.parse(question.line)
+    question = CanonicalQuestion.of_text("t/n", mode, text, properties)
+    again = CanonicalQuestion.parse(question.line)
     assert again == question
-    assert again.key == question.key == key_of(question.line)
+    assert again.key == question.key == line_key(question.line)
     assert b"\n" not in question.line
     record = {"namespace": "t/n", "mode": mode.name, "pattern": None if text == ".*" else text}
     assert question.line == canonical_json(record | {"properties": properties})
@@ -71,21 +73,21 @@ def test_a_line_is_the_question(mode: Mode, text: str | None, properties: dict[s
 )
 def test_a_line_that_is_not_canonical_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError):
-        Question.parse(line)
+        CanonicalQuestion.parse(line)
 
 
 def test_the_selectors_of_a_run_are_those_of_all_modes_that_list_its_domain() -> None:
     questions = [
-        Question.of("t/n", Mode.PERSISTENT, "a"),
-        Question.of("t/n", Mode.ALL, "a"),
-        Question.of("t/n", Mode.ALL, "b"),
-        Question.of("t/m", Mode.NON_PERSISTENT, None),
+        CanonicalQuestion.of("t/n", Mode.PERSISTENT, "a"),
+        CanonicalQuestion.of("t/n", Mode.ALL, "a"),
+        CanonicalQuestion.of("t/n", Mode.ALL, "b"),
+        CanonicalQuestion.of("t/m", Mode.NON_PERSISTENT, None),
     ]
     required = required_selectors(questions)
     assert set(required) == {("t/n", "persistent"), ("t/n", "non-persistent"), ("t/m", "non-persistent")}
-    both = tuple(sorted((Selector("a"), Selector("b")), key=lambda selector: selector.key))
+    both = tuple(sorted((NameSelector("a"), NameSelector("b")), key=lambda selector: selector.key))
     assert required["t/n", "persistent"] == required["t/n", "non-persistent"] == both
-    assert required["t/m", "non-persistent"] == (Selector(None),)
+    assert required["t/m", "non-persistent"] == (NameSelector(None),)
     assert selectors_digest([b"b" * 16, b"a" * 16]) == selectors_digest([b"a" * 16, b"b" * 16, b"a" * 16])
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import FileEntry, Manifest
 from broker_core_spark.format.questions_file import question_lines, read_questions
 
 
 def test_lines_are_sorted_each_once_and_read_back_with_their_places() -> None:
-    asked = [Question.of("t/n", Mode.ALL, pattern) for pattern in ("b", "a", "a", None)]
+    asked = [CanonicalQuestion.of("t/n", Mode.ALL, pattern) for pattern in ("b", "a", "a", None)]
     lines, count = question_lines(asked)
     assert (lines.count(b"\n"), count) == (3, 3)
     entry = FileEntry(f"questions/{'0' * 64}.jsonl", len(lines))
@@ -26,10 +26,10 @@ def test_lines_are_sorted_each_once_and_read_back_with_their_places() -> None:
     [
         (b"", "0 questions where 1"),
         (b"x\n", "at byte 0"),
-        (Question.of("t/n", Mode.ALL, "a").line, "not sorted"),
-        (b"".join(Question.of("t/n", Mode.ALL, one).line + b"\n" for one in "ba"), "not sorted"),
-        (Question.of("t/x", Mode.ALL, "a").line + b"\n", "no version"),
-        (Question.of("t/n", Mode.ALL, "a", {"k": "v"}).line + b"\n", "properties"),
+        (CanonicalQuestion.of("t/n", Mode.ALL, "a").line, "not sorted"),
+        (b"".join(CanonicalQuestion.of("t/n", Mode.ALL, one).line + b"\n" for one in "ba"), "not sorted"),
+        (CanonicalQuestion.of("t/x", Mode.ALL, "a").line + b"\n", "no version"),
+        (CanonicalQuestion.of("t/n", Mode.ALL, "a", {"k": "v"}).line + b"\n", "properties"),
     ],
 )
 def test_a_questions_file_that_is_none_is_refused(lines: bytes, wrong: str) -> None:

@@ -11,16 +11,16 @@ import pytest
 
 from broker_core import EncodedNames
 from broker_core.names import Mode
-from broker_core_spark.batch.write_manifest import seal
+from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import Question, required_selectors
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
-from broker_core_spark.format.segment_checks import RunChecks, check_first_names, last_place
+from broker_core_spark.format.segment_checks import SegmentChecks, check_first_names, last_place
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.open_files import Checks, open_files
+from broker_core_spark.serving.opened.open_files import SampleChecks, open_files
 from broker_core_spark.store import Store
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
@@ -28,7 +28,7 @@ from tests.support.generations import CATALOGUE, QUESTIONS, memory
 #: Names begin a segment about one time in ten.
 TARGET = 300
 NAMESPACES = ("a/a", "b/b", "c/c")
-ASKED = [Question.of(namespace, mode, None) for namespace in NAMESPACES for mode in Mode]
+ASKED = [CanonicalQuestion.of(namespace, mode, None) for namespace in NAMESPACES for mode in Mode]
 
 #: (namespace, domain, what the names begin with, how many) of the runs of each segment.
 Layout = Sequence[Sequence[tuple[str, str, str, int]]]
@@ -63,7 +63,7 @@ def manifest_of(store: Store, layout: Layout) -> Manifest:
         with made.file as file:
             store.put_new(made.name, file)
         entries.append(made.entry)
-    sealed = seal(
+    sealed = write_manifest(
         store, catalogue_id="c", versions=dict.fromkeys(NAMESPACES, 1), segments=[], questions=ASKED
     )
     return replace(sealed, segments=tuple(entries), segment_bytes=TARGET)
@@ -99,7 +99,7 @@ def test_segments_in_order_are_opened() -> None:
     store = memory()
     manifest = manifest_of(store, RIGHT)
     store.put_new(manifest_name(manifest.id), manifest.data)
-    answer = Generation.open(store, manifest.id).lookup(Question.of("c/c", Mode.ALL, None))
+    answer = Generation.open(store, manifest.id).lookup(CanonicalQuestion.of("c/c", Mode.ALL, None))
     assert answer is not None
     assert answer.count == 6
 
@@ -110,7 +110,7 @@ def test_segments_that_are_interleaved_are_refused_by_their_files(how: str) -> N
     store = memory()
     manifest = manifest_of(store, INTERLEAVED[how])
     with pytest.raises(InvalidGeneration, match="are not behind those before it") as caught:
-        open_files(store, manifest, None, Checks(seed=1))
+        open_files(store, manifest, None, SampleChecks(seed=1))
     assert caught.value.file in {entry.name for entry in manifest.segments[1:]}
 
 
@@ -123,7 +123,7 @@ def test_a_manifest_of_interleaved_runs_is_neither_made_nor_read(how: str) -> No
         Manifest.parse(manifest.data, name)
     assert caught.value.file == name
     with pytest.raises(ValueError, match="runs of the segments are not in order"):
-        seal(
+        write_manifest(
             store,
             catalogue_id="c",
             versions=dict.fromkeys(NAMESPACES, 1),
@@ -135,7 +135,7 @@ def test_a_manifest_of_interleaved_runs_is_neither_made_nor_read(how: str) -> No
 def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_that() -> None:
     store = memory()
     manifest = manifest_of(store, INTERLEAVED["a domain comes back"])
-    checks = RunChecks(manifest, ASKED)
+    checks = SegmentChecks(manifest, ASKED)
     entry = manifest.segments[0]
     (*_, run) = checks.runs(0, Segment.open(pa.py_buffer(store.get(entry.name, entry.size)), entry.name))
     with pytest.raises(InvalidGeneration, match="not all in front of the first one of the next") as caught:
@@ -152,10 +152,12 @@ def test_a_cut_that_is_missing_within_a_run_is_found_where_every_name_is_looked_
     for number, entry in enumerate(made.segments):
         content = pa.py_buffer(store.get(entry.name, entry.size))
         assert list(
-            RunChecks(made, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True)
+            SegmentChecks(made, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True)
         )
         try:
-            list(RunChecks(lie, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True))
+            list(
+                SegmentChecks(lie, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True)
+            )
         except InvalidGeneration as error:
             assert "begins a segment, but there are names before it" in error.reason  # noqa: PT017
             faults += 1

@@ -27,7 +27,7 @@ def test_sections_begin_at_multiples_of_eight(size: int, pad: int) -> None:
 
 
 def test_sections_lie_one_behind_the_other() -> None:
-    place = layout.RunPlace(start=16, names=2, fields_size=9, entries=1, rows=3)
+    place = layout.RunLayout(start=16, names=2, fields_size=9, entries=1, rows=3)
     assert place.sections() == ((16, 12), (32, 9), (48, 48), (96, 12))
     assert place.end == 112
     assert place.record() == {"names": 2, "fields_size": 9, "entries": 1, "rows": 3}

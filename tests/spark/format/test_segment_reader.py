@@ -15,11 +15,11 @@ import pytest
 from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout as layout
-from broker_core_spark.format.canonical_question import Selector, canonical_json
-from broker_core_spark.format.segment_reader import Run, Segment
+from broker_core_spark.format.canonical_question import NameSelector, canonical_json
+from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 
-SELECTORS = [Selector(None), Selector("t/n/a.*"), Selector("t/n/.*[024]")]
+SELECTORS = [NameSelector(None), NameSelector("t/n/a.*"), NameSelector("t/n/.*[024]")]
 NAMES = EncodedNames.of(
     "t/n", "persistent", ["a0", "a1", "a2", "b\n", "c4", "😀", "\ue000", "y" * 200, "z" * 17_000]
 )
@@ -28,7 +28,7 @@ NAMES = EncodedNames.of(
 def written() -> bytes:
     writer = SegmentWriter()
     writer.add_run(EncodedNames.of("t/n", "non-persistent", ["only"]), [], [])
-    picks: list[tuple[Selector, Matches]] = [
+    picks: list[tuple[NameSelector, Matches]] = [
         (SELECTORS[0], (0, len(NAMES))),
         (SELECTORS[1], (0, 3)),
         (SELECTORS[2], np.array([0, 2, 4])),
@@ -41,7 +41,7 @@ def written() -> bytes:
 RAW = written()
 
 
-def read(content: bytes) -> list[Run]:
+def read(content: bytes) -> list[SegmentRun]:
     """All runs, hashes included."""
     runs = list(Segment.open(pa.py_buffer(content), "segments/x.seg").runs())
     for run in runs:
@@ -50,7 +50,7 @@ def read(content: bytes) -> list[Run]:
     return runs
 
 
-def fingerprint(runs: list[Run]) -> Any:
+def fingerprint(runs: list[SegmentRun]) -> Any:
     return [
         (run.namespace, run.domain, run.asked, run.names.names, run.entries.tobytes(), run.rows.tobytes())
         for run in runs
@@ -72,7 +72,7 @@ def sections() -> list[tuple[int, int]]:
     places = []
     for run in runs:
         places.append(
-            layout.RunPlace(start, *(run[key] for key in ("names", "fields_size", "entries", "rows")))
+            layout.RunLayout(start, *(run[key] for key in ("names", "fields_size", "entries", "rows")))
         )
         start = places[-1].end
     return list(places[1].sections())

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from broker_core import EncodedNames
 from broker_core.listing.topics_hash import crc_text, topics_hash
-from broker_core_spark.format.canonical_question import Selector
+from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from tests.support.topics import decoded_topics, local_names
 
-SELECTORS = [Selector("a.*"), Selector("b.*"), Selector("c", (("k", "v"),))]
+SELECTORS = [NameSelector("a.*"), NameSelector("b.*"), NameSelector("c", (("k", "v"),))]
 
 
 def encoded(names: list[str], namespace: str = "t/n", domain: str = "persistent") -> EncodedNames:
@@ -102,7 +102,7 @@ def test_runs_that_make_no_segment_are_refused(runs: list[tuple[str, str, list[s
 @pytest.mark.parametrize(
     ("selector", "picked", "wrong"),
     [
-        (Selector("unknown"), (0, 1), "none of those that were asked"),
+        (NameSelector("unknown"), (0, 1), "none of those that were asked"),
         (SELECTORS[0], (0, 4), "a range from 0 to 4"),
         (SELECTORS[0], (2, 1), "a range from 2 to 1"),
         (SELECTORS[0], np.array([0, 3]), "row numbers from 0 to 3"),
@@ -112,7 +112,7 @@ def test_runs_that_make_no_segment_are_refused(runs: list[tuple[str, str, list[s
         (SELECTORS[0], np.array([0.0, 2.0]), "ascending integers"),
     ],
 )
-def test_matches_that_are_no_rows_are_refused(selector: Selector, picked: Any, wrong: str) -> None:
+def test_matches_that_are_no_rows_are_refused(selector: NameSelector, picked: Any, wrong: str) -> None:
     writer = SegmentWriter()
     with pytest.raises(ValueError, match=wrong):
         writer.add_run(encoded(["a", "b", "c"]), SELECTORS, [(selector, picked)])

@@ -6,7 +6,7 @@ import gc
 
 from broker_core import Listing, Selection
 from broker_core.names import Mode
-from broker_core_spark.serving.answer_cache import KeptAnswers
+from broker_core_spark.serving.answer_cache import AnswerCache
 
 
 def answer(topics: int) -> Selection:
@@ -15,7 +15,7 @@ def answer(topics: int) -> Selection:
 
 
 def test_an_answer_is_kept_for_a_version() -> None:
-    answers = KeptAnswers(1 << 20)
+    answers = AnswerCache(1 << 20)
     some = answer(10)
     answers.put(b"a", 5, some)
     answers.put(b"b", 6, None)
@@ -34,7 +34,7 @@ def test_an_answer_is_kept_for_a_version() -> None:
 
 
 def test_memory_counts_while_anybody_has_an_answer() -> None:
-    answers = KeptAnswers(1 << 20)
+    answers = AnswerCache(1 << 20)
     some = answer(1000)
     answers.put(b"a", 1, some)
     held = answers.alive_bytes
@@ -48,7 +48,7 @@ def test_memory_counts_while_anybody_has_an_answer() -> None:
 
 def test_the_least_used_answers_make_room() -> None:
     size = answer(1000).listing.all().column().nbytes
-    answers = KeptAnswers(3 * size + 2000)
+    answers = AnswerCache(3 * size + 2000)
     for key in (b"a", b"b"):
         answers.put(key, 1, answer(1000))
     answers.put(b"c", 1, None)
@@ -65,7 +65,7 @@ def test_the_least_used_answers_make_room() -> None:
 
 
 def test_nothing_is_kept_when_it_is_closed() -> None:
-    answers = KeptAnswers(1 << 20)
+    answers = AnswerCache(1 << 20)
     answers.put(b"a", 1, answer(10))
     answers.close()
     assert len(answers) == 0

@@ -13,13 +13,13 @@ import pytest
 
 from broker_core import EncodedNames, Listing, Mode
 from broker_core.patterns import compile_pattern
-from broker_core_spark.format.canonical_question import Question, Selector
+from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.segment_writer import Matches
-from broker_core_spark.serving.answer_verification import Proofs
+from broker_core_spark.serving.answer_verification import AnswerVerifier
 from broker_core_spark.serving.opened import generation
-from broker_core_spark.serving.opened.generation import Answer
-from broker_core_spark.serving.opened.open_files import Checks
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.serving.opened.generation import PrecomputedAnswer
+from broker_core_spark.serving.opened.open_files import SampleChecks
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from tests.spark.test_exact_answers import check, serving
 from tests.support import generation_builder as module
 from tests.support.spark_model import Asked, publish
@@ -45,7 +45,7 @@ def one_more(names: EncodedNames, picked: Matches) -> Matches:
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Opening samples postings and hashes; here it happens to look at others than those that are wrong."""
-    monkeypatch.setattr(generation, "Checks", lambda: Checks(hashed_bytes=0, rematched=0))
+    monkeypatch.setattr(generation, "SampleChecks", lambda: SampleChecks(hashed_bytes=0, rematched=0))
 
 
 def faulty(monkeypatch: pytest.MonkeyPatch, change: Callable[[EncodedNames, Matches], Matches]) -> None:
@@ -54,7 +54,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch, change: Callable[[EncodedNames, Matc
 
     def matches_of(
         names: EncodedNames, selectors: Any, properties: Any
-    ) -> Iterator[tuple[Selector, Matches]]:
+    ) -> Iterator[tuple[NameSelector, Matches]]:
         for selector, picked in right(names, selectors, properties):
             yield selector, picked if selector.pattern is None else change(names, picked)
 
@@ -102,7 +102,7 @@ async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pyte
         await model.fill([f"persistent://public/default/t-{number}" for number in range(30)], Random(1))
         await publish(uri, model, REGISTERED)
         monkeypatch.undo()
-        monkeypatch.setattr(generation, "Checks", lambda: Checks(hashed_bytes=0, rematched=0))
+        monkeypatch.setattr(generation, "SampleChecks", lambda: SampleChecks(hashed_bytes=0, rematched=0))
         await plugin.shelf.look()
         for asked in REGISTERED:
             await check(server, model, asked, Random(1))
@@ -110,29 +110,29 @@ async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pyte
         assert plugin.tally.answers.total() == 0
 
 
-def answer_of(pattern: str, *, wrong: bool = False) -> tuple[Question, Answer]:
+def answer_of(pattern: str, *, wrong: bool = False) -> tuple[CanonicalQuestion, PrecomputedAnswer]:
     """A large scattered answer, which is not looked at on the event loop."""
     listing = Listing.from_names("public/default", Mode.PERSISTENT, NAMES)
     found = listing.matching(compile_pattern(pattern))
     rows = found.row_array + (1 if wrong else 0)
     given = Listing.from_encoded("public/default", Mode.PERSISTENT, listing.all().column()).rows(rows)
-    question = Question.of("public/default", Mode.PERSISTENT, pattern)
-    return question, Answer(given, len(given), found.topics_hash)
+    question = CanonicalQuestion.of("public/default", Mode.PERSISTENT, pattern)
+    return question, PrecomputedAnswer(given, len(given), found.topics_hash)
 
 
 async def test_an_answer_is_looked_at_once_for_all_who_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = "public/default/.*[02468]"
     question, answer = answer_of(pattern)
     looked = 0
-    look = Answer.look
+    look = PrecomputedAnswer.look
 
-    def counted(self: Answer, compiled: Any) -> None:
+    def counted(self: PrecomputedAnswer, compiled: Any) -> None:
         nonlocal looked
         looked += 1
         look(self, compiled)
 
-    monkeypatch.setattr(Answer, "look", counted)
-    proofs, before = Proofs("g"), answer.selection
+    monkeypatch.setattr(PrecomputedAnswer, "look", counted)
+    proofs, before = AnswerVerifier("g"), answer.selection
     compiled = compile_pattern(pattern)
     waiting = [asyncio.create_task(proofs.look_at(question, answer, compiled)) for _ in range(5)]
     await asyncio.sleep(0)
@@ -149,9 +149,9 @@ async def test_an_answer_is_looked_at_once_for_all_who_wait(monkeypatch: pytest.
 async def test_a_large_wrong_answer_is_passed_on_each_time() -> None:
     pattern = "public/default/.*[0246]"
     question, answer = answer_of(pattern, wrong=True)
-    proofs = Proofs("g")
+    proofs = AnswerVerifier("g")
     for _ in range(2):
-        with pytest.raises(PassedOn, match=r"8000 of its 8000 topics do not match") as caught:
+        with pytest.raises(PassToNextLister, match=r"8000 of its 8000 topics do not match") as caught:
             await proofs.look_at(question, answer, compile_pattern(pattern))
         assert caught.value.reason == "wrong_answer"
     assert proofs.wrong == 1
@@ -169,6 +169,8 @@ async def test_names_that_were_changed_in_the_file_are_no_answer() -> None:
         pa.large_binary(), 10, [None, offsets, pa.py_buffer(bytes(damaged))]
     )
     given = Listing.from_encoded("public/default", Mode.PERSISTENT, fields).all()
-    answer = Answer(given, 10, listing.topics_hash)
-    with pytest.raises(PassedOn, match="wrong"):
-        await Proofs("g").look_at(Question.of("public/default", Mode.PERSISTENT, None), answer, None)
+    answer = PrecomputedAnswer(given, 10, listing.topics_hash)
+    with pytest.raises(PassToNextLister, match="wrong"):
+        await AnswerVerifier("g").look_at(
+            CanonicalQuestion.of("public/default", Mode.PERSISTENT, None), answer, None
+        )

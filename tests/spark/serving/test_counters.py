@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from broker_core_spark.serving.counters import HOUR, Tally
-from broker_core_spark.serving.pass_to_next_lister import REASONS
+from broker_core_spark.serving.counters import HOUR, AnswerCounts
+from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 
 
 def test_every_reason_is_there_from_the_start() -> None:
-    assert Tally().passed == dict.fromkeys(REASONS, 0)
+    assert AnswerCounts().passed == dict.fromkeys(PASS_REASONS, 0)
 
 
 def test_only_the_last_hour_is_told() -> None:
     now = 1e6
-    tally = Tally(lambda: now)
+    tally = AnswerCounts(lambda: now)
     assert tally.last_hour() == (0, 0)
     tally.answered("served")
     tally.answered("unchanged")

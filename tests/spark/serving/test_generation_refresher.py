@@ -11,22 +11,22 @@ from pathlib import Path
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.serving import generation_refresher as shelf_module
-from broker_core_spark.serving.answer_cache import KeptAnswers
-from broker_core_spark.serving.changes.change_log_finder import FoundLog
-from broker_core_spark.serving.counters import Tally
-from broker_core_spark.serving.generation_refresher import Shelf
+from broker_core_spark.serving.answer_cache import AnswerCache
+from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
+from broker_core_spark.serving.counters import AnswerCounts
+from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.served_generation import FollowOptions, Served
+from broker_core_spark.serving.served_generation import FollowOptions, ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
-from broker_core_spark.store.publishing import begin_build, use
+from broker_core_spark.store.publishing import begin_build, use_generation
 from tests.support.eventually import eventually
 from tests.support.generation_builder import build_generation
 
-QUESTION = Question.of("t/n", Mode.PERSISTENT, None)
+QUESTION = CanonicalQuestion.of("t/n", Mode.PERSISTENT, None)
 
 
 def publish(folder: Path, *names: str) -> Manifest:
@@ -57,33 +57,37 @@ def damage(folder: Path, kind: str, manifest: Manifest) -> Path:
     return segment
 
 
-def shelf_of(folder: Path, refresh: float) -> Shelf:
+def shelf_of(folder: Path, refresh: float) -> GenerationRefresher:
     settings = SparkSettings(store=str(folder), refresh=refresh, static=True)
     options = FollowOptions(static=True)
-    answers = KeptAnswers(1 << 20)
-    return Shelf(settings, lambda generation: Served(generation, FoundLog(tuple), answers, options), Tally())
+    answers = AnswerCache(1 << 20)
+    return GenerationRefresher(
+        settings,
+        lambda generation: ServedGeneration(generation, ChangeLogFinder(tuple), answers, options),
+        AnswerCounts(),
+    )
 
 
 @pytest.fixture
-async def shelf(tmp_path: Path) -> AsyncIterator[Shelf]:
+async def shelf(tmp_path: Path) -> AsyncIterator[GenerationRefresher]:
     """One that looks when the test says so."""
     made = shelf_of(tmp_path / "store", refresh=3600)
     yield made
     await made.close()
 
 
-def topics(shelf: Shelf) -> int:
+def topics(shelf: GenerationRefresher) -> int:
     assert shelf.served is not None
     answer = shelf.served.generation.lookup(QUESTION)
     assert answer is not None
     return answer.count
 
 
-def is_refused(shelf: Shelf) -> bool:
+def is_refused(shelf: GenerationRefresher) -> bool:
     return shelf.refused is not None
 
 
-async def test_what_is_published_is_served(shelf: Shelf, tmp_path: Path) -> None:
+async def test_what_is_published_is_served(shelf: GenerationRefresher, tmp_path: Path) -> None:
     await shelf.look()
     assert shelf.served is None
     assert shelf.refused is not None
@@ -97,7 +101,7 @@ async def test_what_is_published_is_served(shelf: Shelf, tmp_path: Path) -> None
     assert topics(shelf) == 2
     assert shelf.published is not None
     assert shelf.published.number == 2
-    await asyncio.to_thread(use, open_store(str(tmp_path / "store")), first.id[:12])
+    await asyncio.to_thread(use_generation, open_store(str(tmp_path / "store")), first.id[:12])
     await shelf.look()
     assert (topics(shelf), shelf.published.number) == (1, 3)
 
@@ -114,7 +118,7 @@ async def test_the_pointer_is_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["cut", "changed", "missing", "foreign"])
 async def test_a_generation_that_is_not_what_it_must_be_is_refused(
-    shelf: Shelf, tmp_path: Path, kind: str
+    shelf: GenerationRefresher, tmp_path: Path, kind: str
 ) -> None:
     folder = tmp_path / "store"
     first = await asyncio.to_thread(publish, folder, "a")
@@ -129,14 +133,14 @@ async def test_a_generation_that_is_not_what_it_must_be_is_refused(
     assert shelf._tally.checks["failed"] == 1
     await shelf.look()  # not checked again and again
     assert shelf._tally.checks["failed"] == 1
-    await asyncio.to_thread(use, open_store(str(folder)), first.id)
+    await asyncio.to_thread(use_generation, open_store(str(folder)), first.id)
     await shelf.look()
     assert topics(shelf) == 1
     assert not is_refused(shelf)
 
 
 async def test_a_reader_that_fails_in_any_way_is_no_crash(
-    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shelf: GenerationRefresher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await asyncio.to_thread(publish, tmp_path / "store", "a")
 
@@ -149,7 +153,9 @@ async def test_a_reader_that_fails_in_any_way_is_no_crash(
     assert "MemoryError: too much" in shelf.refused.reason
 
 
-async def test_a_store_that_is_none_is_refused_and_looked_at_again(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_store_that_is_none_is_refused_and_looked_at_again(
+    shelf: GenerationRefresher, tmp_path: Path
+) -> None:
     place = tmp_path / "store"
     await asyncio.to_thread(place.write_text, "a file, no folder")
     await shelf.look()
@@ -162,7 +168,7 @@ async def test_a_store_that_is_none_is_refused_and_looked_at_again(shelf: Shelf,
     assert topics(shelf) == 1
 
 
-async def test_a_map_goes_with_the_last_who_has_any_of_it(shelf: Shelf, tmp_path: Path) -> None:
+async def test_a_map_goes_with_the_last_who_has_any_of_it(shelf: GenerationRefresher, tmp_path: Path) -> None:
     await asyncio.to_thread(publish, tmp_path / "store", "a")
     await shelf.look()
     assert shelf.served is not None

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from broker_core.testing import Server
 from broker_core_spark.serving.metrics import PREFIX
-from broker_core_spark.serving.pass_to_next_lister import REASONS
+from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 from tests.spark.test_exact_answers import serving
 from tests.support.spark_model import publish
 
@@ -33,7 +33,7 @@ async def test_what_is_served_is_measured() -> None:
         before = scraped(server)
         assert before["refused"] == 1  # nothing is published
         assert "questions" not in before
-        assert {f"passed_total {reason}" for reason in REASONS} <= set(before)
+        assert {f"passed_total {reason}" for reason in PASS_REASONS} <= set(before)
 
         published = await publish(uri, model, [("public/default", mode, None, {}) for mode in _modes()])
         await plugin.shelf.look()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from broker_core_spark.store.activity_marks import GC_GRACE, GRACE, alive, make_mark, marks
+from broker_core_spark.store.activity_marks import BUILD_GRACE, GC_GRACE, live_marks, read_marks, write_mark
 from tests.support.generations import memory
 
 
 def test_marks_die_of_age() -> None:
     store = memory()
-    other = make_mark(store, "build")
-    own = make_mark(store, "gc")
-    found = marks(store)
-    assert [mark.file.path for mark in alive(found, "build", own, GRACE)] == [other]
-    assert alive(found, "build", own, timedelta(0)) == []
-    assert alive(found, "gc", own, GRACE) == []
-    assert GC_GRACE < GRACE
+    other = write_mark(store, "build")
+    own = write_mark(store, "gc")
+    found = read_marks(store)
+    assert [mark.file.path for mark in live_marks(found, "build", own, BUILD_GRACE)] == [other]
+    assert live_marks(found, "build", own, timedelta(0)) == []
+    assert live_marks(found, "gc", own, BUILD_GRACE) == []
+    assert GC_GRACE < BUILD_GRACE

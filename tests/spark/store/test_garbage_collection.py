@@ -15,21 +15,21 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store import garbage_collection as garbage
-from broker_core_spark.store.activity_marks import GC_GRACE, make_mark, marks
-from broker_core_spark.store.garbage_collection import collect
-from broker_core_spark.store.published_pointers import current, history
-from broker_core_spark.store.publishing import begin_build, use
+from broker_core_spark.store.activity_marks import GC_GRACE, read_marks, write_mark
+from broker_core_spark.store.garbage_collection import collect_garbage
+from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
+from broker_core_spark.store.publishing import begin_build, use_generation
 from broker_core_spark.store.read_manifest import read_manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
 
 AT_ONCE = timedelta(0)
-QUESTION = Question.of("t/n", Mode.PERSISTENT, "t/n/x.*")
+QUESTION = CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/x.*")
 
 
 def made(store: Store, number: int) -> Manifest:
@@ -55,7 +55,7 @@ def paths(store: Store) -> set[str]:
 def test_the_last_generations_stay_whole_and_nothing_else() -> None:
     store = memory()
     generations = [publish(store, number) for number in range(5)]
-    done = collect(store, keep=2, grace=AT_ONCE)
+    done = collect_garbage(store, keep=2, grace=AT_ONCE)
     kept = generations[-2:]
     assert done.kept == (kept[1].id, kept[0].id)
     wanted = {name for one in kept for name in (manifest_name(one.id), *(file.name for file in one.files))}
@@ -65,7 +65,7 @@ def test_the_last_generations_stay_whole_and_nothing_else() -> None:
         answer = Generation.open(store, one.id).lookup(QUESTION)
         assert answer is not None
         assert answer.count == 5
-    assert collect(store, keep=2, grace=AT_ONCE).removed == ()
+    assert collect_garbage(store, keep=2, grace=AT_ONCE).removed == ()
 
 
 def test_a_dry_run_removes_nothing() -> None:
@@ -73,7 +73,7 @@ def test_a_dry_run_removes_nothing() -> None:
     for number in range(4):
         publish(store, number)
     before = paths(store)
-    done = collect(store, keep=1, grace=AT_ONCE, dry_run=True)
+    done = collect_garbage(store, keep=1, grace=AT_ONCE, dry_run=True)
     assert done.dry_run
     assert len(done.removed) > 6
     assert paths(store) == before
@@ -85,25 +85,25 @@ def test_what_is_young_stays() -> None:
         publish(store, number)
     made(store, 7)  # never published
     before = paths(store)
-    assert collect(store, keep=1).removed == ()
+    assert collect_garbage(store, keep=1).removed == ()
     assert paths(store) == before
 
 
 def test_what_a_killed_build_left_goes_when_it_is_old(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     kept = publish(store, 1)
-    make_mark(store, "build")
+    write_mark(store, "build")
     left = made(store, 2)
     (tmp_path / "temporary" / "part-1").write_bytes(b"half of a file")
     with pytest.raises(StoreFailed, match="a build is under way"):
-        collect(store)
+        collect_garbage(store)
     for path in tmp_path.rglob("*"):
         if path.is_file():
             os.utime(path, (time.time() - 90_000, time.time() - 90_000))
-    done = collect(store)
+    done = collect_garbage(store)
     assert {file.path for file in done.removed} >= {manifest_name(left.id), "temporary/part-1"}
     assert done.kept == (kept.id,)
-    assert marks(store) == []
+    assert read_marks(store) == []
     assert {file.name for file in kept.files} <= paths(store)
 
 
@@ -114,16 +114,16 @@ def test_nothing_is_removed_while_a_build_is_under_way() -> None:
     with begin_build(store):
         before = paths(store)
         with pytest.raises(StoreFailed, match="nothing was removed"):
-            collect(store, keep=1)
+            collect_garbage(store, keep=1)
         assert paths(store) == before
 
 
 def test_a_generation_that_is_used_again_is_kept() -> None:
     store = memory()
     generations = [publish(store, number) for number in range(4)]
-    use(store, generations[0].id)
-    assert collect(store, keep=2, grace=AT_ONCE).kept == (generations[0].id, generations[3].id)
-    assert [pointer.number for pointer in history(store)] == [5, 4, 1]
+    use_generation(store, generations[0].id)
+    assert collect_garbage(store, keep=2, grace=AT_ONCE).kept == (generations[0].id, generations[3].id)
+    assert [pointer.number for pointer in readable_pointers(store)] == [5, 4, 1]
 
 
 def test_where_a_manifest_cannot_be_read_nothing_is_removed(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_where_a_manifest_cannot_be_read_nothing_is_removed(tmp_path: Path) -> N
     (tmp_path / manifest_name(second.id)).write_bytes(b"{}")
     before = paths(store)
     with pytest.raises(InvalidGeneration, match="checksum"):
-        collect(store, keep=1, grace=AT_ONCE)
+        collect_garbage(store, keep=1, grace=AT_ONCE)
     assert paths(store) == before
 
 
@@ -143,7 +143,7 @@ def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tm
     store.put_new("temporary/part-1", b"half of a file")
     store.put_new("manifests/" + "0" * 64 + ".json", b"damaged")
     store.put_new("pointers/000000000099.json", b"{")
-    done = collect(store, keep=1, grace=AT_ONCE)
+    done = collect_garbage(store, keep=1, grace=AT_ONCE)
     assert [file.path for file in done.removed] == [
         "pointers/000000000001.json",
         "pointers/000000000002.json",
@@ -155,11 +155,11 @@ def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tm
     for one in generations:
         assert Generation.open(store, one.id).topics == 105
     # Once as many newer ones are there as are kept, it goes as any old pointer does.
-    use(store, generations[0].id)
-    done = collect(store, keep=1, grace=AT_ONCE)
+    use_generation(store, generations[0].id)
+    done = collect_garbage(store, keep=1, grace=AT_ONCE)
     assert done.kept == (generations[0].id,)
     assert {file.path for file in store.list("pointers")} == {"pointers/000000000100.json"}
-    assert collect(store, keep=1, grace=AT_ONCE).unreadable == ()
+    assert collect_garbage(store, keep=1, grace=AT_ONCE).unreadable == ()
 
 
 class SlowStore:
@@ -190,31 +190,31 @@ def test_where_reading_takes_the_time_of_a_gc_nothing_is_removed(
         publish(store, number)
     before = paths(store)
     with monkeypatch.context() as patch, pytest.raises(StoreFailed, match=r"0:10:00.*nothing was removed"):
-        collect(cast(Store, SlowStore(store, patch, **{slow: 0.5})), keep=2, grace=AT_ONCE)
+        collect_garbage(cast(Store, SlowStore(store, patch, **{slow: 0.5})), keep=2, grace=AT_ONCE)
     assert paths(store) == before
-    assert marks(store) == []
+    assert read_marks(store) == []
 
 
 def test_what_reading_took_is_not_there_for_deleting(monkeypatch: pytest.MonkeyPatch) -> None:
     store = memory()
     for number in range(4):
         publish(store, number)
-    unneeded = collect(store, keep=1, grace=AT_ONCE, dry_run=True).removed
+    unneeded = collect_garbage(store, keep=1, grace=AT_ONCE, dry_run=True).removed
     with monkeypatch.context() as patch:
         slow = SlowStore(store, patch, put_new=0.3, delete=0.1)
-        done = collect(cast(Store, slow), keep=1, grace=AT_ONCE)
+        done = collect_garbage(cast(Store, slow), keep=1, grace=AT_ONCE)
     assert done.removed == unneeded[:2]
     assert done.left == len(unneeded) - 2
-    again = collect(store, keep=1, grace=AT_ONCE)
+    again = collect_garbage(store, keep=1, grace=AT_ONCE)
     assert (again.removed, again.left) == (unneeded[2:], 0)
 
 
 def test_an_empty_store_stays_empty(tmp_path: Path) -> None:
-    done = collect(open_store(str(tmp_path / "nothing")), grace=AT_ONCE)
+    done = collect_garbage(open_store(str(tmp_path / "nothing")), grace=AT_ONCE)
     assert (done.removed, done.kept) == ((), ())
     assert not (tmp_path / "nothing").exists()
     with pytest.raises(ValueError, match="at least one"):
-        collect(memory(), keep=0)
+        collect_garbage(memory(), keep=0)
 
 
 def test_publishers_and_gc_at_once_never_leave_a_hole(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_publishers_and_gc_at_once_never_leave_a_hole(tmp_path: Path) -> None:
         for _ in range(12):
             try:
                 # Files may go at once; marks count, since they are younger than an hour.
-                collect(store, keep=1, grace=timedelta(hours=1))
+                collect_garbage(store, keep=1, grace=timedelta(hours=1))
                 done += 1
             except StoreFailed:
                 continue  # a build is under way
@@ -248,9 +248,9 @@ def test_publishers_and_gc_at_once_never_leave_a_hole(tmp_path: Path) -> None:
         assert [future.result() for future in publishers] == [4, 4]
         for future in collectors:
             future.result()
-    now = current(store)
+    now = current_pointer(store)
     assert now is not None
     manifest = read_manifest(store, now.generation)
     assert {file.name for file in manifest.files} <= paths(store)
     assert Generation.open(store, now.generation).lookup(QUESTION) is not None
-    assert marks(store) == []
+    assert read_marks(store) == []

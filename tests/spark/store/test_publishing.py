@@ -11,22 +11,28 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.activity_marks import make_mark, marks
-from broker_core_spark.store.published_pointers import Published, current, find, history, previous
-from broker_core_spark.store.publishing import begin_build, use
+from broker_core_spark.store.activity_marks import read_marks, write_mark
+from broker_core_spark.store.published_pointers import (
+    PublishedPointer,
+    current_pointer,
+    find_generation,
+    previous_generation,
+    readable_pointers,
+)
+from broker_core_spark.store.publishing import begin_build, use_generation
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
 
 
 def made(store: Store, number: int) -> Manifest:
     catalogue = {"t/n": {"persistent": [f"x{i}" for i in range(number)]}}
-    return build_generation(store, catalogue, [Question.of("t/n", Mode.ALL, None)], catalogue_id="c")
+    return build_generation(store, catalogue, [CanonicalQuestion.of("t/n", Mode.ALL, None)], catalogue_id="c")
 
 
-def publish(store: Store, number: int) -> Published:
+def publish(store: Store, number: int) -> PublishedPointer:
     with begin_build(store) as build:
         return build.publish(made(store, number))
 
@@ -34,41 +40,41 @@ def publish(store: Store, number: int) -> Published:
 def test_an_older_generation_is_served_again() -> None:
     store = memory()
     first, second = publish(store, 1), publish(store, 2)
-    assert previous(store) == first.generation
-    back = use(store, first.generation[:8])
+    assert previous_generation(store) == first.generation
+    back = use_generation(store, first.generation[:8])
     assert (back.number, back.generation) == (3, first.generation)
-    assert current(store) == back
-    assert previous(store) == second.generation
-    assert find(store, second.generation) == second.generation
+    assert current_pointer(store) == back
+    assert previous_generation(store) == second.generation
+    assert find_generation(store, second.generation) == second.generation
 
 
 def test_a_generation_that_is_none_is_not_used() -> None:
     store = memory()
     with pytest.raises(NoSuchGeneration, match="no other generation"):
-        previous(store)
+        previous_generation(store)
     publish(store, 1)
     for start in ("abc", "zzzz", "", "0" * 64, "../x"):
         with pytest.raises(NoSuchGeneration):
-            use(store, start)
-    assert len(list(history(store))) == 1
+            use_generation(store, start)
+    assert len(list(readable_pointers(store))) == 1
     for name in ("abcd" + "0" * 60, "abcd" + "1" * 60):
         store.put_new(f"manifests/{name}.json", b"")
     with pytest.raises(NoSuchGeneration, match="2 generations begin with abcd"):
-        find(store, "abcd")
+        find_generation(store, "abcd")
 
 
 def test_publishers_at_once_get_a_number_each() -> None:
     store = memory()
     generations = [made(store, number) for number in range(1, 9)]
 
-    def one(manifest: Manifest) -> Published:
+    def one(manifest: Manifest) -> PublishedPointer:
         with begin_build(store) as build:
             return build.publish(manifest)
 
     with ThreadPoolExecutor(8) as threads:
         published = list(threads.map(one, generations))
     assert sorted(pointer.number for pointer in published) == list(range(1, 9))
-    assert sorted(history(store), key=lambda pointer: pointer.number) == sorted(
+    assert sorted(readable_pointers(store), key=lambda pointer: pointer.number) == sorted(
         published, key=lambda pointer: pointer.number
     )
 
@@ -89,13 +95,13 @@ def test_a_generation_with_a_hole_is_not_published(gone: str) -> None:
         store.put_new(path, b"other")
         with pytest.raises(InvalidGeneration, match="it has 5 bytes"):
             build.publish(manifest)
-    assert current(store) is None
+    assert current_pointer(store) is None
 
 
 def test_a_build_whose_mark_has_gone_or_whose_time_is_over_is_not_published() -> None:
     store = memory()
     with begin_build(store) as build:
-        for mark in marks(store):
+        for mark in read_marks(store):
             store.delete(mark.file.path)
         with pytest.raises(StoreFailed, match="mark of this build has gone"):
             build.publish(made(store, 1))
@@ -104,25 +110,25 @@ def test_a_build_whose_mark_has_gone_or_whose_time_is_over_is_not_published() ->
         pytest.raises(StoreFailed, match="longer than its time"),
     ):
         build.publish(made(store, 1))
-    assert current(store) is None
+    assert current_pointer(store) is None
 
 
 def test_a_build_that_fails_leaves_no_mark() -> None:
     store = memory()
     with pytest.raises(RuntimeError, match="the job"), begin_build(store):
         raise RuntimeError("the job")
-    assert marks(store) == []
+    assert read_marks(store) == []
 
 
 def test_a_build_does_not_begin_while_gc_is_under_way() -> None:
     store = memory()
-    mark = make_mark(store, "gc")
+    mark = write_mark(store, "gc")
     with pytest.raises(StoreFailed, match="gc is under way"):
         begin_build(store, wait=0.0)
-    assert [one.kind for one in marks(store)] == ["gc"]
+    assert [one.kind for one in read_marks(store)] == ["gc"]
     store.delete(mark)
     with begin_build(store, wait=0.0):
-        assert [one.kind for one in marks(store)] == ["build"]
+        assert [one.kind for one in read_marks(store)] == ["build"]
 
 
 def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_knows_the_file() -> None:
@@ -143,7 +149,7 @@ def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_know
         assert build.publish(manifest).number == 2
     store.replace(manifest.questions.name, b"x" * manifest.questions.size)
     with pytest.raises(InvalidGeneration, match=r"checksum.*not published"):
-        use(store, manifest.id)
+        use_generation(store, manifest.id)
 
 
 def test_a_number_of_any_width_is_followed_by_the_next() -> None:
@@ -153,7 +159,7 @@ def test_a_number_of_any_width_is_followed_by_the_next() -> None:
     store.put_new("pointers/0999999999999.json", b"no way to write a number")
     second = publish(store, 2)
     assert second.path == "pointers/1000000000000.json"
-    assert current(store) == second
+    assert current_pointer(store) == second
     store.put_new(f"pointers/{'9' * 18}.json", b"foreign")
     with pytest.raises(
         StoreFailed, match=r"pointers/9{18}\.json is there, and no number is higher: not published"

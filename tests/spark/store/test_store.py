@@ -14,7 +14,7 @@ from moto.server import ThreadedMotoServer
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.stored_file import Stored
+from broker_core_spark.store.stored_file import StoredFile
 from tests.support.generations import memory
 
 
@@ -121,4 +121,4 @@ def test_a_store_says_where_it_is_and_memory_is_shared_by_its_name(tmp_path: Pat
     assert open_store("memory://one").uri == "memory://one"
     open_store("memory://shared").put_new("segments/a", b"x")
     assert open_store("memory://shared").get("segments/a", 1) == b"x"
-    assert Stored("segments/a", 1, datetime.now(UTC)).path == "segments/a"
+    assert StoredFile("segments/a", 1, datetime.now(UTC)).path == "segments/a"

@@ -12,7 +12,7 @@ import pytest
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.verified_files import fetched, file_fault, file_faults, put_verified
+from broker_core_spark.store.verified_files import fetch_verified, file_fault, file_faults, put_verified
 from tests.support.generations import memory
 
 DATA = b"the content"
@@ -67,7 +67,7 @@ def test_a_pipe_in_place_of_a_file_is_replaced(tmp_path: Path) -> None:
 def test_a_file_is_mapped_as_it_is_in_the_store() -> None:
     store = memory()
     store.put_new(FILE.name, DATA)
-    assert bytes(fetched(store, FILE, None)) == DATA
+    assert bytes(fetch_verified(store, FILE, None)) == DATA
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_another_content_is_refused(found: bytes, wrong: str) -> None:
     store = memory()
     store.put_new(FILE.name, found)
     with pytest.raises((InvalidGeneration, DamagedFile), match=wrong):
-        fetched(store, FILE, None)
+        fetch_verified(store, FILE, None)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidGeneration, match="it is not in the store") as caught:
-        fetched(memory(), FILE, None)
+        fetch_verified(memory(), FILE, None)
     assert caught.value.file == FILE.name
     store = memory()
     store.put_new(FILE.name, DATA)
     with pytest.raises(StoreFailed, match="no private copy"):
-        fetched(store, FILE, str(tmp_path / "nothing"))
+        fetch_verified(store, FILE, str(tmp_path / "nothing"))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker_core_spark.batch.questions.load_questions import AskedQuestions, RefusedPattern
+from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotal
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 
 __all__ = ["BuildResult"]
@@ -27,8 +27,8 @@ class BuildResult:
     catalogue: str
     manifest: Manifest
     totals: tuple[QuestionTotal, ...]
-    asked: AskedQuestions
-    left_out: tuple[Question, ...]
+    asked: LoadedQuestions
+    left_out: tuple[CanonicalQuestion, ...]
     staged: int
     duplicates: int
     system_topics: int

@@ -22,24 +22,28 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.errors import BatchError
-from broker_core_spark.batch.incremental.reread_segments import read_kept
-from broker_core_spark.batch.incremental.segment_reuse import Reuse, read_previous, reusable
-from broker_core_spark.batch.questions.load_questions import AskedQuestions, load_questions
-from broker_core_spark.batch.segments.question_totals import total_of_questions
+from broker_core_spark.batch.incremental.reread_segments import reread_segments
+from broker_core_spark.batch.incremental.segment_reuse import (
+    SegmentReuse,
+    read_previous_generation,
+    reusable_segments,
+)
+from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
+from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
-from broker_core_spark.batch.segments.task_assignment import EVERYTHING, plan_tasks
-from broker_core_spark.batch.source_redaction import shown_source
-from broker_core_spark.batch.sources.catalogue_source import Snapshot
-from broker_core_spark.batch.sources.open_catalogue import open_source
-from broker_core_spark.batch.spark.run_on_partitions import numbered, run_tasks
-from broker_core_spark.batch.staging.sorted_runs import Run
-from broker_core_spark.batch.staging.staging_area import Staging
-from broker_core_spark.batch.write_manifest import seal
+from broker_core_spark.batch.segments.task_assignment import EVERYTHING, assign_tasks
+from broker_core_spark.batch.source_redaction import redacted_source
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.sources.open_catalogue import open_catalogue
+from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.canonical_question import Question, required_selectors
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.published_pointers import history
+from broker_core_spark.store.published_pointers import readable_pointers
 from broker_core_spark.store.publishing import begin_build
 
 if TYPE_CHECKING:
@@ -100,10 +104,10 @@ def build(
         place = open_store(store, store_options or {})
         with clock.of("patterns"):
             asked = load_questions(patterns, spark=spark, property_keys=keys, max_length=max_pattern_length)
-        source = open_source(catalogue, spark=spark, namespace=namespace)
+        source = open_catalogue(catalogue, spark=spark, namespace=namespace)
         place.check()
         with begin_build(place) as building, _staging_of(place) as folder:
-            staging = Staging(place.uri, folder, keys, segment_bytes, dict(store_options or {}))
+            staging = StagingArea(place.uri, folder, keys, segment_bytes, dict(store_options or {}))
             with clock.of("catalogue"), source.snapshot() as snapshot:
                 reuse, kept = _reuse(place, snapshot, asked, staging) if incremental else (None, [])
                 runs = _stage(snapshot, staging, reuse)
@@ -115,7 +119,7 @@ def build(
                 made, tasks = _make_segments(spark, place, staging, runs, questions, partitions, reuse)
             with clock.of("publish"):
                 segments = sorted([*made, *kept], key=lambda segment: segment.entry.order)
-                manifest = seal(
+                manifest = write_manifest(
                     place,
                     catalogue_id=catalogue_id,
                     static=source.static,
@@ -126,7 +130,7 @@ def build(
                     segment_bytes=segment_bytes,
                     stamps=stamps,
                 )
-                totals = total_of_questions(questions, segments)
+                totals = question_totals(questions, segments)
                 published = building.publish(
                     manifest, verified={segment.name for segment in manifest.segments}
                 )
@@ -134,7 +138,7 @@ def build(
         generation=manifest.id,
         number=published.number,
         store=place.uri,
-        catalogue=shown_source(catalogue),
+        catalogue=redacted_source(catalogue),
         manifest=manifest,
         totals=tuple(totals),
         asked=asked,
@@ -174,21 +178,21 @@ def _staging_of(store: Store) -> Iterator[str]:
 
 
 def _reuse(
-    place: Store, snapshot: Snapshot, asked: AskedQuestions, staging: Staging
-) -> tuple[Reuse | None, list[SegmentResult]]:
+    place: Store, snapshot: CatalogueSnapshot, asked: LoadedQuestions, staging: StagingArea
+) -> tuple[SegmentReuse | None, list[SegmentResult]]:
     """What is kept of the published generation, and what the segments that are kept say; nothing where it is damaged.
 
     Whatever is wrong with what is published is made anew, as all of it would be in a build that is not incremental.
     """
     # Also where a newer pointer cannot be read: any generation does to begin with.
-    published = next(history(place), None)
+    published = next(readable_pointers(place), None)
     if published is None or snapshot.versions is None:
         return None, []
     questions = [question for question in asked.questions if question.namespace in snapshot.versions]
     try:
-        previous = read_previous(place, published.generation)
+        previous = read_previous_generation(place, published.generation)
         find = partial(
-            reusable,
+            reusable_segments,
             previous,
             snapshot,
             questions,
@@ -199,7 +203,7 @@ def _reuse(
         if reuse is None:
             return None, []
         # It is read back whole: little beside a build, and else a damaged segment would be kept for ever.
-        kept, damaged = read_kept(place, previous.manifest, previous.questions, reuse.kept)
+        kept, damaged = reread_segments(place, previous.manifest, previous.questions, reuse.kept)
     except (InvalidGeneration, NoSuchGeneration, DamagedFile):
         return None, []
     if damaged:
@@ -209,7 +213,7 @@ def _reuse(
     return reuse, kept
 
 
-def _stage(snapshot: Snapshot, staging: Staging, reuse: Reuse | None) -> list[Run]:
+def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
     if reuse is None:
         return snapshot.read(staging, None)
     if not reuse.window:
@@ -217,7 +221,9 @@ def _stage(snapshot: Snapshot, staging: Staging, reuse: Reuse | None) -> list[Ru
     return snapshot.read(staging.within(reuse.window), reuse.namespaces)
 
 
-def _versions(snapshot: Snapshot, runs: Sequence[Run], given: str | None) -> dict[str, int | None]:
+def _versions(
+    snapshot: CatalogueSnapshot, runs: Sequence[SortedRun], given: str | None
+) -> dict[str, int | None]:
     """The version of each namespace; of a static catalogue the namespaces that have topics, or that was given."""
     if snapshot.versions is not None:
         return dict(snapshot.versions)
@@ -228,18 +234,18 @@ def _versions(snapshot: Snapshot, runs: Sequence[Run], given: str | None) -> dic
 def _make_segments(
     spark: SparkSession,
     place: Store,
-    staging: Staging,
-    runs: Sequence[Run],
-    questions: Sequence[Question],
+    staging: StagingArea,
+    runs: Sequence[SortedRun],
+    questions: Sequence[CanonicalQuestion],
     partitions: int | None,
-    reuse: Reuse | None,
+    reuse: SegmentReuse | None,
 ) -> tuple[list[SegmentResult], int]:
     """The segments that tasks made, and how many tasks there were."""
     rows = sum(block.rows for run in runs for block in run.blocks)
     asked: Counter[str] = Counter()
     for (namespace, _), selectors in required_selectors(questions).items():
         asked[namespace] = max(asked[namespace], len(selectors))
-    plans = plan_tasks(
+    plans = assign_tasks(
         runs,
         partitions or max(_LEAST_TASKS, -(-rows // _TASK_ROWS)),
         selectors=asked,
@@ -252,5 +258,5 @@ def _make_segments(
     for number, plan in enumerate(plans):
         place.put_new(f"{staging.folder}-plan-{number}.json", plan.to_bytes())
     work = SegmentTask(staging, f"{staging.folder}-plan-", path)
-    results = run_tasks(numbered(spark, len(plans)), work)
+    results = run_on_partitions(numbered_partitions(spark, len(plans)), work)
     return [SegmentResult.parse(result) for result in results], len(plans)

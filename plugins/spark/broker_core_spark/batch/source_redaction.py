@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["said_of", "shown_source"]
+__all__ = ["redacted_message", "redacted_source"]
 
 _HIDDEN: Final = "..."
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
@@ -29,7 +29,7 @@ _PASSWORD: Final = re.compile(r"password\s*=", re.IGNORECASE)
 _CONDITION: Final = re.compile(r"\[[A-Z0-9_.]+\]")
 
 
-def shown_source(source: str) -> str:
+def redacted_source(source: str) -> str:
     """A source as it may be shown: an address without user, password and options, a path or a table as it is."""
     scheme, separator, rest = source.partition("://")
     if not separator:
@@ -52,9 +52,9 @@ def shown_source(source: str) -> str:
     return f"{scheme}://{place['user'] + '@' if container else ''}{place['host']}{place['path']}"
 
 
-def said_of(source: str, said: str) -> str:
+def redacted_message(source: str, said: str) -> str:
     """What somebody else says of a source, who may name it: no more than the condition where that could be a secret."""
-    if shown_source(source) == source:
+    if redacted_source(source) == source:
         return said
     condition = _CONDITION.match(said)
     return condition[0] if condition else "its reader refuses it"

@@ -6,23 +6,23 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.questions_file import question_lines
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import put_verified
 
-__all__ = ["seal"]
+__all__ = ["write_manifest"]
 
 
-def seal(
+def write_manifest(
     store: Store,
     *,
     catalogue_id: str,
     versions: Mapping[str, int | None],
     segments: Iterable[SegmentEntry],
-    questions: Iterable[Question],
+    questions: Iterable[CanonicalQuestion],
     property_keys: Iterable[str] = (),
     static: bool = False,
     segment_bytes: int = SEGMENT_BYTES,

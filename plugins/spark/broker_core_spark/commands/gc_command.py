@@ -38,13 +38,13 @@ def gc(
 
     Nothing is removed while a build is under way.
     """
-    from broker_core_spark.store.garbage_collection import collect
+    from broker_core_spark.store.garbage_collection import collect_garbage
 
     try:
         longest = timedelta(seconds=parse_duration(grace))
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(str(error), param_hint="--grace") from None
-    done = collect(chosen_store(store), keep=keep, grace=longest, dry_run=dry_run)
+    done = collect_garbage(chosen_store(store), keep=keep, grace=longest, dry_run=dry_run)
     for file in done.removed:
         typer.echo(f"{file.size:>14,}  {file.path}")
     for fault in done.unreadable:

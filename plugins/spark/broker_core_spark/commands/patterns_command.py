@@ -11,7 +11,7 @@ import typer
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker, broker_settings, examples, print_lines, say
 
-__all__ = ["EXAMPLES", "app", "export", "learned"]
+__all__ = ["EXAMPLES", "app", "export", "worth_precomputing"]
 
 EXAMPLES: Final = examples(
     "broker-core spark patterns export --config broker-core.toml --output patterns.jsonl",
@@ -56,7 +56,7 @@ def export(
     are left out, and those that are longer than patterns.max_length.
     """
     longest, url = broker_settings().max_pattern_length, broker.url
-    questions, refused = learned(
+    questions, refused = worth_precomputing(
         broker.get("/questions"), url, limit=limit, min_count=min_count, max_length=longest
     )
     lines = [json.dumps(question, ensure_ascii=False, sort_keys=True) for question in questions]
@@ -85,7 +85,7 @@ def _write(output: Path, text: str) -> None:
         raise
 
 
-def learned(
+def worth_precomputing(
     body: str, url: str, *, limit: int, min_count: int, max_length: int
 ) -> tuple[list[dict[str, Any]], int]:
     """The questions of ``GET /questions`` that are worth a place, and how many were left out for their pattern.
@@ -93,7 +93,12 @@ def learned(
     Each is checked as a batch will check it. Raises :exc:`BrokerCoreError` where a line is something else.
     """
     from broker_core_spark.batch.errors import InvalidPatterns
-    from broker_core_spark.batch.questions.question_row import KEYS, json_row, refusal, understood
+    from broker_core_spark.batch.questions.question_row import (
+        ROW_KEYS,
+        parse_json_line,
+        parse_row,
+        refusal_reason,
+    )
 
     found: list[tuple[float, dict[str, Any]]] = []
     refused = 0
@@ -104,13 +109,13 @@ def learned(
             continue
         place = f"{url}/questions: line {number} is no question"
         try:
-            row = json_row(place, line.encode())
+            row = parse_json_line(place, line.encode())
             record = row if isinstance(row, dict) else {}
-            missing = [key for key in KEYS if key not in record]
+            missing = [key for key in ROW_KEYS if key not in record]
             if missing:
                 raise InvalidPatterns(f"{place}: it has no {missing[0]}")
-            question = {key: record[key] for key in KEYS}
-            _, _, pattern, _ = understood(place, question)
+            question = {key: record[key] for key in ROW_KEYS}
+            _, _, pattern, _ = parse_row(place, question)
             # An upper bound of the sketch less its error was certainly asked.
             count = _number(place, record, "count") - _number(place, record, "error")
             cost = _number(place, record, "seconds")
@@ -118,7 +123,7 @@ def learned(
             raise BrokerCoreError(str(error)[:1000]) from None
         if count < min_count:
             continue
-        if refusal(pattern, max_length) is not None:
+        if refusal_reason(pattern, max_length) is not None:
             refused += 1
             continue
         found.append((cost, question))

@@ -13,7 +13,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker, examples, print_json, print_table
 from broker_core_spark.commands.store_option import StoreOption, chosen_store
 
-__all__ = ["EXAMPLES", "of_metrics", "of_plugins", "status"]
+__all__ = ["EXAMPLES", "read_metrics", "read_problems", "status"]
 
 EXAMPLES: Final = examples(
     "broker-core spark status --config broker-core.toml",
@@ -34,9 +34,9 @@ def status(
     """
     report: dict[str, Any] = {"published": _published(store)}
     try:
-        report["served"] = of_metrics(broker.get("/metrics"))
+        report["served"] = read_metrics(broker.get("/metrics"))
         if report["served"]["refused"]:
-            report["served"]["problems"] = of_plugins(broker.get("/plugins"))
+            report["served"]["problems"] = read_problems(broker.get("/plugins"))
         report["broker"] = None
     except BrokerCoreError as error:
         report["served"], report["broker"] = None, str(error)
@@ -53,20 +53,20 @@ def status(
 def _published(store: str | None) -> dict[str, Any]:
     """What the store knows of the generation that brokers are to serve."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
-    from broker_core_spark.store.published_pointers import Published, pointers
+    from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers
     from broker_core_spark.store.read_manifest import read_manifest
 
     chosen = chosen_store(store)
     found: dict[str, Any] = {"store": chosen.uri, "generation": None}
-    every = list(pointers(chosen))
-    unreadable = [str(pointer) for pointer in every if not isinstance(pointer, Published)]
+    every = list(read_pointers(chosen))
+    unreadable = [str(pointer) for pointer in every if not isinstance(pointer, PublishedPointer)]
     if unreadable:
         found["unreadable_pointers"] = unreadable
-        if not isinstance(every[0], Published):
+        if not isinstance(every[0], PublishedPointer):
             found["error"] = (
                 "the newest pointer cannot be read: broker-core spark use GENERATION publishes anew"
             )
-    published = next((pointer for pointer in every if isinstance(pointer, Published)), None)
+    published = next((pointer for pointer in every if isinstance(pointer, PublishedPointer)), None)
     if published is None:
         return found
     age = (datetime.now(UTC) - published.when).total_seconds()
@@ -90,7 +90,7 @@ def _published(store: str | None) -> dict[str, Any]:
     }
 
 
-def of_metrics(text: str) -> dict[str, Any]:
+def read_metrics(text: str) -> dict[str, Any]:
     """What the broker's metrics say of the plugin. Raises :exc:`BrokerCoreError` where they say nothing of it."""
     try:
         return _of_metrics(text)
@@ -137,7 +137,7 @@ def _of_metrics(text: str) -> dict[str, Any]:
     return report
 
 
-def of_plugins(text: str) -> list[str]:
+def read_problems(text: str) -> list[str]:
     """Why the broker does not serve what is published, as its ``/plugins`` says."""
     try:
         plugins = json.loads(text)["plugins"]

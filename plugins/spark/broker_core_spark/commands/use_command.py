@@ -27,14 +27,18 @@ def use(
 
     Brokers see it when they look next (plugins.spark.refresh), and check it wholly before they serve it.
     """
-    from broker_core_spark.store.published_pointers import Published, pointers, previous
-    from broker_core_spark.store.publishing import use
+    from broker_core_spark.store.published_pointers import (
+        PublishedPointer,
+        previous_generation,
+        read_pointers,
+    )
+    from broker_core_spark.store.publishing import use_generation
 
     chosen = chosen_store(store)
-    before = next(pointers(chosen), None)
-    wanted = previous(chosen) if generation == "-" else generation
-    published = use(chosen, wanted)
-    if isinstance(before, Published):
+    before = next(read_pointers(chosen), None)
+    wanted = previous_generation(chosen) if generation == "-" else generation
+    published = use_generation(chosen, wanted)
+    if isinstance(before, PublishedPointer):
         was = f" (it was {before.generation[:12]})"
     else:
         was = "" if before is None else f" (the newest pointer could not be read: {before})"

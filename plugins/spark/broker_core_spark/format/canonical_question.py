@@ -22,10 +22,10 @@ __all__ = [
     "DOMAIN_ORDER",
     "KEY_BYTES",
     "MATCH_ALL",
-    "Question",
-    "Selector",
+    "CanonicalQuestion",
+    "NameSelector",
     "canonical_json",
-    "key_of",
+    "line_key",
     "required_selectors",
     "selectors_digest",
 ]
@@ -48,13 +48,13 @@ def canonical_json(value: Any) -> bytes:
     ).encode()
 
 
-def key_of(line: bytes) -> bytes:
+def line_key(line: bytes) -> bytes:
     """The key of a canonical line: 16 bytes."""
     return hashlib.sha256(line).digest()[:KEY_BYTES]
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class NameSelector:
     """What picks names within one namespace and domain.
 
     ``pattern`` is the text without its scheme, ``None`` for all names; ``properties`` are sorted, each key once.
@@ -71,21 +71,21 @@ class Selector:
     @property
     def key(self) -> bytes:
         """What postings are found by: 16 bytes."""
-        return key_of(self.line)
+        return line_key(self.line)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CanonicalQuestion:
     """One question as a generation knows it; make it with :meth:`of` from what a client sends."""
 
     namespace: str
     mode: Mode
-    selector: Selector
+    selector: NameSelector
 
     @classmethod
     def of(
         cls, namespace: str, mode: Mode, pattern: str | None, properties: Mapping[str, str] | None = None
-    ) -> Question:
+    ) -> CanonicalQuestion:
         """The question with a raw pattern; ``properties`` are those that select.
 
         Raises :exc:`~broker_core.errors.InvalidPattern` where the pattern's scheme is none of Pulsar's, and for the
@@ -102,13 +102,13 @@ class Question:
     @classmethod
     def of_text(
         cls, namespace: str, mode: Mode, text: str | None, properties: Mapping[str, str] | None = None
-    ) -> Question:
+    ) -> CanonicalQuestion:
         """The question with a pattern whose scheme is gone already (``TopicsPattern.text``)."""
         pairs = tuple(sorted(properties.items())) if properties else ()
-        return cls(namespace, mode, Selector(None if text == MATCH_ALL else text, pairs))
+        return cls(namespace, mode, NameSelector(None if text == MATCH_ALL else text, pairs))
 
     @classmethod
-    def parse(cls, line: bytes) -> Question:
+    def parse(cls, line: bytes) -> CanonicalQuestion:
         """The question of its canonical line. Raises :exc:`ValueError` for anything else."""
         record = json.loads(line)
         if not isinstance(record, dict) or set(record) != {"namespace", "mode", "pattern", "properties"}:
@@ -144,7 +144,7 @@ class Question:
     @property
     def key(self) -> bytes:
         """What it is looked up by: 16 bytes."""
-        return key_of(self.line)
+        return line_key(self.line)
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -152,9 +152,11 @@ class Question:
         return tuple(domain for domain in DOMAIN_ORDER if self.mode.lists(domain))
 
 
-def required_selectors(questions: Iterable[Question]) -> dict[tuple[str, str], tuple[Selector, ...]]:
+def required_selectors(
+    questions: Iterable[CanonicalQuestion],
+) -> dict[tuple[str, str], tuple[NameSelector, ...]]:
     """The selectors that every run of names of a (namespace, domain) is to be asked: sorted by key, each once."""
-    wanted: dict[tuple[str, str], dict[bytes, Selector]] = {}
+    wanted: dict[tuple[str, str], dict[bytes, NameSelector]] = {}
     for question in questions:
         key = question.selector.key
         for domain in question.domains:

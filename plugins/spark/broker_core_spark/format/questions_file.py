@@ -6,22 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 
 __all__ = ["question_lines", "read_questions"]
 
 
-def question_lines(questions: Iterable[Question]) -> tuple[bytes, int]:
+def question_lines(questions: Iterable[CanonicalQuestion]) -> tuple[bytes, int]:
     """(the questions file, how many there are): one canonical line each, sorted, none twice."""
     lines = sorted({question.line for question in questions})
     return b"".join(line + b"\n" for line in lines), len(lines)
 
 
-def read_questions(data: Any, manifest: Manifest) -> list[tuple[Question, int, int]]:
+def read_questions(data: Any, manifest: Manifest) -> list[tuple[CanonicalQuestion, int, int]]:
     """The questions of a generation's questions file, each with where its line is and its bytes, in order."""
     file = manifest.questions.name
-    found: list[tuple[Question, int, int]] = []
+    found: list[tuple[CanonicalQuestion, int, int]] = []
     keys = set(manifest.property_keys)
     at, last = 0, b""
     for line in bytes(data).splitlines(keepends=True):
@@ -29,7 +29,7 @@ def read_questions(data: Any, manifest: Manifest) -> list[tuple[Question, int, i
         if line[-1:] != b"\n" or text <= last:
             raise InvalidGeneration(file, "its lines are not sorted, each once")
         try:
-            question = Question.parse(text)
+            question = CanonicalQuestion.parse(text)
         except (ValueError, RecursionError) as error:
             raise InvalidGeneration(file, f"at byte {at}: {error!s:.200}") from None
         if question.namespace not in manifest.namespaces:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.names import MAX_NAME_BYTES
-from broker_core_spark.arrow_columns import data_of
+from broker_core_spark.arrow_columns import buffer_and_offsets
 
 __all__ = ["SEGMENT_BYTES", "begins_segment", "name_hashes"]
 
@@ -44,7 +44,7 @@ def name_hashes(prefix: bytes, names: pa.LargeStringArray) -> _Array:
 
     ``h = sum((byte[i] + 1) * 0x9E3779B97F4A7C15**i)``, then the finalizer of SplitMix64; modulo 2**64.
     """
-    data, offsets = data_of(names)
+    data, offsets = buffer_and_offsets(names)
     sizes = np.diff(offsets)
     if len(sizes) and int(sizes.max()) > MAX_NAME_BYTES:
         raise ValueError(f"a name of {int(sizes.max())} bytes: at most {MAX_NAME_BYTES}")
@@ -77,7 +77,7 @@ def begins_segment(
     That is so where its hash is less than ``size * (2**64 // target - 1)``, ``size`` being the bytes of its full name.
     """
     prefix = f"{domain}://{namespace}/".encode()
-    sizes = np.diff(data_of(names)[1]) + len(prefix)
+    sizes = np.diff(buffer_and_offsets(names)[1]) + len(prefix)
     limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)
     result: _Array = name_hashes(prefix, names) < limits
     return result

@@ -14,28 +14,28 @@ import pyarrow as pa
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import (
     DOMAIN_ORDER,
-    Question,
-    Selector,
+    CanonicalQuestion,
+    NameSelector,
     required_selectors,
     selectors_digest,
 )
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.segment_boundaries import begins_segment
-from broker_core_spark.format.segment_reader import Run, Segment
+from broker_core_spark.format.segment_reader import Segment, SegmentRun
 
-__all__ = ["RunChecks", "check_first_names", "last_place"]
+__all__ = ["SegmentChecks", "check_first_names", "last_place"]
 
 #: Where a name is among all names of a generation, as :attr:`~.manifest.SegmentEntry.order` has it.
-Place: TypeAlias = tuple[str, int, bytes]
+NamePlace: TypeAlias = tuple[str, int, bytes]
 
 
-class RunChecks:
+class SegmentChecks:
     """What the runs of a generation's segments must be; the questions are all that the generation answers."""
 
-    def __init__(self, manifest: Manifest, questions: Iterable[Question]) -> None:
+    def __init__(self, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> None:
         self._manifest = manifest
         #: The selectors that each (namespace, domain) is asked.
-        self.selectors: Mapping[tuple[str, str], tuple[Selector, ...]] = required_selectors(questions)
+        self.selectors: Mapping[tuple[str, str], tuple[NameSelector, ...]] = required_selectors(questions)
         self._digests = {
             place: selectors_digest(selector.key for selector in selectors)
             for place, selectors in self.selectors.items()
@@ -43,8 +43,8 @@ class RunChecks:
         self._nothing_asked = selectors_digest(())
 
     def runs(
-        self, number: int, segment: Segment, *, behind: Place | None = None, every_cut: bool = False
-    ) -> Iterator[Run]:
+        self, number: int, segment: Segment, *, behind: NamePlace | None = None, every_cut: bool = False
+    ) -> Iterator[SegmentRun]:
         """The runs of the manifest's segment of this number, each when it was checked.
 
         ``behind`` is the place of the last name of the segment before, where that was read. With ``every_cut`` all
@@ -68,7 +68,7 @@ class RunChecks:
         if expected:
             raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
 
-    def _check_cut(self, run: Run, number: int, *, first: bool, every: bool) -> None:
+    def _check_cut(self, run: SegmentRun, number: int, *, first: bool, every: bool) -> None:
         """Whether a run begins where it may; names are looked for, and made anew, by where segments begin."""
         names, target = run.names.names, self._manifest.segment_bytes
         name = names[0].as_py()
@@ -91,7 +91,7 @@ class RunChecks:
                 run.file, f"{inside!r:.200} begins a segment, but there are names before it"
             )
 
-    def _check_asked(self, run: Run) -> None:
+    def _check_asked(self, run: SegmentRun) -> None:
         place = (run.namespace, run.domain)
         if run.asked != self._digests.get(place, self._nothing_asked):
             raise InvalidGeneration(
@@ -102,7 +102,7 @@ class RunChecks:
                 run.file, f"{run.namespace} has postings of a selector that no question has"
             )
 
-    def check_end(self, number: int, last: Place) -> None:
+    def check_end(self, number: int, last: NamePlace) -> None:
         """Whether the last name of a segment is in front of the first one of the next, which need not be read."""
         if number + 1 < len(self._manifest.segments) and last >= self._manifest.segments[number + 1].order:
             raise InvalidGeneration(
@@ -111,12 +111,12 @@ class RunChecks:
             )
 
 
-def last_place(run: Run) -> Place:
+def last_place(run: SegmentRun) -> NamePlace:
     """The place of a run's last name."""
     return _place(run, len(run.names) - 1)
 
 
-def _place(run: Run, row: int) -> Place:
+def _place(run: SegmentRun, row: int) -> NamePlace:
     return run.namespace, DOMAIN_ORDER.index(run.domain), run.names.names[row].as_py().encode("utf-16-be")
 
 

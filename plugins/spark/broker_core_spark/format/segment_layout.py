@@ -23,7 +23,7 @@ __all__ = [
     "MOST_FIELD_BYTES",
     "TRAILER",
     "TRAILER_MAGIC",
-    "RunPlace",
+    "RunLayout",
     "padding",
 ]
 
@@ -62,7 +62,7 @@ def padding(size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlace:
+class RunLayout:
     """Where the sections of a run are: its offsets, encoded names, entries and row numbers, each padded to 8 bytes."""
 
     start: int

@@ -21,17 +21,17 @@ from broker_core.names import NamespaceName
 from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout as layout
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER, Selector, canonical_json
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelector, canonical_json
 from broker_core_spark.format.segment_writer import Matches
 
-__all__ = ["Run", "Segment"]
+__all__ = ["Segment", "SegmentRun"]
 
 _RUN_KEYS: Final = {"namespace", "domain", "selectors", "names", "fields_size", "entries", "rows"}
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Run:
+class SegmentRun:
     """The names of one namespace and domain in one segment, and what its selectors pick.
 
     ``entries`` have the type :data:`~.layout.ENTRY` and are sorted by key; ``rows`` (uint32) are the row
@@ -57,7 +57,7 @@ class Run:
         data = self.entries["key"].tobytes()
         return [data[at : at + 16] for at in range(0, len(data), 16)]
 
-    def matches(self, selector: Selector) -> Matches:
+    def matches(self, selector: NameSelector) -> Matches:
         """What a selector picks, which must be one that the run was asked: ``[low, high)`` or row numbers."""
         keys = self.keys()
         key = selector.key
@@ -85,7 +85,7 @@ class Segment:
     """A segment over a buffer that nobody changes."""
 
     def __init__(
-        self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], layout.RunPlace]]
+        self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], layout.RunLayout]]
     ) -> None:
         self.file = file
         self._buffer = buffer
@@ -114,8 +114,8 @@ class Segment:
             raise InvalidGeneration(file, f"its directory has {size} bytes: too many")
         return cls(file, buffer, _directory(bytes(view[at : at + size]), at, file))
 
-    def runs(self) -> Iterator[Run]:
-        """The runs, each checked wholly but for the hashes (:meth:`Run.check_hash`) when it is its turn."""
+    def runs(self) -> Iterator[SegmentRun]:
+        """The runs, each checked wholly but for the hashes (:meth:`SegmentRun.check_hash`) when it is its turn."""
         last: tuple[str, int] = ("", 0)
         for record, place in self._places:
             order = (record["namespace"], DOMAIN_ORDER.index(record["domain"]))
@@ -124,7 +124,7 @@ class Segment:
             last = order
             yield self._run(record, place)
 
-    def _run(self, record: dict[str, Any], place: layout.RunPlace) -> Run:
+    def _run(self, record: dict[str, Any], place: layout.RunLayout) -> SegmentRun:
         namespace, domain = record["namespace"], record["domain"]
         self._check_padding(place)
         offsets_at, fields_at, entries_at, rows_at = place.sections()
@@ -140,7 +140,7 @@ class Segment:
             raise InvalidGeneration(self.file, f"the names of {namespace}: {error!s:.300}") from None
         entries = np.frombuffer(self._part(*entries_at), layout.ENTRY)
         rows = np.frombuffer(self._part(*rows_at), "<u4")
-        run = Run(self.file, names, record["selectors"], entries, rows)
+        run = SegmentRun(self.file, names, record["selectors"], entries, rows)
         wrong = _entry_fault(run)
         if wrong is not None:
             raise InvalidGeneration(self.file, f"the postings of {namespace}: {wrong}")
@@ -149,7 +149,7 @@ class Segment:
     def _part(self, at: int, size: int) -> pa.Buffer:
         return self._buffer.slice(at, size)
 
-    def _check_padding(self, place: layout.RunPlace) -> None:
+    def _check_padding(self, place: layout.RunLayout) -> None:
         view = memoryview(self._buffer)
         for at, size in place.sections():
             pad = view[at + size : at + size + layout.padding(size)]
@@ -157,7 +157,7 @@ class Segment:
                 raise InvalidGeneration(self.file, "between its sections is something else than zeros")
 
 
-def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], layout.RunPlace]]:
+def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], layout.RunLayout]]:
     """The runs that a directory has, each with its place, up to byte ``end``."""
     try:
         record = json.loads(data)
@@ -169,7 +169,7 @@ def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], l
             or canonical_json(record) != data
         ):
             raise ValueError("it is not in its canonical form")
-        places: list[tuple[dict[str, Any], layout.RunPlace]] = []
+        places: list[tuple[dict[str, Any], layout.RunLayout]] = []
         start = layout.HEADER.size
         for run in runs:
             place = _place(run, start, end)
@@ -182,7 +182,7 @@ def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], l
     return places
 
 
-def _place(run: dict[str, Any], start: int, end: int) -> layout.RunPlace:
+def _place(run: dict[str, Any], start: int, end: int) -> layout.RunLayout:
     if set(run) != _RUN_KEYS:
         raise ValueError("a run has other parts than it must have")
     NamespaceName.parse(run["namespace"])
@@ -194,13 +194,13 @@ def _place(run: dict[str, Any], start: int, end: int) -> layout.RunPlace:
     # Every number is bounded by the file's own size before anything is made of it.
     if any(type(size) is not int or not 0 <= size <= end for size in sizes) or not sizes[0]:
         raise ValueError("a size is out of bounds")
-    place = layout.RunPlace(start, *sizes)
+    place = layout.RunLayout(start, *sizes)
     if place.end > end:
         raise ValueError("a run is longer than the file")
     return place
 
 
-def _entry_fault(run: Run) -> str | None:
+def _entry_fault(run: SegmentRun) -> str | None:
     """What is wrong with the postings of a run, hashes apart."""
     entries, rows, names = run.entries, run.rows, len(run.names)
     if not len(entries):

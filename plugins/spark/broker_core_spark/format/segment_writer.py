@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import numpy as np
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import data_of
+from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.format import segment_layout as layout
 from broker_core_spark.format.canonical_question import (
     DOMAIN_ORDER,
-    Selector,
+    NameSelector,
     canonical_json,
     selectors_digest,
 )
@@ -71,8 +71,8 @@ class SegmentWriter:
     def add_run(
         self,
         names: EncodedNames,
-        selectors: Sequence[Selector],
-        matches: Iterable[tuple[Selector, Matches]],
+        selectors: Sequence[NameSelector],
+        matches: Iterable[tuple[NameSelector, Matches]],
     ) -> None:
         """Append the names of one namespace and domain, of which there is at least one.
 
@@ -82,7 +82,7 @@ class SegmentWriter:
         """
         namespace, domain = str(names.namespace), names.domain
         self._check_run(namespace, domain, len(names))
-        data, offsets = data_of(names.fields)
+        data, offsets = buffer_and_offsets(names.fields)
         first = int(offsets[0])
         offsets = offsets - first
         if int(offsets[-1]) > layout.MOST_FIELD_BYTES:
@@ -90,7 +90,7 @@ class SegmentWriter:
                 f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
             )
         entries, rows = _postings(names, {selector.key for selector in selectors}, matches)
-        place = layout.RunPlace(
+        place = layout.RunLayout(
             self._size, len(names), int(offsets[-1]), len(entries), sum(len(part) for part in rows)
         )
         self._section(offsets.astype("<u4"))
@@ -153,7 +153,7 @@ class SegmentWriter:
 
 
 def _postings(
-    names: EncodedNames, asked: set[bytes], matches: Iterable[tuple[Selector, Matches]]
+    names: EncodedNames, asked: set[bytes], matches: Iterable[tuple[NameSelector, Matches]]
 ) -> tuple[_Array, list[_Array]]:
     """The entries of a run, sorted by key, and the row numbers that they refer to, in the same order."""
     found: dict[bytes, tuple[int, int] | _Array] = {}

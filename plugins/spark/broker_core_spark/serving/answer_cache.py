@@ -11,27 +11,27 @@ from typing import Final
 
 from broker_core import BoundedCache, Selection
 
-__all__ = ["Kept", "KeptAnswers"]
+__all__ = ["AnswerCache", "CachedAnswer"]
 
 #: Answers that say "as in the generation" take no more than an entry; this is for all of these.
 _SAME_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedAnswer:
     """What a question's answer was at version ``number``: ``selection``, or ``None`` for the generation's own."""
 
     number: int
     selection: Selection | None
 
 
-class KeptAnswers:
+class AnswerCache:
     """Answers by key, the least used ones make room; ``limit`` bounds the bytes of all listings that are alive."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._made = BoundedCache[bytes, Kept](limit)
-        self._same = BoundedCache[bytes, Kept](_SAME_BYTES)
+        self._made = BoundedCache[bytes, CachedAnswer](limit)
+        self._same = BoundedCache[bytes, CachedAnswer](_SAME_BYTES)
 
     def __len__(self) -> int:
         return len(self._made) + len(self._same)
@@ -41,7 +41,7 @@ class KeptAnswers:
         """Bytes of all listings made here that somebody still has."""
         return self._made.nbytes
 
-    def get(self, key: bytes) -> Kept | None:
+    def get(self, key: bytes) -> CachedAnswer | None:
         """What is kept under ``key``."""
         return self._made.get(key) or self._same.get(key)
 
@@ -60,14 +60,14 @@ class KeptAnswers:
         """Keep an answer in place of one to an earlier version; a listing counts until nobody has it any more."""
         old = self.get(key)
         if old is None or old.number <= number:
-            self._keep(key, Kept(number, selection))
+            self._keep(key, CachedAnswer(number, selection))
 
-    def renew(self, key: bytes, kept: Kept, number: int) -> None:
+    def renew(self, key: bytes, kept: CachedAnswer, number: int) -> None:
         """What is kept is right for version ``number`` too."""
         if self.get(key) is kept:
-            self._keep(key, Kept(number, kept.selection))
+            self._keep(key, CachedAnswer(number, kept.selection))
 
-    def _keep(self, key: bytes, kept: Kept) -> None:
+    def _keep(self, key: bytes, kept: CachedAnswer) -> None:
         if kept.selection is None:
             self._made.pop(key)
             self._same.put(key, kept)

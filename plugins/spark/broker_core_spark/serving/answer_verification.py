@@ -15,11 +15,11 @@ from typing import Final
 import structlog
 
 from broker_core.patterns import TopicsPattern
-from broker_core_spark.format.canonical_question import Question
-from broker_core_spark.serving.opened.generation import Answer
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.serving.opened.generation import PrecomputedAnswer
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 
-__all__ = ["Proofs"]
+__all__ = ["AnswerVerifier"]
 
 log = structlog.get_logger(__name__)
 
@@ -29,18 +29,20 @@ _QUICK_BYTES: Final = 128 * 1024
 _AT_ONCE: Final = 2
 
 
-class Proofs:
+class AnswerVerifier:
     """Looks at the answers of one generation, for one event loop."""
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
-        self._under_way: dict[Question, asyncio.Task[None]] = {}
+        self._under_way: dict[CanonicalQuestion, asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(_AT_ONCE)
         #: Answers that were found to be wrong.
         self.wrong = 0
 
-    async def look_at(self, question: Question, answer: Answer, pattern: TopicsPattern | None) -> None:
-        """Return when ``answer`` was looked at and is right, else raise :exc:`PassedOn`."""
+    async def look_at(
+        self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
+    ) -> None:
+        """Return when ``answer`` was looked at and is right, else raise :exc:`PassToNextLister`."""
         if not answer.is_seen:
             if self._is_quick(answer, pattern):
                 self._look(question, answer, pattern)
@@ -52,19 +54,23 @@ class Proofs:
                     task.add_done_callback(partial(self._ended, question))
                 await asyncio.shield(task)  # who goes away must not end it for the others
         if answer.fault is not None:
-            raise PassedOn("wrong_answer", f"the generation's answer is wrong: {answer.fault}")
+            raise PassToNextLister("wrong_answer", f"the generation's answer is wrong: {answer.fault}")
 
     @staticmethod
-    def _is_quick(answer: Answer, pattern: TopicsPattern | None) -> bool:
+    def _is_quick(answer: PrecomputedAnswer, pattern: TopicsPattern | None) -> bool:
         if answer.selection.fields_size > _QUICK_BYTES:
             return False
         return pattern is None or answer.selection.matching_is_quick(pattern)
 
-    async def _apart(self, question: Question, answer: Answer, pattern: TopicsPattern | None) -> None:
+    async def _apart(
+        self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
+    ) -> None:
         async with self._places:
             await asyncio.to_thread(self._look, question, answer, pattern)
 
-    def _look(self, question: Question, answer: Answer, pattern: TopicsPattern | None) -> None:
+    def _look(
+        self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
+    ) -> None:
         answer.look(pattern)
         if answer.fault is not None:
             self.wrong += 1
@@ -76,7 +82,7 @@ class Proofs:
                 reason=answer.fault,
             )
 
-    def _ended(self, question: Question, task: asyncio.Task[None]) -> None:
+    def _ended(self, question: CanonicalQuestion, task: asyncio.Task[None]) -> None:
         self._under_way.pop(question, None)
         if not task.cancelled():
             task.exception()  # who waited has it; nobody may have waited to the end

@@ -7,23 +7,23 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final
 
-from broker_core_spark.serving.pass_to_next_lister import REASONS
+from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 
-__all__ = ["HOUR", "Tally"]
+__all__ = ["HOUR", "AnswerCounts"]
 
 #: What is told of the last hour is counted minute by minute, in seconds.
 HOUR: Final = 3600
 _MINUTE: Final = 60
 
 
-class Tally:
+class AnswerCounts:
     """Counts of one plugin; for one thread. ``clock`` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         #: By outcome: ``served``, ``unchanged``, ``stale``.
         self.answers: Counter[str] = Counter({"served": 0, "unchanged": 0, "stale": 0})
         #: By reason.
-        self.passed: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
+        self.passed: Counter[str] = Counter(dict.fromkeys(PASS_REASONS, 0))
         #: By result: ``ok``, ``failed``.
         self.checks: Counter[str] = Counter({"ok": 0, "failed": 0})
         self._clock = clock

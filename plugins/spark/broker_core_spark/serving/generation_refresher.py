@@ -17,14 +17,14 @@ import pyarrow as pa
 import structlog
 
 from broker_core.errors import BrokerCoreError
-from broker_core_spark.serving.counters import Tally
+from broker_core_spark.serving.counters import AnswerCounts
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.served_generation import Served
+from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.published_pointers import Published, current
+from broker_core_spark.store.published_pointers import PublishedPointer, current_pointer
 
-__all__ = ["Refused", "Shelf", "open_generation"]
+__all__ = ["GenerationRefresher", "RefusedGeneration", "open_generation"]
 
 log = structlog.get_logger(__name__)
 
@@ -33,7 +33,7 @@ _LONGEST_WAIT: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedGeneration:
     """A generation that cannot be served (``None``: it is not known which), and why."""
 
     generation: str | None
@@ -57,7 +57,7 @@ def _give_back_memory() -> None:
         trim(0)
 
 
-class Shelf:
+class GenerationRefresher:
     """Follows the pointer of ``settings.store``. Made and used on one event loop.
 
     ``serve`` makes a generation that was checked ready to answer; ``report`` is told why one is not served, if it is
@@ -67,8 +67,8 @@ class Shelf:
     def __init__(
         self,
         settings: SparkSettings,
-        serve: Callable[[Generation], Served],
-        tally: Tally,
+        serve: Callable[[Generation], ServedGeneration],
+        tally: AnswerCounts,
         report: Callable[[Collection[str]], None] = lambda _: None,
     ) -> None:
         self._settings = settings
@@ -82,11 +82,11 @@ class Shelf:
         self._tries = 0
         self._not_before = 0.0
         #: What answers, once a generation was checked.
-        self.served: Served | None = None
+        self.served: ServedGeneration | None = None
         #: When and as which number it was published.
-        self.published: Published | None = None
+        self.published: PublishedPointer | None = None
         #: What is wrong with the one that should be served, if anything is.
-        self.refused: Refused | None = None
+        self.refused: RefusedGeneration | None = None
 
     async def start(self, patience: float) -> None:
         """Follow the pointer from now on; returns when the first generation is served, or after ``patience`` s."""
@@ -121,7 +121,7 @@ class Shelf:
                     self._store = await asyncio.to_thread(
                         open_store, self._settings.store, self._settings.store_options
                     )
-                published = await asyncio.to_thread(current, self._store)
+                published = await asyncio.to_thread(current_pointer, self._store)
                 if published is None:
                     self._refuse(None, f"nothing is published in {self._settings.store} yet", level="warning")
                     return
@@ -166,7 +166,7 @@ class Shelf:
         self._tries += 1
         wait = min(self._settings.refresh * 2 ** min(self._tries, 20), _LONGEST_WAIT)
         self._not_before = time.monotonic() + wait
-        refused = Refused(generation, reason)
+        refused = RefusedGeneration(generation, reason)
         if refused != self.refused:
             serving = None if self.served is None else self.served.generation.id
             getattr(log, level)(
@@ -176,7 +176,7 @@ class Shelf:
         which = "what is published" if generation is None else f"generation {generation}"
         self._report([f"{which} is not served: {said or reason}"] if level == "error" else [])
 
-    async def _swap(self, opened: Generation, published: Published) -> None:
+    async def _swap(self, opened: Generation, published: PublishedPointer) -> None:
         old, served = self.served, self._serve(opened)
         if old is not None:
             # So that not all who ask next wait for what changed since.

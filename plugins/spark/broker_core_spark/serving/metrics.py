@@ -11,22 +11,26 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from broker_core_spark.serving.answer_cache import KeptAnswers
-from broker_core_spark.serving.counters import Tally
+from broker_core_spark.serving.answer_cache import AnswerCache
+from broker_core_spark.serving.counters import AnswerCounts
 
 if TYPE_CHECKING:
-    from broker_core_spark.serving.generation_refresher import Shelf
+    from broker_core_spark.serving.generation_refresher import GenerationRefresher
 
-__all__ = ["PREFIX", "Measures"]
+__all__ = ["PREFIX", "ServingMetrics"]
 
 PREFIX: Final = "broker_core_spark_"
 
 
-class Measures(Collector):
+class ServingMetrics(Collector):
     """What is counted and what is served, as metrics. No label holds a name of a namespace, a topic or a pattern."""
 
     def __init__(
-        self, shelf: Shelf, tally: Tally, answers: KeptAnswers, clock: Callable[[], float] = time.time
+        self,
+        shelf: GenerationRefresher,
+        tally: AnswerCounts,
+        answers: AnswerCache,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._shelf = shelf
         self._tally = tally

@@ -6,10 +6,10 @@ from typing import Final
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["REASONS", "PassedOn"]
+__all__ = ["PASS_REASONS", "PassToNextLister"]
 
 #: Why a question was passed on, by the words of the metrics.
-REASONS: Final = {
+PASS_REASONS: Final = {
     "no_generation": "no generation is served yet",
     "unsupported_pattern": "RE2 does not know the pattern, or it is too long",
     "namespace": "the generation does not have the namespace",
@@ -26,8 +26,8 @@ REASONS: Final = {
 }
 
 
-class PassedOn(BrokerCoreError):
-    """This question is somebody else's; ``reason`` is one of :data:`REASONS`."""
+class PassToNextLister(BrokerCoreError):
+    """This question is somebody else's; ``reason`` is one of :data:`PASS_REASONS`."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

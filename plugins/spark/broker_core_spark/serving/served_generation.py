@@ -13,17 +13,17 @@ from broker_core import ListingRequest, Selection
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NON_PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core_spark.format.canonical_question import Question
-from broker_core_spark.serving.answer_cache import KeptAnswers
-from broker_core_spark.serving.answer_verification import Proofs
-from broker_core_spark.serving.changes.answer_patch import Edit, edit_of, spliced
-from broker_core_spark.serving.changes.change_log_finder import FoundLog
-from broker_core_spark.serving.changes.namespace_follower import Follower
-from broker_core_spark.serving.changes.overlay import Touched
+from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.serving.answer_cache import AnswerCache
+from broker_core_spark.serving.answer_verification import AnswerVerifier
+from broker_core_spark.serving.changes.answer_patch import AnswerPatch, patch_for, patched
+from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
+from broker_core_spark.serving.changes.namespace_follower import NamespaceFollower
+from broker_core_spark.serving.changes.overlay import Overlay
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 
-__all__ = ["FollowOptions", "Served", "ServedAnswer"]
+__all__ = ["FollowOptions", "ServedAnswer", "ServedGeneration"]
 
 #: So many bytes are spliced and hashed on the event loop (some hundred microseconds).
 _QUICK_BYTES: Final = 256 * 1024
@@ -54,7 +54,7 @@ class ServedAnswer:
     stale: bool = False
 
 
-class Served:
+class ServedGeneration:
     """A generation that was checked. Made and used on one event loop.
 
     ``log`` finds the change log of its catalogue; ``answers`` keeps what changes made of answers, and is shared by the
@@ -66,8 +66,8 @@ class Served:
     def __init__(
         self,
         generation: Generation,
-        log: FoundLog,
-        answers: KeptAnswers,
+        log: ChangeLogFinder,
+        answers: AnswerCache,
         options: FollowOptions,
     ) -> None:
         self.generation = generation
@@ -78,16 +78,16 @@ class Served:
         self._log = log
         self._answers = answers
         self._options = options
-        self._proofs = Proofs(generation.id)
-        self._serial = next(Served._serials).to_bytes(8)
-        self._followers: dict[str, Follower] = {}
+        self._proofs = AnswerVerifier(generation.id)
+        self._serial = next(ServedGeneration._serials).to_bytes(8)
+        self._followers: dict[str, NamespaceFollower] = {}
         self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
         self._places = asyncio.Semaphore(_SPLICES)
 
     # -- what is shown of it
 
     @property
-    def overlays(self) -> dict[str, Follower]:
+    def overlays(self) -> dict[str, NamespaceFollower]:
         """The namespaces that were asked for, by name."""
         return self._followers
 
@@ -105,25 +105,27 @@ class Served:
     async def answer(self, request: ListingRequest, selecting: frozenset[str] | None = None) -> ServedAnswer:
         """The answer to a request, of the catalogue's state at some moment after it came.
 
-        ``selecting`` are the properties that select topics where others answer. Raises :exc:`PassedOn`.
+        ``selecting`` are the properties that select topics where others answer. Raises :exc:`PassToNextLister`.
         """
         pattern, properties = request.pattern, request.properties
         if pattern is not None and not pattern.supported:
-            raise PassedOn("unsupported_pattern", f"unsupported pattern: {pattern.reason}")
+            raise PassToNextLister("unsupported_pattern", f"unsupported pattern: {pattern.reason}")
         namespace = str(request.namespace)
         if namespace not in self._namespaces:
-            raise PassedOn("namespace", f"{namespace} is not in the generation")
+            raise PassToNextLister("namespace", f"{namespace} is not in the generation")
         pairs: dict[str, str] = {}
         if properties:
             pairs = {key: properties[key] for key in self.property_keys if key in properties}
         text = None if pattern is None else pattern.text
-        question = Question.of_text(namespace, request.mode, text, pairs)
+        question = CanonicalQuestion.of_text(namespace, request.mode, text, pairs)
         answer = self.generation.lookup(question)
         if answer is None:
-            raise PassedOn("not_registered", "the generation does not have this question")
+            raise PassToNextLister("not_registered", "the generation does not have this question")
         # Two roads must not give two answers: this broker selects by other properties than the batch did.
         if selecting is not None and pairs.keys() != selecting & properties.keys():
-            raise PassedOn("property_keys", "the broker selects by other properties than the generation")
+            raise PassToNextLister(
+                "property_keys", "the broker selects by other properties than the generation"
+            )
         await self._proofs.look_at(question, answer, pattern)
         try:
             log = await self._log.of(self.generation.manifest, static=self._options.static)
@@ -132,7 +134,7 @@ class Served:
             follower = self._follower(request.namespace)
             touched, version = await follower.current(log)
             stale = False
-        except PassedOn as passed:
+        except PassToNextLister as passed:
             known = self._followers.get(namespace)
             if passed.reason not in _MAY_BE_STALE or known is None or not self._may_be_stale(known):
                 raise
@@ -146,7 +148,7 @@ class Served:
         selection = await self._now(asked, answer.selection)
         return ServedAnswer(selection, selection.topics_hash, str(version), stale)
 
-    def _may_be_stale(self, follower: Follower) -> bool:
+    def _may_be_stale(self, follower: NamespaceFollower) -> bool:
         longest = self._options.max_stale
         return longest is not None and asyncio.get_running_loop().time() - follower.current_at <= longest
 
@@ -158,16 +160,16 @@ class Served:
                     log = await self._log.of(self.generation.manifest, static=self._options.static)
                     if log is not None:
                         await self._follower(NamespaceName.parse(name)).current(log)
-                except PassedOn:
+                except PassToNextLister:
                     continue
 
-    def _follower(self, namespace: NamespaceName) -> Follower:
+    def _follower(self, namespace: NamespaceName) -> NamespaceFollower:
         name = str(namespace)
         follower = self._followers.get(name)
         if follower is None:
             base = self.generation.listing(name, Mode.ALL)
             assert base is not None  # the generation has the namespace
-            follower = self._followers[name] = Follower(
+            follower = self._followers[name] = NamespaceFollower(
                 namespace,
                 base,
                 self.generation.manifest.version(name),
@@ -190,7 +192,7 @@ class Served:
         first_row = 0
         if base.listing.mode is Mode.PERSISTENT:
             first_row = self._counts.get((str(base.listing.namespace), NON_PERSISTENT), 0)
-        edit = edit_of(base, first_row, asked.touched, rows, asked.properties)
+        edit = patch_for(base, first_row, asked.touched, rows, asked.properties)
         if edit is None:
             self._answers.put(key, number, None)
             return base
@@ -206,14 +208,16 @@ class Served:
         if not task.cancelled():
             task.exception()
 
-    async def _splice(self, key: bytes, asked: _Asked, base: Selection, edit: Edit) -> Selection:
+    async def _splice(self, key: bytes, asked: _Asked, base: Selection, edit: AnswerPatch) -> Selection:
         fresh = asked.touched.names.rows(edit.fresh).fields_size
         size = base.fields_size + fresh + 8 * (len(base) + len(edit.fresh) + 1)
         async with self._places:
             if not self._answers.claim(size):
-                raise PassedOn("answers_limit", f"an answer of {size} bytes does not fit into answers")
+                raise PassToNextLister(
+                    "answers_limit", f"an answer of {size} bytes does not fit into answers"
+                )
             try:
-                make = partial(spliced, base, asked.touched, edit, asked.pattern)
+                make = partial(patched, base, asked.touched, edit, asked.pattern)
                 selection = make() if size <= _QUICK_BYTES else await asyncio.to_thread(make)
             finally:
                 self._answers.give_back(size)
@@ -235,7 +239,7 @@ class _Asked:
     mode: Mode
     pattern: TopicsPattern | None
     properties: Mapping[str, str]
-    touched: Touched
+    touched: Overlay
     version: CatalogVersion
 
     async def matching(self, after: int = -1) -> Any:

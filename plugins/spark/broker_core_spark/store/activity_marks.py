@@ -12,12 +12,12 @@ from datetime import timedelta
 from typing import Final
 
 from broker_core_spark.store.store import Store
-from broker_core_spark.store.stored_file import Stored
+from broker_core_spark.store.stored_file import StoredFile
 
-__all__ = ["GC_GRACE", "GRACE", "MARKS", "Mark", "alive", "make_mark", "marks"]
+__all__ = ["BUILD_GRACE", "GC_GRACE", "MARKS", "ActivityMark", "live_marks", "read_marks", "write_mark"]
 
 #: How long a build may take: its mark and its files are kept from ``gc`` for so long.
-GRACE: Final = timedelta(hours=24)
+BUILD_GRACE: Final = timedelta(hours=24)
 #: The same for a ``gc``: one that was killed must not keep builds off for long. It counts from before its mark is
 #: there, and begins to delete nothing more when half of this is over, however long its reading took.
 GC_GRACE: Final = timedelta(minutes=20)
@@ -25,27 +25,29 @@ MARKS: Final = "marks"
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ActivityMark:
     """A build or a gc that is under way: since when, by the store's own clock."""
 
     kind: str
-    file: Stored
+    file: StoredFile
 
 
-def marks(store: Store) -> list[Mark]:
+def read_marks(store: Store) -> list[ActivityMark]:
     """All marks, also of those that died."""
-    found = (Mark(stored.path.partition("/")[2].partition("-")[0], stored) for stored in store.list(MARKS))
+    found = (
+        ActivityMark(stored.path.partition("/")[2].partition("-")[0], stored) for stored in store.list(MARKS)
+    )
     return [mark for mark in found if mark.kind in ("build", "gc")]
 
 
-def make_mark(store: Store, kind: str) -> str:
+def write_mark(store: Store, kind: str) -> str:
     """Write a mark and give its path."""
     path = f"{MARKS}/{kind}-{secrets.token_hex(12)}"
     store.put_new(path, b"")
     return path
 
 
-def alive(found: list[Mark], kind: str, own: str, grace: timedelta) -> list[Mark]:
+def live_marks(found: list[ActivityMark], kind: str, own: str, grace: timedelta) -> list[ActivityMark]:
     """The marks of a kind that are younger than the time of grace, by the clock that wrote ``own``."""
     now = next((mark.file.modified for mark in found if mark.file.path == own), None)
     return [

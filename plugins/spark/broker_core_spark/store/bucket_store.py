@@ -13,7 +13,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Not
 from obstore.store import MemoryStore, from_url
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.stored_file import CHUNK, Stored, checked_path
+from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["BucketStore", "bucket_store", "memory_store"]
 
@@ -126,11 +126,11 @@ class BucketStore:
             raise DamagedFile(f"{self._uri}/{path}: {fetched} bytes where {size} are expected")
         return True
 
-    def list(self, folder: str) -> Iterator[Stored]:
+    def list(self, folder: str) -> Iterator[StoredFile]:
         try:
             for batch in obstore.list(self._client, prefix=folder):
                 for found in batch:
-                    yield Stored(found["path"], int(found["size"]), found["last_modified"])
+                    yield StoredFile(found["path"], int(found["size"]), found["last_modified"])
         except (BaseError, OSError, ValueError) as error:
             raise self._failed("cannot list", folder, error) from error
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.stored_file import CHUNK, Stored, checked_path
+from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["TEMPORARY", "FolderStore"]
 
@@ -143,7 +143,7 @@ class FolderStore:
             raise DamagedFile(f"{self._root}/{path}: {found} bytes where {size} are expected")
         return True
 
-    def list(self, folder: str) -> Iterator[Stored]:
+    def list(self, folder: str) -> Iterator[StoredFile]:
         try:
             with os.scandir(self._root / folder) as entries:
                 for entry in entries:
@@ -153,7 +153,7 @@ class FolderStore:
                         continue  # deleted meanwhile
                     if entry.is_file(follow_symlinks=False):
                         modified = datetime.fromtimestamp(found.st_mtime, UTC)
-                        yield Stored(f"{folder}/{entry.name}", found.st_size, modified)
+                        yield StoredFile(f"{folder}/{entry.name}", found.st_size, modified)
         except FileNotFoundError:
             return
         except OSError as error:

@@ -14,13 +14,20 @@ from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.manifest import manifest_name
-from broker_core_spark.store.activity_marks import GC_GRACE, GRACE, MARKS, alive, make_mark, marks
-from broker_core_spark.store.published_pointers import GENERATION, pointers
+from broker_core_spark.store.activity_marks import (
+    BUILD_GRACE,
+    GC_GRACE,
+    MARKS,
+    live_marks,
+    read_marks,
+    write_mark,
+)
+from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
 from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import Store
-from broker_core_spark.store.stored_file import Stored
+from broker_core_spark.store.stored_file import StoredFile
 
-__all__ = ["KEEP", "Collected", "collect"]
+__all__ = ["KEEP", "CollectedGarbage", "collect_garbage"]
 
 KEEP: Final = 3
 #: The folders of a store, in the order in which files may go: what is left by a gc that ends half-way is never a
@@ -29,10 +36,10 @@ _FOLDERS: Final = ("pointers", "manifests", "questions", "segments", "temporary"
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedGarbage:
     """What ``gc`` did: the files that it removed (or would have), and the ids of the generations that are kept."""
 
-    removed: tuple[Stored, ...]
+    removed: tuple[StoredFile, ...]
     kept: tuple[str, ...]
     dry_run: bool
     #: What is wrong with pointers that cannot be read.
@@ -45,7 +52,9 @@ class Collected:
         return sum(file.size for file in self.removed)
 
 
-def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run: bool = False) -> Collected:
+def collect_garbage(
+    store: Store, *, keep: int = KEEP, grace: timedelta = BUILD_GRACE, dry_run: bool = False
+) -> CollectedGarbage:
     """Keep the last ``keep`` generations that were published, and remove what is neither theirs nor young.
 
     A mark or a file older than ``grace`` is that of a build that died. All of it, reading too, ends when half of the
@@ -57,13 +66,13 @@ def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run
     if keep < 1:
         raise ValueError("at least one generation is kept")
     if not any(True for folder in _FOLDERS for _ in store.list(folder)):
-        return Collected((), (), dry_run)  # nothing is there, and nothing shall be made
+        return CollectedGarbage((), (), dry_run)  # nothing is there, and nothing shall be made
     # From before the mark is there: builds count its age, and may begin when it is old, whatever is still done here.
     time_left = _TimeLeft(store)
-    own = make_mark(store, "gc")
+    own = write_mark(store, "gc")
     try:
-        found = marks(store)
-        builds = alive(found, "build", own, grace)
+        found = read_marks(store)
+        builds = live_marks(found, "build", own, grace)
         if builds:
             raise StoreFailed(
                 f"{store.uri}: a build is under way there since {min(mark.file.modified for mark in builds)}: nothing "
@@ -75,7 +84,7 @@ def collect(store: Store, *, keep: int = KEEP, grace: timedelta = GRACE, dry_run
         needed, kept, unreadable = _needed(store, keep, time_left)
         unneeded = _unneeded(store, needed | {own}, now - grace, time_left)
         removed = unneeded if dry_run else _delete(store, unneeded, time_left)
-        return Collected(tuple(removed), kept, dry_run, unreadable, len(unneeded) - len(removed))
+        return CollectedGarbage(tuple(removed), kept, dry_run, unreadable, len(unneeded) - len(removed))
     finally:
         store.delete(own)
 
@@ -99,9 +108,9 @@ class _TimeLeft:
             )
 
 
-def _delete(store: Store, files: list[Stored], time_left: _TimeLeft) -> list[Stored]:
+def _delete(store: Store, files: list[StoredFile], time_left: _TimeLeft) -> list[StoredFile]:
     """Delete as many as the time of a gc allows; those that were deleted."""
-    done: list[Stored] = []
+    done: list[StoredFile] = []
     for file in files:
         if time_left.is_over():
             break  # builds may begin again soon: the next gc goes on
@@ -118,7 +127,7 @@ def _needed(
     kept: list[str] = []
     unreadable: list[str] = []
     doubt = False
-    for pointer in pointers(store):
+    for pointer in read_pointers(store):
         time_left.check()
         if isinstance(pointer, InvalidGeneration):
             unreadable.append(str(pointer))
@@ -147,7 +156,7 @@ def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _Tim
     for stored in store.list("manifests"):
         time_left.check()
         generation = stored.path.partition("/")[2].removesuffix(".json")
-        if generation in kept or not GENERATION.fullmatch(generation):
+        if generation in kept or not GENERATION_ID.fullmatch(generation):
             continue
         needed.add(stored.path)
         try:
@@ -158,9 +167,9 @@ def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _Tim
         needed.update(file.name for file in manifest.files)
 
 
-def _unneeded(store: Store, needed: set[str], before: datetime, time_left: _TimeLeft) -> list[Stored]:
+def _unneeded(store: Store, needed: set[str], before: datetime, time_left: _TimeLeft) -> list[StoredFile]:
     """The files that nothing needs and that are old enough, in the order in which they may go."""
-    found: list[Stored] = []
+    found: list[StoredFile] = []
     for folder in _FOLDERS:
         there = sorted(store.list(folder), key=lambda file: file.path)
         found += (file for file in there if file.path not in needed and file.modified <= before)

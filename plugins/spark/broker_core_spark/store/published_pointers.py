@@ -17,26 +17,26 @@ from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGener
 from broker_core_spark.store.store import Store
 
 __all__ = [
-    "GENERATION",
-    "Published",
-    "current",
-    "find",
+    "GENERATION_ID",
+    "PublishedPointer",
+    "current_pointer",
+    "find_generation",
     "highest_number",
-    "history",
     "pointer_path",
-    "pointers",
-    "previous",
+    "previous_generation",
+    "read_pointers",
+    "readable_pointers",
 ]
 
 POINTERS: Final = "pointers"
 _POINTER: Final = re.compile(r"pointers/([0-9]{12,18})\.json")
 _POINTER_LIMIT: Final = 4096
 #: The name of a generation.
-GENERATION: Final = re.compile(r"[0-9a-f]{64}")
+GENERATION_ID: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedPointer:
     """One pointer: ``generation`` is served since ``when`` (UTC, the publisher's clock), unless a higher number is."""
 
     number: int
@@ -66,7 +66,7 @@ def highest_number(store: Store) -> int:
     return next(iter(_numbers(store)), 0)
 
 
-def _read(store: Store, number: int) -> Published | None:
+def _read(store: Store, number: int) -> PublishedPointer | None:
     path = pointer_path(number)
     try:
         data = store.get(path, _POINTER_LIMIT)
@@ -81,14 +81,14 @@ def _read(store: Store, number: int) -> Published | None:
     try:
         record = json.loads(text)
         generation, when = record["generation"], datetime.fromisoformat(record["when"])
-        if not GENERATION.fullmatch(generation) or when.tzinfo is None:
+        if not GENERATION_ID.fullmatch(generation) or when.tzinfo is None:
             raise ValueError("its generation or its time is none")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.100}") from None
-    return Published(number, generation, when)
+    return PublishedPointer(number, generation, when)
 
 
-def pointers(store: Store) -> Iterator[Published | InvalidGeneration]:
+def read_pointers(store: Store) -> Iterator[PublishedPointer | InvalidGeneration]:
     """All pointers, the newest first; in place of one that cannot be read, what is wrong with it."""
     for number in _numbers(store):
         try:
@@ -100,24 +100,24 @@ def pointers(store: Store) -> Iterator[Published | InvalidGeneration]:
                 yield found
 
 
-def history(store: Store) -> Iterator[Published]:
+def readable_pointers(store: Store) -> Iterator[PublishedPointer]:
     """All pointers that can be read, the newest first."""
-    return (found for found in pointers(store) if isinstance(found, Published))
+    return (found for found in read_pointers(store) if isinstance(found, PublishedPointer))
 
 
-def current(store: Store) -> Published | None:
+def current_pointer(store: Store) -> PublishedPointer | None:
     """The generation that is to be served, ``None`` where nothing is published yet.
 
     Raises :exc:`InvalidGeneration` where the newest pointer cannot be read: what it said is not known, and something
     else is not served for it.
     """
-    found = next(pointers(store), None)
+    found = next(read_pointers(store), None)
     if isinstance(found, InvalidGeneration):
         raise found
     return found
 
 
-def find(store: Store, start: str) -> str:
+def find_generation(store: Store, start: str) -> str:
     """The whole id of the generation that begins with ``start`` (at least 4 digits), published or not.
 
     Raises :exc:`NoSuchGeneration` where there is none, or several.
@@ -125,22 +125,22 @@ def find(store: Store, start: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{4,64}", start):
         raise NoSuchGeneration(f"{start!r:.100} is no generation: at least 4 of its hex digits")
     ids = {found.path.partition("/")[2].partition(".")[0] for found in store.list("manifests")}
-    found = sorted(one for one in ids if one.startswith(start) and GENERATION.fullmatch(one))
+    found = sorted(one for one in ids if one.startswith(start) and GENERATION_ID.fullmatch(one))
     if len(found) != 1:
         what = f"{len(found)} generations begin" if found else "no generation begins"
         raise NoSuchGeneration(f"{store.uri}: {what} with {start}")
     return found[0]
 
 
-def previous(store: Store) -> str:
+def previous_generation(store: Store) -> str:
     """The generation that was served before the current one. Raises :exc:`NoSuchGeneration` without one.
 
     Where the newest pointer cannot be read, that is what the newest that can be read names.
     """
-    found = pointers(store)
+    found = read_pointers(store)
     newest = next(found, None)
-    served = newest.generation if isinstance(newest, Published) else None
+    served = newest.generation if isinstance(newest, PublishedPointer) else None
     for pointer in found:
-        if isinstance(pointer, Published) and pointer.generation != served:
+        if isinstance(pointer, PublishedPointer) and pointer.generation != served:
             return pointer.generation
     raise NoSuchGeneration(f"{store.uri}: no other generation was served before")

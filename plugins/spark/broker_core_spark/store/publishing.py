@@ -15,27 +15,32 @@ from typing import Final, Self
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.store.activity_marks import GC_GRACE, GRACE, alive, make_mark, marks
-from broker_core_spark.store.published_pointers import Published, find, highest_number, pointer_path
+from broker_core_spark.store.activity_marks import BUILD_GRACE, GC_GRACE, live_marks, read_marks, write_mark
+from broker_core_spark.store.published_pointers import (
+    PublishedPointer,
+    find_generation,
+    highest_number,
+    pointer_path,
+)
 from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.verified_files import file_faults
 
-__all__ = ["Build", "begin_build", "use"]
+__all__ = ["BuildInProgress", "begin_build", "use_generation"]
 
 _MOST: Final = 10**18 - 1  # as many digits as are read
 _ATTEMPTS: Final = 1000
 _WAIT: Final = 0.2  # seconds between looks whether gc is done
 
 
-def use(store: Store, start: str) -> Published:
+def use_generation(store: Store, start: str) -> PublishedPointer:
     """Serve the generation that begins with ``start`` from now on: the way back to an older one."""
-    generation = find(store, start)
+    generation = find_generation(store, start)
     with begin_build(store) as build:
         return build.publish(read_manifest(store, generation))
 
 
-class Build:
+class BuildInProgress:
     """A build under way: nothing that it writes is taken by ``gc``. Made by :func:`begin_build`."""
 
     def __init__(self, store: Store, mark: str, grace: timedelta) -> None:
@@ -55,7 +60,7 @@ class Build:
             if error is None:  # else it would hide why the build failed
                 raise
 
-    def publish(self, manifest: Manifest, *, verified: Collection[str] = ()) -> Published:
+    def publish(self, manifest: Manifest, *, verified: Collection[str] = ()) -> PublishedPointer:
         """Make a generation the one that is served, once all of its files are seen to be whole.
 
         ``verified`` are names of files that this build wrote or has read back already: they must be there with their
@@ -68,7 +73,7 @@ class Build:
                 f"{self.store.uri}: the build took longer than its time of grace: not published"
             )
         _check_files(self.store, manifest, verified)
-        if not any(mark.file.path == self._mark for mark in marks(self.store)):
+        if not any(mark.file.path == self._mark for mark in read_marks(self.store)):
             raise StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published")
         number = 0
         for _ in range(_ATTEMPTS):
@@ -79,24 +84,24 @@ class Build:
                     f"{self.store.uri}: {pointer_path(_MOST)} is there, and no number is higher: not published. No "
                     "build made it: remove it"
                 )
-            pointer = Published(number, manifest.id, datetime.now(UTC))
+            pointer = PublishedPointer(number, manifest.id, datetime.now(UTC))
             data = canonical_json({"generation": manifest.id, "when": pointer.when.isoformat()})
             if self.store.put_new(pointer.path, data):
                 return pointer
         raise StoreFailed(f"{self.store.uri}: others published {_ATTEMPTS} times while this one tried to")
 
 
-def begin_build(store: Store, *, grace: timedelta = GRACE, wait: float = 60.0) -> Build:
+def begin_build(store: Store, *, grace: timedelta = BUILD_GRACE, wait: float = 60.0) -> BuildInProgress:
     """Begin a build (or anything that publishes); use it as a context manager.
 
     Waits up to ``wait`` seconds for a ``gc`` that is under way, and raises :exc:`StoreFailed` if it still is.
     """
     give_up = time.monotonic() + wait
     while True:
-        path = make_mark(store, "build")
-        others = marks(store)
-        if not alive(others, "gc", path, GC_GRACE):
-            return Build(store, path, grace)
+        path = write_mark(store, "build")
+        others = read_marks(store)
+        if not live_marks(others, "gc", path, GC_GRACE):
+            return BuildInProgress(store, path, grace)
         store.delete(path)
         if time.monotonic() >= give_up:
             raise StoreFailed(f"{store.uri}: gc is under way there: try again when it is done")

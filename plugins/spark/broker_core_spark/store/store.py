@@ -13,7 +13,7 @@ from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.stored_file import Stored
+from broker_core_spark.store.stored_file import StoredFile
 
 __all__ = ["Store", "open_store"]
 
@@ -46,7 +46,7 @@ class Store(Protocol):
         Raises :exc:`DamagedFile` where there are more or fewer.
         """
 
-    def list(self, folder: str) -> Iterator[Stored]:
+    def list(self, folder: str) -> Iterator[StoredFile]:
         """The files of a folder, in any order."""
 
     def delete(self, path: str) -> None:

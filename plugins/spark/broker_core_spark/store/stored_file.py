@@ -8,7 +8,7 @@ from datetime import datetime
 
 from broker_core_spark.errors import StoreFailed
 
-__all__ = ["CHUNK", "Stored", "checked_path"]
+__all__ = ["CHUNK", "StoredFile", "checked_path"]
 
 #: Bytes that are read at once.
 CHUNK = 4 * 1024 * 1024
@@ -16,7 +16,7 @@ _PATH = re.compile(r"[a-z]+/[A-Za-z0-9_.-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredFile:
     """A file as a listing of the store shows it; ``modified`` is the store's own time (UTC)."""
 
     path: str

@@ -18,7 +18,7 @@ from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.store import Store
 
-__all__ = ["fetched", "file_fault", "file_faults", "put_verified"]
+__all__ = ["fetch_verified", "file_fault", "file_faults", "put_verified"]
 
 #: Files that are verified at once: SHA-256 of one is slower than most disks.
 _READERS: Final = 4
@@ -44,7 +44,7 @@ class _Hashed:
         return None if self._sha256.hexdigest() == entry.sha256 else _CHANGED
 
 
-def fetched(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
+def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
     """A file of the generation in a private file, mapped; its size and its checksum are right.
 
     Raises :exc:`InvalidGeneration` and :exc:`~broker_core_spark.errors.DamagedFile` where they are not, and

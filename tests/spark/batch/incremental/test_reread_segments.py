@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from broker_core.names import Mode
-from broker_core_spark.batch.incremental.reread_segments import read_kept
+from broker_core_spark.batch.incremental.reread_segments import reread_segments
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 
 NAMES = {"a/b": {"persistent": [f"t{number}" for number in range(500)]}, "a/c": {"persistent": ["t7"]}}
-QUESTIONS = [Question.of("a/b", Mode.ALL, ".*7"), Question.of("a/c", Mode.PERSISTENT, None)]
+QUESTIONS = [CanonicalQuestion.of("a/b", Mode.ALL, ".*7"), CanonicalQuestion.of("a/c", Mode.PERSISTENT, None)]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def made(store: Store) -> Manifest:
 
 
 def test_what_is_kept_says_what_its_selectors_pick(store: Store, made: Manifest) -> None:
-    results, damaged = read_kept(store, made, QUESTIONS, made.segments[1:])
+    results, damaged = reread_segments(store, made, QUESTIONS, made.segments[1:])
     assert not damaged
     assert [result.entry for result in results] == list(made.segments[1:])
     assert not any(result.new for result in results)
@@ -47,7 +47,7 @@ def test_damaged_files_are_named_and_the_others_kept(store: Store, made: Manifes
     (tmp_path / changed).write_bytes(content[:-30] + b"?" + content[-29:])
     (tmp_path / cut).write_bytes((tmp_path / cut).read_bytes()[:-1])
     (tmp_path / gone).unlink()
-    results, damaged = read_kept(store, made, QUESTIONS, made.segments)
+    results, damaged = reread_segments(store, made, QUESTIONS, made.segments)
     assert damaged == {changed, cut, gone}
     assert [result.entry for result in results] == list(made.segments[3:])
 
@@ -68,6 +68,6 @@ def test_segments_that_are_not_what_the_manifest_says_are_refused(store: Store, 
     }
     for reason, lie in lies.items():
         with pytest.raises(InvalidGeneration, match=reason):
-            read_kept(store, lie, QUESTIONS, lie.segments)
+            reread_segments(store, lie, QUESTIONS, lie.segments)
     with pytest.raises(InvalidGeneration, match="asked other patterns"):
-        read_kept(store, made, QUESTIONS[:1], made.segments)
+        reread_segments(store, made, QUESTIONS[:1], made.segments)

@@ -12,7 +12,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
-from broker_core_spark.batch.incremental.segment_reuse import read_previous, reusable
+from broker_core_spark.batch.incremental.segment_reuse import read_previous_generation, reusable_segments
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import load_questions
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
@@ -20,7 +20,7 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.manifest import manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import open_store
-from broker_core_spark.store.published_pointers import current
+from broker_core_spark.store.published_pointers import current_pointer
 from broker_core_spark.store.publishing import begin_build
 from tests.support.spark_catalogues import (
     expected_generation,
@@ -177,8 +177,8 @@ def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
         catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
     )
     store = open_store(str(tmp_path / "store"))
-    assert current(store) is None
-    previous = read_previous(store, manifest.id)
+    assert current_pointer(store) is None
+    previous = read_previous_generation(store, manifest.id)
     questions = load_questions(str(patterns), property_keys=KEYS).questions
     pick = random.Random(5)
     gone = [f"orders-{number}" for number in pick.sample(range(2500), 4)]
@@ -186,13 +186,18 @@ def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
         for local in gone:
             catalog.delete(TopicName.parse(f"persistent://public/large/{local}"))
     with EmbeddedSource(catalogue).snapshot() as snapshot:
-        reuse = reusable(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+        reuse = reusable_segments(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
         assert reuse is not None
         assert len(reuse.kept) >= len(manifest.segments) - 2 * len(gone)
         assert reuse.namespaces == ("public/large",) or "public/large" in reuse.namespaces
-        other = reusable(previous, snapshot, questions, property_keys=("zone",), target=SEGMENT_BYTES)
+        other = reusable_segments(
+            previous, snapshot, questions, property_keys=("zone",), target=SEGMENT_BYTES
+        )
         assert other is None
-        assert reusable(previous, snapshot, questions, property_keys=KEYS, target=2 * SEGMENT_BYTES) is None
+        assert (
+            reusable_segments(previous, snapshot, questions, property_keys=KEYS, target=2 * SEGMENT_BYTES)
+            is None
+        )
 
 
 def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
@@ -206,7 +211,7 @@ def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
     )
     store = open_store(str(tmp_path / "store"))
     (manifest,) = (tmp_path / "store" / "manifests").iterdir()
-    previous = read_previous(store, manifest.stem)
+    previous = read_previous_generation(store, manifest.stem)
     copy.replace(catalogue)
     fill(catalogue, {"tiny/ns-3": ["new"], "tiny/ns-5": ["new"]})
     fill(catalogue, {"tiny/ns-5": ["newer"]})
@@ -215,7 +220,7 @@ def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
             assert snapshot.changed(namespace, previous.manifest.version(namespace)) is None
         asked = load_questions(str(patterns), property_keys=KEYS).questions
         questions = [question for question in asked if question.namespace in (snapshot.versions or {})]
-        reuse = reusable(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+        reuse = reusable_segments(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
     assert reuse is not None
     assert {"tiny/ns-3", "tiny/ns-5"} <= set(reuse.namespaces)
     assert reuse.kept
@@ -227,7 +232,7 @@ def test_a_manifest_that_lies_about_where_segments_begin_is_not_built_upon(tmp_p
         catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
     )
     store = open_store(str(tmp_path / "store"))
-    assert read_previous(store, made.id).manifest == made
+    assert read_previous_generation(store, made.id).manifest == made
     for number, local in ((1, "!"), (-1, made.segments[-1].first_local + "!")):
         segments = list(made.segments)
         segments[number] = replace(segments[number], first_local=segments[number].first_local[:-1] + local)
@@ -235,11 +240,11 @@ def test_a_manifest_that_lies_about_where_segments_begin_is_not_built_upon(tmp_p
         lie = replace(made, segments=tuple(segments))
         store.put_new(manifest_name(lie.id), lie.data)
         with pytest.raises(InvalidGeneration, match="its first name"):
-            read_previous(store, lie.id)
+            read_previous_generation(store, lie.id)
     lie = replace(made, segment_bytes=8 * SEGMENT_BYTES)
     store.put_new(manifest_name(lie.id), lie.data)
     with pytest.raises(InvalidGeneration, match="none that begins a segment"):
-        read_previous(store, lie.id)
+        read_previous_generation(store, lie.id)
 
 
 @pytest.mark.parametrize("lie", ["fewer names", "smaller segments"])

@@ -12,8 +12,8 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidPatterns
-from broker_core_spark.batch.questions.load_questions import from_rows, load_questions
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,9 +49,9 @@ def test_what_is_the_same_question_is_asked_once(tmp_path: Path) -> None:
     )
     asked = load_questions(source, property_keys=("k",))
     assert set(asked.questions) == {
-        Question.of("a/b", Mode.PERSISTENT, "a/b/x.*", {"k": "1"}),
-        Question.of("a/b", Mode.ALL, None),
-        Question.of("a/b", Mode.NON_PERSISTENT, None),
+        CanonicalQuestion.of("a/b", Mode.PERSISTENT, "a/b/x.*", {"k": "1"}),
+        CanonicalQuestion.of("a/b", Mode.ALL, None),
+        CanonicalQuestion.of("a/b", Mode.NON_PERSISTENT, None),
     }
     assert [question.line for question in asked.questions] == sorted(q.line for q in asked.questions)
     assert (asked.rows, asked.duplicates, asked.asked) == (4, 1, 12)
@@ -61,7 +61,7 @@ def test_what_is_the_same_question_is_asked_once(tmp_path: Path) -> None:
     "pattern", ["(?=x)", "a{1001}", "*a", "a\\C", "kafka://x", "x" * 1025, "(.)\\1"], ids=lambda p: p[:9]
 )
 def test_what_no_broker_evaluates_is_refused_and_fails_nothing(pattern: str) -> None:
-    asked = from_rows(
+    asked = questions_of_rows(
         [("here", {"namespace": "a/b", "pattern": pattern, "count": 3}), ("there", {"namespace": "a/b"})]
     )
     assert len(asked.questions) == 1
@@ -107,8 +107,8 @@ def test_toml(tmp_path: Path) -> None:
     )
     asked = load_questions(str(path), property_keys=("k",))
     assert set(asked.questions) == {
-        Question.of("a/b", Mode.PERSISTENT, "a/b/x"),
-        Question.of("a/c", Mode.ALL, None, {"k": "v"}),
+        CanonicalQuestion.of("a/b", Mode.PERSISTENT, "a/b/x"),
+        CanonicalQuestion.of("a/c", Mode.ALL, None, {"k": "v"}),
     }
     path.write_text('[[patterns]]\nnamespace = "a/b"\n[[patterns]]\nmode = "ALL"\n', encoding="utf-8")
     with pytest.raises(InvalidPatterns, match="number 2"):
@@ -161,7 +161,10 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
     ]
     path = tmp_path / "patterns.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
-    wanted = {Question.of("a/b", Mode.ALL, "x", {"k": "v"}), Question.of("a/b", Mode.PERSISTENT, None)}
+    wanted = {
+        CanonicalQuestion.of("a/b", Mode.ALL, "x", {"k": "v"}),
+        CanonicalQuestion.of("a/b", Mode.PERSISTENT, None),
+    }
     assert set(load_questions(str(path), spark=spark, property_keys=("k",)).questions) == wanted
     spark.read.parquet(str(path)).createOrReplaceTempView("known_patterns")
     assert set(load_questions("table:known_patterns", spark=spark, property_keys=("k",)).questions) == wanted

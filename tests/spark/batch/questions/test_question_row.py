@@ -8,13 +8,18 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidPatterns
-from broker_core_spark.batch.questions.question_row import MAX_LINE, json_row, refusal, understood
+from broker_core_spark.batch.questions.question_row import (
+    MAX_LINE,
+    parse_json_line,
+    parse_row,
+    refusal_reason,
+)
 
 
 def test_what_is_left_out_has_a_default() -> None:
-    assert understood("here", {"namespace": "a/b"}) == ("a/b", Mode.PERSISTENT, None, {})
+    assert parse_row("here", {"namespace": "a/b"}) == ("a/b", Mode.PERSISTENT, None, {})
     row = {"namespace": "a/b", "mode": "all", "pattern": "", "properties": {"k": "v"}, "count": 1}
-    assert understood("here", row) == ("a/b", Mode.ALL, "", {"k": "v"})
+    assert parse_row("here", row) == ("a/b", Mode.ALL, "", {"k": "v"})
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,7 @@ def test_what_is_left_out_has_a_default() -> None:
 )
 def test_what_is_no_question_is_refused_with_its_place(row: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidPatterns, match=message) as caught:
-        understood("here", {"namespace": "a/b", **row})
+        parse_row("here", {"namespace": "a/b", **row})
     assert str(caught.value).startswith("here: ")
     assert len(str(caught.value)) < 1000
 
@@ -43,12 +48,14 @@ def test_what_is_no_question_is_refused_with_its_place(row: dict[str, Any], mess
 )
 def test_a_line_that_is_no_json_is_refused_with_its_place(line: bytes) -> None:
     with pytest.raises(InvalidPatterns, match=r"^here: "):
-        json_row("here", line)
+        parse_json_line("here", line)
 
 
 def test_why_a_pattern_is_refused() -> None:
-    assert refusal(None, 10) is None
-    assert refusal("a.*", 10) is None
-    assert "too long" in (refusal("a" * 11, 10) or "") or "longer" in (refusal("a" * 11, 10) or "")
-    assert refusal("(?=x)", 10)
-    assert refusal("*a", 10)
+    assert refusal_reason(None, 10) is None
+    assert refusal_reason("a.*", 10) is None
+    assert "too long" in (refusal_reason("a" * 11, 10) or "") or "longer" in (
+        refusal_reason("a" * 11, 10) or ""
+    )
+    assert refusal_reason("(?=x)", 10)
+    assert refusal_reason("*a", 10)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core_spark.batch.segments.match_selectors import match_selectors
-from broker_core_spark.format.canonical_question import Selector
+from broker_core_spark.format.canonical_question import NameSelector
 
 
 def texts(*values: str | None) -> pa.LargeStringArray:
@@ -19,13 +19,13 @@ def test_properties_restrict_each_kind_of_match() -> None:
     names = EncodedNames.of("a/b", "persistent", [f"orders-{number}" for number in range(10)])
     values = {"k": texts(*("x" if number % 2 else None for number in range(10)))}
     asked = [
-        Selector(None),
-        Selector(None, (("k", "x"),)),
-        Selector("a/b/orders-.*", (("k", "x"),)),
-        Selector(".*[123]", (("k", "x"),)),
-        Selector(".*", (("k", "y"),)),
+        NameSelector(None),
+        NameSelector(None, (("k", "x"),)),
+        NameSelector("a/b/orders-.*", (("k", "x"),)),
+        NameSelector(".*[123]", (("k", "x"),)),
+        NameSelector(".*", (("k", "y"),)),
     ]
-    found: dict[Selector, Any] = dict(match_selectors(names, values, asked))
+    found: dict[NameSelector, Any] = dict(match_selectors(names, values, asked))
     rows = {
         selector: list(range(*match)) if isinstance(match, tuple) else match.tolist()
         for selector, match in found.items()

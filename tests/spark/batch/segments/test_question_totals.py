@@ -6,10 +6,10 @@ from pathlib import Path
 
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
-from broker_core_spark.batch.incremental.reread_segments import read_kept
-from broker_core_spark.batch.segments.question_totals import total_of_questions
+from broker_core_spark.batch.incremental.reread_segments import reread_segments
+from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_task import SegmentResult
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import open_store
 from tests.support.generation_builder import build_generation
 
@@ -24,16 +24,18 @@ NAMES = {
 
 def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
     questions = [
-        Question.of("a/b", mode, pattern) for mode in Mode for pattern in (None, ".*7", "a/b/t1.*", "none")
+        CanonicalQuestion.of("a/b", mode, pattern)
+        for mode in Mode
+        for pattern in (None, ".*7", "a/b/t1.*", "none")
     ]
-    questions.append(Question.of("a/c", Mode.ALL, ".*7"))
+    questions.append(CanonicalQuestion.of("a/c", Mode.ALL, ".*7"))
     store = open_store(str(tmp_path))
     manifest = build_generation(store, NAMES, questions, catalogue_id="static", segment_bytes=2048)
     assert len(manifest.segments) > 3
-    kept, damaged = read_kept(store, manifest, questions, manifest.segments)
+    kept, damaged = reread_segments(store, manifest, questions, manifest.segments)
     assert not damaged
     results = [SegmentResult.parse(segment.to_bytes()) for segment in kept]
-    for total in total_of_questions(questions, results):
+    for total in question_totals(questions, results):
         question = total.question
         matching = [
             f"{domain}://{question.namespace}/{name}"
@@ -44,5 +46,5 @@ def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
             ]
         ]
         assert (total.count, total.topics_hash) == (len(matching), topics_hash(matching)), question
-    assert total_of_questions([], results) == []
-    assert [total.count for total in total_of_questions(questions[:1], [])] == [0]
+    assert question_totals([], results) == []
+    assert [total.count for total in question_totals(questions[:1], [])] == [0]

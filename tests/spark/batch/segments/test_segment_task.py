@@ -10,9 +10,9 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
-from broker_core_spark.batch.segments.task_assignment import plan_tasks
-from broker_core_spark.batch.staging.staging_area import Staging
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.batch.segments.task_assignment import assign_tasks
+from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.segment_reader import Segment
 
 
@@ -21,15 +21,15 @@ def texts(*values: str | None) -> pa.LargeStringArray:
 
 
 def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> list[SegmentResult]:
-    staging = Staging(str(tmp_path), "temporary/test", ("k",), 1 << 20)
+    staging = StagingArea(str(tmp_path), "temporary/test", ("k",), 1 << 20)
     store = staging.open()
     runs = []
     for names, values in parts:
         writer = staging.writer()
         runs += [*writer.add("a/b", "persistent", texts(*names), [texts(*values)]), *writer.finish()]
-    (plan,) = plan_tasks(runs, 1, selectors={})
+    (plan,) = assign_tasks(runs, 1, selectors={})
     store.put_new("temporary/test-plan-0.json", plan.to_bytes())
-    question = Question.of("a/b", Mode.PERSISTENT, ".*[13]", {"k": "x"})
+    question = CanonicalQuestion.of("a/b", Mode.PERSISTENT, ".*[13]", {"k": "x"})
     store.put_new("temporary/test-questions.jsonl", question.line)
     work = SegmentTask(staging, "temporary/test-plan-", "temporary/test-questions.jsonl")
     batch = pa.record_batch([pa.array([0])], names=["id"])
@@ -56,7 +56,7 @@ def test_a_name_with_two_values_of_a_property_is_a_contradiction(tmp_path: Path)
 
 
 def test_a_plan_that_is_gone_is_said(tmp_path: Path) -> None:
-    staging = Staging(str(tmp_path), "temporary/test", (), 1 << 20)
+    staging = StagingArea(str(tmp_path), "temporary/test", (), 1 << 20)
     work = SegmentTask(staging, "temporary/none-", "temporary/none.jsonl")
     with pytest.raises(InvalidCatalogue, match="gone"):
         list(work(iter([pa.record_batch([pa.array([0])], names=["id"])])))

@@ -7,9 +7,9 @@ import random
 import pyarrow as pa
 import pytest
 
-from broker_core_spark.batch.segments.task_assignment import TaskPlan, plan_tasks, within
+from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks, blocks_within
 from broker_core_spark.batch.staging.order_keys import order_key
-from broker_core_spark.batch.staging.sorted_runs import Block, Run
+from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
 
 
 def key(number: int) -> bytes:
@@ -18,15 +18,15 @@ def key(number: int) -> bytes:
     return found
 
 
-def runs_of(pick: random.Random, runs: int = 4, names: int = 2000) -> list[tuple[Run, list[bytes]]]:
+def runs_of(pick: random.Random, runs: int = 4, names: int = 2000) -> list[tuple[SortedRun, list[bytes]]]:
     made = []
     for number in range(runs):
         keys = sorted(key(pick.randrange(5000)) for _ in range(names))
         blocks = tuple(
-            Block(keys[at], at, min(at + 50, names), min(50, names - at)) for at in range(0, names, 50)
+            RunBlock(keys[at], at, min(at + 50, names), min(50, names - at)) for at in range(0, names, 50)
         )
         cuts = tuple(sorted({each for each in keys if int(each[-6:]) % 100 == 0}))
-        made.append((Run(f"temporary/{number}", blocks, cuts), keys))
+        made.append((SortedRun(f"temporary/{number}", blocks, cuts), keys))
     return made
 
 
@@ -34,7 +34,7 @@ def runs_of(pick: random.Random, runs: int = 4, names: int = 2000) -> list[tuple
 def test_each_segment_gets_all_of_its_keys_and_no_other(tasks: int) -> None:
     made = runs_of(random.Random(1))
     every = [run for run, _ in made]
-    plans = [TaskPlan.parse(plan.to_bytes()) for plan in plan_tasks(every, tasks, selectors={})]
+    plans = [TaskAssignment.parse(plan.to_bytes()) for plan in assign_tasks(every, tasks, selectors={})]
     stretches = [part for plan in plans for part in plan.stretches]
     assert [part.high for part in stretches[:-1]] == [part.low for part in stretches[1:]]
     assert (stretches[0].low, stretches[-1].high) == (b"", b"")
@@ -52,7 +52,7 @@ def test_each_segment_gets_all_of_its_keys_and_no_other(tasks: int) -> None:
 
 def test_one_namespace_with_most_names_is_shared_out() -> None:
     made = [run for run, _ in runs_of(random.Random(2))]
-    plans = plan_tasks(made, 8, selectors={"a/b": 1000})
+    plans = assign_tasks(made, 8, selectors={"a/b": 1000})
     assert len(plans) == 8
     sizes = [sum(part.rows for part in plan.stretches) for plan in plans]
     assert max(sizes) < 2 * sum(sizes) / len(sizes)
@@ -61,7 +61,7 @@ def test_one_namespace_with_most_names_is_shared_out() -> None:
 def test_a_window_is_planned_alone() -> None:
     made = runs_of(random.Random(3))
     window = ((key(1000), key(1500)), (key(4000), b""))
-    plans = plan_tasks([run for run, _ in made], 2, selectors={}, window=window)
+    plans = assign_tasks([run for run, _ in made], 2, selectors={}, window=window)
     bounds = [(part.low, part.high) for plan in plans for part in plan.stretches]
     assert bounds[0][0] == key(1000)
     assert (key(1400), key(1500)) in bounds
@@ -70,12 +70,17 @@ def test_a_window_is_planned_alone() -> None:
 
 
 def test_equal_keys_may_lie_on_both_sides_of_a_block() -> None:
-    blocks = [Block(key(1), 0, 1, 1), Block(key(2), 1, 2, 1), Block(key(2), 2, 3, 1), Block(key(3), 3, 4, 1)]
-    assert within(blocks, key(2), key(3)) == blocks[0:3]
-    assert within(blocks, b"", b"") == blocks
-    assert within(blocks, key(4), b"") == blocks[3:]
+    blocks = [
+        RunBlock(key(1), 0, 1, 1),
+        RunBlock(key(2), 1, 2, 1),
+        RunBlock(key(2), 2, 3, 1),
+        RunBlock(key(3), 3, 4, 1),
+    ]
+    assert blocks_within(blocks, key(2), key(3)) == blocks[0:3]
+    assert blocks_within(blocks, b"", b"") == blocks
+    assert blocks_within(blocks, key(4), b"") == blocks[3:]
 
 
 def test_without_names_there_are_no_tasks() -> None:
-    assert plan_tasks([], 4, selectors={}) == []
-    assert plan_tasks([Run("", (), (), {("a/b", "persistent"): 1}, 1)], 4, selectors={}) == []
+    assert assign_tasks([], 4, selectors={}) == []
+    assert assign_tasks([SortedRun("", (), (), {("a/b", "persistent"): 1}, 1)], 4, selectors={}) == []

@@ -9,7 +9,7 @@ import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.names_file import NamesSource
-from broker_core_spark.batch.sources.open_catalogue import open_source
+from broker_core_spark.batch.sources.open_catalogue import open_catalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
@@ -24,7 +24,7 @@ def test_addresses(tmp_path: Path) -> None:
     (tmp_path / "new.sqlite").write_bytes(b"")
 
     def kind(source: str) -> type:
-        return type(open_source(source, spark=NO_SPARK, namespace="a/b"))
+        return type(open_catalogue(source, spark=NO_SPARK, namespace="a/b"))
 
     assert kind(str(tmp_path / "catalogue.bin")) is EmbeddedSource  # by what is in it
     assert kind((tmp_path / "catalogue.bin").as_uri()) is EmbeddedSource
@@ -45,4 +45,4 @@ def test_addresses_that_are_none(tmp_path: Path) -> None:
         "mysql://host/db": "No catalogue of the kind 'mysql'",
     }.items():
         with pytest.raises(InvalidCatalogue, match=message):
-            open_source(source, spark=NO_SPARK)
+            open_catalogue(source, spark=NO_SPARK)

@@ -15,8 +15,8 @@ from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.sources import postgres_database as source_postgres
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
-from broker_core_spark.batch.staging.sorted_runs import Rows, joined_rows, read_rows
-from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
+from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.eventually import eventually
 from tests.support.spark_catalogues import generation_files, write_patterns
 
@@ -58,9 +58,9 @@ def filled(database: Database, count: int = 5000) -> None:
         )
 
 
-def staged(store: Any, runs: list[Any], properties: int) -> Rows:
-    parts = [read_rows(store, run.path, run.blocks, properties) for run in runs if run.blocks]
-    return joined_rows(parts, properties)
+def staged(store: Any, runs: list[Any], properties: int) -> KeyedNames:
+    parts = [read_blocks(store, run.path, run.blocks, properties) for run in runs if run.blocks]
+    return joined_names(parts, properties)
 
 
 def test_all_tasks_read_one_snapshot(
@@ -68,7 +68,7 @@ def test_all_tasks_read_one_snapshot(
 ) -> None:
     monkeypatch.setattr(source_postgres, "_PAGES", 16)  # many tasks, for few topics
     filled(database)
-    staging = Staging(str(tmp_path), "temporary/test", ("region",), 1 << 20)
+    staging = StagingArea(str(tmp_path), "temporary/test", ("region",), 1 << 20)
     with PostgresSource(database.dsn, spark).snapshot() as snapshot:
         # After the snapshot: none of it may be seen.
         database.sql("DELETE FROM broker_core.topics WHERE local_name < 'orders-3'")
@@ -94,7 +94,7 @@ def test_rows_that_are_replaced_are_never_missing(
     spark: SparkSession, database: Database, tmp_path: Path
 ) -> None:
     filled(database, 100)
-    staging = Staging(str(tmp_path), "temporary/test", (), 1 << 20)
+    staging = StagingArea(str(tmp_path), "temporary/test", (), 1 << 20)
     truncate = "SET lock_timeout = '200ms'; TRUNCATE broker_core.topics"
     with PostgresSource(database.dsn, spark).snapshot() as snapshot:
         with pytest.raises(Exception, match="lock timeout"):
@@ -108,7 +108,7 @@ async def test_a_batch_and_who_waits_for_it_do_not_wait_for_each_other(
     spark: SparkSession, database: Database, tmp_path: Path
 ) -> None:
     filled(database, 100)
-    staging = Staging(str(tmp_path), "temporary/test", (), 1 << 20)
+    staging = StagingArea(str(tmp_path), "temporary/test", (), 1 << 20)
     feeder, watching = await database.connect(), await database.connect()
 
     async def waits() -> bool:

@@ -11,21 +11,23 @@ from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
-from broker_core_spark.batch.staging.order_keys import name_of
-from broker_core_spark.batch.staging.sorted_runs import Run, joined_rows, read_rows
-from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.batch.staging.order_keys import name_of_key
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks
+from broker_core_spark.batch.staging.staging_area import StagingArea
 from tests.support.spark_catalogues import fill
 
 
-def staging(tmp_path: Path, *keys: str) -> Staging:
-    return Staging(str(tmp_path / "store"), "temporary/test", keys, 1 << 20)
+def staging(tmp_path: Path, *keys: str) -> StagingArea:
+    return StagingArea(str(tmp_path / "store"), "temporary/test", keys, 1 << 20)
 
 
-def names(place: Staging, runs: list[Run]) -> dict[tuple[str, str, str], str | None]:
+def names(place: StagingArea, runs: list[SortedRun]) -> dict[tuple[str, str, str], str | None]:
     store, count = place.open(), len(place.property_keys)
-    rows = joined_rows([read_rows(store, run.path, run.blocks, count) for run in runs if run.blocks], count)
+    rows = joined_names(
+        [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count
+    )
     values = rows.properties[0].to_pylist() if count else [None] * len(rows)
-    return dict(zip(map(name_of, rows.keys.to_pylist()), values, strict=True))
+    return dict(zip(map(name_of_key, rows.keys.to_pylist()), values, strict=True))
 
 
 def test_the_embedded_catalogue_is_read_as_it_was(tmp_path: Path) -> None:

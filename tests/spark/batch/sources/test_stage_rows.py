@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.sources.stage_rows import stage_names
-from broker_core_spark.batch.staging.order_keys import name_of
-from broker_core_spark.batch.staging.sorted_runs import joined_rows, read_rows
-from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.staging.order_keys import name_of_key
+from broker_core_spark.batch.staging.sorted_runs import joined_names, read_blocks
+from broker_core_spark.batch.staging.staging_area import StagingArea
 
 Found = set[tuple[str, str, str, str | None]]
 TEXT = pa.large_string()
@@ -22,19 +22,21 @@ def texts(*values: str | None) -> pa.LargeStringArray:
     return pa.array(values, TEXT)
 
 
-def found_in(place: Staging, runs: list[Any]) -> Found:
+def found_in(place: StagingArea, runs: list[Any]) -> Found:
     count = len(place.property_keys)
     store = place.open()
-    rows = joined_rows([read_rows(store, run.path, run.blocks, count) for run in runs if run.blocks], count)
+    rows = joined_names(
+        [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count
+    )
     values = rows.properties[0].to_pylist() if count else [None] * len(rows)
-    return {(*name_of(key), value) for key, value in zip(rows.keys.to_pylist(), values, strict=True)}
+    return {(*name_of_key(key), value) for key, value in zip(rows.keys.to_pylist(), values, strict=True)}
 
 
 def staged(tmp_path: Path, *columns: Any, default: str | None = None) -> Found:
-    place = Staging(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    place = StagingArea(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
     writer = place.writer()
     names, namespaces, domains, *values = columns
-    runs = [*stage_names(writer, names, namespaces, domains, values, default), *writer.finish()]
+    runs = [*stage_rows(writer, names, namespaces, domains, values, default), *writer.finish()]
     return found_in(place, runs)
 
 

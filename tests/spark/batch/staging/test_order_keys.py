@@ -11,9 +11,9 @@ from broker_core.names import DOMAINS
 from broker_core_spark.batch.staging.order_keys import (
     end_of_namespace,
     first_of_namespace,
-    groups,
     local_names,
-    name_of,
+    name_of_key,
+    namespace_ranges,
     order_key,
     segment_ids,
 )
@@ -35,11 +35,11 @@ def test_keys_sort_by_namespace_then_domain_then_utf16_and_lead_back() -> None:
     }
     expected = sorted(every, key=lambda name: (name[0], name[1], utf16_key(name[2])))
     assert [keys[key] for key in sorted(keys)] == expected
-    assert [name_of(key) for key in sorted(keys)] == expected
+    assert [name_of_key(key) for key in sorted(keys)] == expected
     column = pa.array(sorted(keys), pa.large_binary())
     found = [
         (namespace, domain, local)
-        for namespace, domain, low, high in groups(column)
+        for namespace, domain, low, high in namespace_ranges(column)
         for local in local_names(column[low:high], namespace).to_pylist()
     ]
     assert found == expected
@@ -49,7 +49,7 @@ def test_keys_sort_by_namespace_then_domain_then_utf16_and_lead_back() -> None:
 
 def test_no_keys() -> None:
     none = pa.array([], pa.large_binary())
-    assert list(groups(none)) == []
+    assert list(namespace_ranges(none)) == []
     assert local_names(none, "a/b").to_pylist() == []
 
 

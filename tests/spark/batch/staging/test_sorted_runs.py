@@ -9,8 +9,14 @@ import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.staging import sorted_runs as runs_module
-from broker_core_spark.batch.staging.order_keys import name_of, order_key
-from broker_core_spark.batch.staging.sorted_runs import Run, RunWriter, Window, joined_rows, read_rows
+from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
+from broker_core_spark.batch.staging.sorted_runs import (
+    KeyRanges,
+    SortedRun,
+    SortedRunWriter,
+    joined_names,
+    read_blocks,
+)
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store, open_store
 
@@ -19,8 +25,8 @@ def texts(*values: str | None) -> pa.LargeStringArray:
     return pa.array(values, pa.large_string())
 
 
-def writer(store: Store, *, properties: int = 0, window: Window | None = None) -> RunWriter:
-    return RunWriter(store, "temporary/test", properties=properties, target=4096, window=window)
+def writer(store: Store, *, properties: int = 0, window: KeyRanges | None = None) -> SortedRunWriter:
+    return SortedRunWriter(store, "temporary/test", properties=properties, target=4096, window=window)
 
 
 @pytest.fixture
@@ -40,22 +46,22 @@ def test_a_run_is_sorted_and_says_what_is_in_it(store: Store, monkeypatch: pytes
         *made.add("a/a", "persistent", texts("x"), [texts(None)]),
     ]
     runs += made.finish()
-    (run,) = [Run.parse(each.to_bytes()) for each in runs]
+    (run,) = [SortedRun.parse(each.to_bytes()) for each in runs]
     assert run.names == {("a/b", "persistent"): 1003, ("a/a", "persistent"): 1}
     assert run.system == 1
     assert sum(block.rows for block in run.blocks) == 1003
-    rows = read_rows(store, run.path, run.blocks, 1)
+    rows = read_blocks(store, run.path, run.blocks, 1)
     keys = rows.keys.to_pylist()
     assert keys == sorted(keys)
     assert [block.first for block in run.blocks] == keys[::64]
     by_name = dict(zip(names.to_pylist(), values.to_pylist(), strict=True))
     for key, value in zip(keys, rows.properties[0].to_pylist(), strict=True):
-        namespace, _, local = name_of(key)
+        namespace, _, local = name_of_key(key)
         assert value == (by_name[local] if namespace == "a/b" else None)
     shown = names.filter(pa.array([name != "__change_events" for name in names.to_pylist()]))
     begins = shown.filter(pa.array(begins_segment("a/b", "persistent", shown, target=4096)))
     assert set(order_key("a/b", "persistent", begins).to_pylist()) <= set(run.cuts)
-    part = read_rows(store, run.path, run.blocks[3:5], 1)
+    part = read_blocks(store, run.path, run.blocks[3:5], 1)
     assert part.keys.to_pylist() == keys[3 * 64 : 5 * 64]
 
 
@@ -73,7 +79,7 @@ def test_only_names_within_the_window_are_staged(store: Store) -> None:
     made = writer(store, window=((low, middle), (high, b"")))
     names = texts("a", "b", "c", "d", "e", "f", "g")
     (run,) = [*made.add("a/b", "persistent", names), *made.finish()]
-    found = [name_of(key)[2] for key in read_rows(store, run.path, run.blocks, 0).keys.to_pylist()]
+    found = [name_of_key(key)[2] for key in read_blocks(store, run.path, run.blocks, 0).keys.to_pylist()]
     assert found == ["b", "c", "f", "g"]
     assert run.names == {("a/b", "persistent"): 7}
 
@@ -87,6 +93,6 @@ def test_what_is_no_name_is_refused(store: Store, name: str) -> None:
 def test_nothing(store: Store) -> None:
     made = writer(store)
     assert [*made.add("a/b", "persistent", texts()), *made.finish()] == []
-    assert len(joined_rows([], 2)) == 0
+    assert len(joined_names([], 2)) == 0
     (run,) = [*made.add("a/b", "persistent", texts("__change_events")), *made.finish()]
     assert (run.path, run.blocks, run.system) == ("", (), 1)

@@ -15,8 +15,8 @@ from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core_spark.serving.changes.answer_patch import edit_of, spliced
-from broker_core_spark.serving.changes.overlay import NameState, Touched
+from broker_core_spark.serving.changes.answer_patch import patch_for, patched
+from broker_core_spark.serving.changes.overlay import NameState, Overlay
 from tests.support.topics import NAMESPACE, assert_listing, assert_selection, full_names, visible
 
 TEAMS = [None, "red", "blue"]
@@ -59,8 +59,8 @@ def of_generation(names: list[str], mode: Mode, wanted: list[str]) -> tuple[Sele
     return listing.rows(rows), others
 
 
-def touched_by(base: Listing, steps: list[dict[str, tuple[bool, str | None]]]) -> Touched:
-    touched = Touched.nothing(NAMESPACE, ["team"])
+def touched_by(base: Listing, steps: list[dict[str, tuple[bool, str | None]]]) -> Overlay:
+    touched = Overlay.nothing(NAMESPACE, ["team"])
     for number, step in enumerate(steps, 1):
         states = {
             name: NameState(listed, {} if team is None else {"team": team}, number)
@@ -93,12 +93,12 @@ def test_an_answer_after_changes_is_what_matching_anew_gives(
 
     expected = asked(names, mode, pattern, properties)
     rows = touched.matching(mode, pattern)
-    edit = edit_of(base, first_row, touched, rows, properties)
+    edit = patch_for(base, first_row, touched, rows, properties)
     if edit is None:
         assert expected == wanted
         return
     assert expected != wanted
-    answer = spliced(base, touched, edit, pattern)
+    answer = patched(base, touched, edit, pattern)
     assert len(answer) == len(base) + len(edit.fresh) - len(edit.gone)
     assert answer.topics_hash == topics_hash(expected)
     assert_selection(answer, expected)
@@ -123,9 +123,9 @@ def test_many_changes_of_a_long_answer(scattered: bool) -> None:
         if listed:
             now[name] = None
     expected = asked(now, Mode.PERSISTENT, pattern, {})
-    edit = edit_of(base, 0, touched, touched.matching(Mode.PERSISTENT, pattern), {})
+    edit = patch_for(base, 0, touched, touched.matching(Mode.PERSISTENT, pattern), {})
     assert edit is not None
-    answer = spliced(base, touched, edit, pattern)
+    answer = patched(base, touched, edit, pattern)
     assert_selection(answer, expected)
 
 
@@ -139,6 +139,6 @@ def test_what_is_as_before_again_is_no_change() -> None:
     touched = touched_by(base, steps)
     rows = touched.matching(Mode.PERSISTENT, None)
     assert len(rows) == 2
-    assert edit_of(base.all(), 0, touched, rows, {}) is None
+    assert patch_for(base.all(), 0, touched, rows, {}) is None
     nobody = base.rows(np.empty(0, np.int64))
-    assert edit_of(nobody, 0, touched, rows, {"team": "red"}) is not None
+    assert patch_for(nobody, 0, touched, rows, {"team": "red"}) is not None

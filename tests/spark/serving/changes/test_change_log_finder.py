@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core_spark.serving.changes.change_log_finder import FoundLog
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 
 
 @dataclass
@@ -34,8 +34,8 @@ class Of:
     static: bool = False
 
 
-def found(*logs: Any, **options: Any) -> FoundLog:
-    return FoundLog(lambda: logs, **options)
+def found(*logs: Any, **options: Any) -> ChangeLogFinder:
+    return ChangeLogFinder(lambda: logs, **options)
 
 
 async def test_the_log_with_the_id_is_found_and_asked_no_more() -> None:
@@ -79,7 +79,7 @@ async def test_without_its_log_a_generation_is_served_only_as_declared(
     if reason is None:
         assert await log.of(manifest, static=static) is None  # type: ignore[arg-type]
         return
-    with pytest.raises(PassedOn) as refused:
+    with pytest.raises(PassToNextLister) as refused:
         await log.of(manifest, static=static)  # type: ignore[arg-type]
     assert refused.value.reason == reason
 
@@ -88,7 +88,7 @@ async def test_a_log_that_was_not_it_is_not_asked_for_each_question() -> None:
     log = Log("two")
     looking = found(log)
     for _ in range(20):
-        with pytest.raises(PassedOn):
+        with pytest.raises(PassToNextLister):
             await looking.of(Of(), static=False)  # type: ignore[arg-type]
     assert log.asked == 1
 
@@ -99,6 +99,6 @@ async def test_a_log_that_hangs_is_unreachable() -> None:
             await asyncio.Event().wait()
             return "one"
 
-    with pytest.raises(PassedOn, match="no answer") as refused:
+    with pytest.raises(PassToNextLister, match="no answer") as refused:
         await found(Hangs("one"), timeout=0.01).of(Of(), static=False)  # type: ignore[arg-type]
     assert refused.value.reason == "unreachable"

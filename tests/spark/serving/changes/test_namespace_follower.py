@@ -14,8 +14,8 @@ from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core_spark.serving.changes.namespace_follower import Follower
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.serving.changes.namespace_follower import NamespaceFollower
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName.parse("public/default")
@@ -25,9 +25,9 @@ def topic(local: str) -> TopicName:
     return TopicName.parse(f"persistent://public/default/{local}")
 
 
-def follower_from(catalog: SqliteCatalog, names: list[str], **options: object) -> Follower:
+def follower_from(catalog: SqliteCatalog, names: list[str], **options: object) -> NamespaceFollower:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [str(topic(name)) for name in names])
-    return Follower(NAMESPACE, base, catalog.version(NAMESPACE), **options)  # type: ignore[arg-type]
+    return NamespaceFollower(NAMESPACE, base, catalog.version(NAMESPACE), **options)  # type: ignore[arg-type]
 
 
 def copied(catalog: SqliteCatalog, to: Path) -> Callable[[], None]:
@@ -97,9 +97,9 @@ class Scripted:
         return Changes(since, CatalogVersion(self.id, self.number))
 
 
-def scripted(log: Scripted, **options: object) -> Follower:
+def scripted(log: Scripted, **options: object) -> NamespaceFollower:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [])
-    return Follower(NAMESPACE, base, CatalogVersion("one", log.number), **options)  # type: ignore[arg-type]
+    return NamespaceFollower(NAMESPACE, base, CatalogVersion("one", log.number), **options)  # type: ignore[arg-type]
 
 
 async def test_changes_are_seen_as_soon_as_they_are_committed(
@@ -128,7 +128,7 @@ async def test_a_gap_is_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -
     for number in range(120):  # more than the log of this test keeps
         catalog.create(topic(str(number)))
     for _ in range(2):
-        with pytest.raises(PassedOn, match="reaches back") as refused:
+        with pytest.raises(PassToNextLister, match="reaches back") as refused:
             await follower.current(log)
         assert refused.value.reason == "gap"
     assert follower.ended == "gap"
@@ -140,7 +140,7 @@ async def test_more_changes_than_allowed_are_the_end(catalog: SqliteCatalog, log
     touched, before = await follower.current(log)
     assert len(touched) == 3
     catalog.create(topic("b"))
-    with pytest.raises(PassedOn, match="more than 3") as refused:
+    with pytest.raises(PassToNextLister, match="more than 3") as refused:
         await follower.current(log)
     assert refused.value.reason == "overlay_limit"
     # What was right last stays known, for who may answer with it.
@@ -160,7 +160,7 @@ async def test_another_catalogue_is_not_followed() -> None:
     log = Scripted(5)
     follower = scripted(log)
     log.id = "two"
-    with pytest.raises(PassedOn, match="by now") as refused:
+    with pytest.raises(PassToNextLister, match="by now") as refused:
         await follower.current(log)
     assert refused.value.reason == "other_catalogue"
     log.id = "one"
@@ -172,7 +172,7 @@ async def test_a_catalogue_that_is_another_once_its_changes_are_read_is_not_foll
     follower = scripted(log)
     log.number = 6
     log.answer = lambda since: Gap(since, CatalogVersion("two", 1), "the version is of another catalogue")
-    with pytest.raises(PassedOn) as refused:
+    with pytest.raises(PassToNextLister) as refused:
         await follower.current(log)
     assert refused.value.reason == "other_catalogue"
     assert follower.ended is None
@@ -182,10 +182,10 @@ async def test_a_copy_from_before_the_generation_is_the_end() -> None:
     log = Scripted(5)
     follower = scripted(log)
     log.number = 4
-    with pytest.raises(PassedOn, match="older than the generation"):
+    with pytest.raises(PassToNextLister, match="older than the generation"):
         await follower.current(log)
     log.number = 7  # what happened since 4 may be something else than before
-    with pytest.raises(PassedOn):
+    with pytest.raises(PassToNextLister):
         await follower.current(log)
 
 
@@ -239,19 +239,19 @@ async def test_a_log_that_hangs_or_fails_is_not_waited_for() -> None:
     log = Scripted(1)
     follower = scripted(log, timeout=0.01)
     log.at_once, log.gate = False, asyncio.Event()
-    with pytest.raises(PassedOn, match=r"within 0\.01 s") as refused:
+    with pytest.raises(PassToNextLister, match=r"within 0\.01 s") as refused:
         await follower.current(log)
     assert refused.value.reason == "unreachable"
     log.at_once, log.number = True, 2
-    with pytest.raises(PassedOn, match=r"within 0\.01 s"):
+    with pytest.raises(PassToNextLister, match=r"within 0\.01 s"):
         await follower.current(log)
     log.gate, log.failure = None, ListingFailed("the database is gone")
-    with pytest.raises(PassedOn, match="the database is gone") as refused:
+    with pytest.raises(PassToNextLister, match="the database is gone") as refused:
         await follower.current(log)
     assert refused.value.reason == "unreachable"
     log.failure = None
     log.answer = lambda since: Changes(since, since)  # a replica that lags behind
-    with pytest.raises(PassedOn, match="yet"):
+    with pytest.raises(PassToNextLister, match="yet"):
         await follower.current(log)
     log.answer = None
     assert (await follower.current(log))[1].number == 2
@@ -271,7 +271,7 @@ async def test_a_version_that_a_restored_copy_comes_to_again_is_another_one(
     for number, follower in enumerate(followers):
         # The first time the number is that of the generation, the second time it is beyond.
         await asyncio.to_thread(catalog.create, topic(f"new-{number}"))
-        with pytest.raises(PassedOn, match="restored"):
+        with pytest.raises(PassToNextLister, match="restored"):
             await follower.current(log)
         assert follower.ended == "gap"
         touched, version = await before.current(log)

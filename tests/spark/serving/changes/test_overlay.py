@@ -13,7 +13,7 @@ from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, PLAIN
 from broker_core.patterns import compile_pattern
-from broker_core_spark.serving.changes.overlay import NameState, TooManyNames, Touched, states_after
+from broker_core_spark.serving.changes.overlay import NameState, Overlay, TooManyNames, states_after
 
 NAMESPACE = NamespaceName.parse("t/n")
 
@@ -95,7 +95,7 @@ def states(
 
 def test_names_are_matched_by_mode_pattern_and_version() -> None:
     base = Listing.from_names(NAMESPACE, Mode.ALL, ["persistent://t/n/a", "persistent://t/n/c"])
-    touched = Touched.nothing(NAMESPACE)
+    touched = Overlay.nothing(NAMESPACE)
     assert len(touched) == 0
     touched = touched.with_states(
         base, states(3, {"persistent://t/n/c": False, "persistent://t/n/b-partition-1": True})
@@ -122,7 +122,7 @@ def test_names_are_matched_by_mode_pattern_and_version() -> None:
 
 def test_properties_select_among_what_is_listed() -> None:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [])
-    touched = Touched.nothing(NAMESPACE, ["team"])
+    touched = Overlay.nothing(NAMESPACE, ["team"])
     names = {f"persistent://t/n/{letter}": True for letter in "ab"}
     touched = touched.with_states(base, states(1, names, {"team": "red", "other": "x"}))
     touched = touched.with_states(base, states(2, {"persistent://t/n/a": False}))
@@ -135,7 +135,7 @@ def test_properties_select_among_what_is_listed() -> None:
 
 def test_topics_that_no_client_sees_are_not_touched() -> None:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [])
-    touched = Touched.nothing(NAMESPACE).with_states(
+    touched = Overlay.nothing(NAMESPACE).with_states(
         base, states(1, {"persistent://t/n/__change_events": True})
     )
     assert len(touched) == 0

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from broker_core import EncodedNames
 from broker_core.listing.topics_hash import crc_text, topics_hash
 from broker_core.names import Mode
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER, Question, required_selectors
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD, NamespacePostings
 from broker_core_spark.store.private_file import PrivateFile
 
 PATTERNS = ["even", "first", "all", "none"]
-QUESTIONS = [Question.of("t/n", mode, pattern) for mode in Mode for pattern in PATTERNS]
+QUESTIONS = [CanonicalQuestion.of("t/n", mode, pattern) for mode in Mode for pattern in PATTERNS]
 
 
 def picked(pattern: str | None, rows: range) -> list[int]:
@@ -35,7 +35,9 @@ def picked(pattern: str | None, rows: range) -> list[int]:
     st.lists(st.integers(1, 6), max_size=4),
     st.permutations(QUESTIONS),
 )
-def test_parts_are_put_together(others: list[int], persistent: list[int], asked: list[Question]) -> None:
+def test_parts_are_put_together(
+    others: list[int], persistent: list[int], asked: list[CanonicalQuestion]
+) -> None:
     required = required_selectors(QUESTIONS)
     full: list[str] = []
     with PrivateFile() as scratch, PrivateFile() as rows_file:

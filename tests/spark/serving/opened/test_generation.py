@@ -13,10 +13,10 @@ from broker_core.errors import InvalidPattern
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.errors import NoSuchGeneration
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened import generation as module
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.open_files import Checks
+from broker_core_spark.serving.opened.open_files import SampleChecks
 from tests.support.generation_builder import build_generation
 from tests.support.generations import (
     CATALOGUE,
@@ -53,9 +53,9 @@ def test_what_was_not_asked_has_no_answer() -> None:
         store, CATALOGUE, QUESTIONS[:5], catalogue_id="c", versions=dict.fromkeys(CATALOGUE, 7)
     )
     generation = Generation.open(store, made.id)
-    assert generation.lookup(Question.of("t/n", Mode.ALL, "unknown")) is None
-    assert generation.lookup(Question.of("x/y", Mode.ALL, None)) is None
-    assert generation.lookup(Question.of("t/n", Mode.ALL, None, {"k": "v"})) is None
+    assert generation.lookup(CanonicalQuestion.of("t/n", Mode.ALL, "unknown")) is None
+    assert generation.lookup(CanonicalQuestion.of("x/y", Mode.ALL, None)) is None
+    assert generation.lookup(CanonicalQuestion.of("t/n", Mode.ALL, None, {"k": "v"})) is None
     assert generation.listing("x/y", Mode.ALL) is None
     assert generation.version("t/empty") == 7
     assert generation.has_namespace("t/empty")
@@ -129,7 +129,7 @@ def test_properties_pick_too() -> None:
     properties = {name: {"tier": "gold" if i % 3 else "lead", "region": "eu"} for i, name in enumerate(full)}
     properties["persistent://t/n/a"] = {"tier": "gold"}
     questions = [
-        Question.of("t/n", mode, pattern, wanted)
+        CanonicalQuestion.of("t/n", mode, pattern, wanted)
         for mode in Mode
         for pattern in PATTERNS
         for wanted in ({}, {"tier": "gold"}, {"tier": "lead", "region": "eu"}, {"region": "us"})
@@ -151,7 +151,9 @@ def test_properties_pick_too() -> None:
         names = expected(CATALOGUE, question, properties)
         assert answer.selection.names.to_pylist() == names
         assert (answer.count, answer.selection.topics_hash) == (len(names), answer.topics_hash)
-    partitions = expected(CATALOGUE, Question.of("t/n", Mode.ALL, "t/n/a", {"tier": "gold"}), properties)
+    partitions = expected(
+        CATALOGUE, CanonicalQuestion.of("t/n", Mode.ALL, "t/n/a", {"tier": "gold"}), properties
+    )
     assert [TopicName.parse(name).partition for name in partitions] == [0, 10, 2]
 
 
@@ -163,7 +165,7 @@ def test_a_registered_question_costs_next_to_no_memory() -> None:
         build_generation(
             store,
             catalogue,
-            [Question.of("t/n", Mode.PERSISTENT, f"t/n/x{i:04}") for i in range(count)],
+            [CanonicalQuestion.of("t/n", Mode.PERSISTENT, f"t/n/x{i:04}") for i in range(count)],
             catalogue_id="c",
         )
         for count in (400, 2400)
@@ -172,7 +174,7 @@ def test_a_registered_question_costs_next_to_no_memory() -> None:
     for made in (few, many):
         gc.collect()
         tracemalloc.start()
-        generation = Generation.open(store, made.id, checks=Checks(rematched=0))
+        generation = Generation.open(store, made.id, checks=SampleChecks(rematched=0))
         gc.collect()
         held.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()

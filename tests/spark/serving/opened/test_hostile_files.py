@@ -24,17 +24,17 @@ from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import segment_layout as layout
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER, Question, required_selectors
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.open_files import Checks
+from broker_core_spark.serving.opened.open_files import SampleChecks
 from tests.support.generation_builder import build_generation, matches_of
 from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory
 from tests.support.topics import assert_selection
 
-ASKED = [*QUESTIONS, Question.of("t/n", Mode.PERSISTENT, "t/n/orders-.*", {"tier": "gold"})]
+ASKED = [*QUESTIONS, CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/orders-.*", {"tier": "gold"})]
 PROPERTIES = {
     f"persistent://t/n/orders-{number:03}": {"tier": "gold" if number % 3 else "lead"} for number in range(60)
 }
@@ -70,7 +70,7 @@ def opened(files: Files, manifest: bytes) -> Generation:
         store.put_new(name, content)
     generation = hashlib.sha256(manifest).hexdigest()
     store.put_new(manifest_name(generation), manifest)
-    return Generation.open(store, generation, checks=Checks(seed=1))
+    return Generation.open(store, generation, checks=SampleChecks(seed=1))
 
 
 def fitting(name: str, content: bytes) -> tuple[Files, Manifest]:
@@ -123,7 +123,7 @@ def places(content: bytes) -> tuple[set[int], set[int]]:
     borders = {0, layout.HEADER.size, at, at + size, len(content)}
     start = layout.HEADER.size
     for run in json.loads(content[at : at + size])["runs"]:
-        place = layout.RunPlace(start, *(run[key] for key in ("names", "fields_size", "entries", "rows")))
+        place = layout.RunLayout(start, *(run[key] for key in ("names", "fields_size", "entries", "rows")))
         for number, (begin, length) in enumerate(place.sections()):
             end = begin + length
             borders |= {begin, end, end + layout.padding(length)}
@@ -267,7 +267,7 @@ def spread(random: Random) -> list[list[tuple[tuple[str, int], EncodedNames]]] |
 
 def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None:
     """Each segment by itself is right: only all of them together have no order."""
-    questions = [Question.of(namespace, mode, None) for namespace in SPREAD for mode in Mode]
+    questions = [CanonicalQuestion.of(namespace, mode, None) for namespace in SPREAD for mode in Mode]
     required = required_selectors(questions)
     store = memory()
     made = build_generation(

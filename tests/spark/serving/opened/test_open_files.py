@@ -12,24 +12,24 @@ import pytest
 
 from broker_core import EncodedNames
 from broker_core.names import Mode
-from broker_core_spark.batch.write_manifest import seal
+from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
-from broker_core_spark.format.canonical_question import Question, Selector
+from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.open_files import Checks, open_files
+from broker_core_spark.serving.opened.open_files import SampleChecks, open_files
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
-ASKED = Selector("t/n/a.*")
+ASKED = NameSelector("t/n/a.*")
 #: Segments of so few bytes may begin with any name.
 EVERYWHERE = 1
 
 
 def segment(
-    store: Store, names: list[str], asked: Iterable[Selector] = (ASKED,), picked: Matches | None = None
+    store: Store, names: list[str], asked: Iterable[NameSelector] = (ASKED,), picked: Matches | None = None
 ) -> SegmentEntry:
     """A segment in the store: names of t/n, and what :data:`ASKED` picks (all that begin with an a)."""
     column = EncodedNames.of("t/n", "persistent", names)
@@ -48,8 +48,8 @@ def segment(
 
 
 def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASKED.pattern) -> Generation:
-    questions = [Question.of("t/n", Mode.PERSISTENT, pattern)]
-    made = seal(
+    questions = [CanonicalQuestion.of("t/n", Mode.PERSISTENT, pattern)]
+    made = write_manifest(
         store,
         catalogue_id="c",
         versions={"t/n": 1},
@@ -57,13 +57,13 @@ def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASK
         questions=questions,
         segment_bytes=EVERYWHERE,
     )
-    return Generation.open(store, made.id, checks=Checks(seed=1))
+    return Generation.open(store, made.id, checks=SampleChecks(seed=1))
 
 
 def test_segments_that_fit_are_opened() -> None:
     store = memory()
     generation = opened(store, [segment(store, ["a1", "a2"]), segment(store, ["b1", "c1"])])
-    answer = generation.lookup(Question.of("t/n", Mode.PERSISTENT, ASKED.pattern))
+    answer = generation.lookup(CanonicalQuestion.of("t/n", Mode.PERSISTENT, ASKED.pattern))
     assert answer is not None
     assert answer.selection.names.to_pylist() == ["persistent://t/n/a1", "persistent://t/n/a2"]
 
@@ -75,7 +75,7 @@ def test_segments_that_overlap_are_refused() -> None:
 
 
 def test_a_segment_that_was_asked_something_else_is_refused() -> None:
-    for asked in ((), (ASKED, Selector("t/n/b.*"))):
+    for asked in ((), (ASKED, NameSelector("t/n/b.*"))):
         store = memory()
         with pytest.raises(InvalidGeneration, match="asked other patterns"):
             opened(store, [segment(store, ["a1"], asked)])
@@ -98,12 +98,12 @@ def test_runs_other_than_the_manifest_s_are_refused() -> None:
         (("t/n", "persistent", 2), ("t/n-1", "persistent", 1)),
     ):
         entry = SegmentEntry(made.name, made.size, made.first_local, runs)
-        manifest = seal(
+        manifest = write_manifest(
             store,
             catalogue_id="c",
             versions={"t/n": 1, "t/n-1": 1},
             segments=[entry],
-            questions=[Question.of("t/n", Mode.PERSISTENT, ASKED.pattern)],
+            questions=[CanonicalQuestion.of("t/n", Mode.PERSISTENT, ASKED.pattern)],
         )
         with pytest.raises(InvalidGeneration, match="runs") as caught:
             Generation.open(store, manifest.id)
@@ -127,7 +127,7 @@ def test_a_first_name_that_the_manifest_does_not_have_is_refused(number: int, ho
     manifest = lying(made, number, first_local=local)
     manifest.check()  # nothing in the manifest itself tells
     with pytest.raises(InvalidGeneration, match="its first name is") as caught:
-        open_files(store, manifest, None, Checks())
+        open_files(store, manifest, None, SampleChecks())
     assert caught.value.file == entry.name
 
 
@@ -136,12 +136,12 @@ def test_segments_that_begin_elsewhere_than_the_format_says_are_refused() -> Non
     store = memory()
     made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
     with pytest.raises(InvalidGeneration, match="none that begins a segment") as caught:
-        open_files(store, replace(made, segment_bytes=2**40), None, Checks())
+        open_files(store, replace(made, segment_bytes=2**40), None, SampleChecks())
     assert caught.value.file == made.segments[1].name
     whole = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=2**40)
     assert len(whole.segments) == 1
     with pytest.raises(InvalidGeneration, match="begins a segment, but there are names before it"):
-        open_files(store, replace(whole, segment_bytes=EVERYWHERE), None, Checks())
+        open_files(store, replace(whole, segment_bytes=EVERYWHERE), None, SampleChecks())
 
 
 @pytest.fixture
@@ -211,4 +211,4 @@ def test_without_room_for_the_private_copy_the_folder_is_named(
     made: Manifest, folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(StoreFailed, match="no private copy"):
-        open_files(open_store(str(folder)), made, str(tmp_path / "nothing"), Checks())
+        open_files(open_store(str(folder)), made, str(tmp_path / "nothing"), SampleChecks())

@@ -12,35 +12,35 @@ from typing import Final
 
 from broker_core_spark.batch.segments.segment_task import SegmentResult
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.segment_checks import RunChecks, last_place
+from broker_core_spark.format.segment_checks import SegmentChecks, last_place
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import fetched
+from broker_core_spark.store.verified_files import fetch_verified
 
-__all__ = ["read_kept"]
+__all__ = ["reread_segments"]
 
 #: Segments that are read at once; each takes some times its size in memory.
 _READERS: Final = 2
 
 
-def read_kept(
-    store: Store, manifest: Manifest, questions: Iterable[Question], kept: Iterable[SegmentEntry]
+def reread_segments(
+    store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion], kept: Iterable[SegmentEntry]
 ) -> tuple[list[SegmentResult], set[str]]:
     """(what each of these segments of a generation says of its selectors, the names of those that are damaged).
 
     ``questions`` are those of the generation. Raises :exc:`InvalidGeneration` for a segment whose checksum is right,
     and whose names, order, cuts or selectors are not what they must be.
     """
-    checks = RunChecks(manifest, questions)
+    checks = SegmentChecks(manifest, questions)
     wanted = set(kept)
     chosen = [(number, entry) for number, entry in enumerate(manifest.segments) if entry in wanted]
 
     def read(numbered: tuple[int, SegmentEntry]) -> SegmentResult | None:
         number, entry = numbered
         try:
-            data = fetched(store, entry, None)
+            data = fetch_verified(store, entry, None)
         except (InvalidGeneration, DamagedFile):
             return None
         runs = list(checks.runs(number, Segment.open(data, entry.name), every_cut=True))

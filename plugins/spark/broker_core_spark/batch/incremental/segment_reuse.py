@@ -16,32 +16,32 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.sources.catalogue_source import Snapshot
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace, order_key
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import segment_layout as layout
-from broker_core_spark.format.canonical_question import Question, required_selectors
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.questions_file import read_questions
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.format.segment_checks import check_first_names
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest
-from broker_core_spark.store.verified_files import fetched
+from broker_core_spark.store.verified_files import fetch_verified
 
-__all__ = ["Previous", "Reuse", "read_previous", "reusable"]
+__all__ = ["PreviousGeneration", "SegmentReuse", "read_previous_generation", "reusable_segments"]
 
 
 @dataclass(frozen=True, slots=True)
-class Previous:
+class PreviousGeneration:
     """The generation that is published, and its questions."""
 
     manifest: Manifest
-    questions: tuple[Question, ...]
+    questions: tuple[CanonicalQuestion, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reuse:
+class SegmentReuse:
     """Segments to keep; and the ranges of keys that are made anew, in order, with the namespaces that are in them."""
 
     kept: tuple[SegmentEntry, ...]
@@ -49,7 +49,7 @@ class Reuse:
     namespaces: tuple[str, ...]
 
 
-def read_previous(store: Store, generation: str) -> Previous:
+def read_previous_generation(store: Store, generation: str) -> PreviousGeneration:
     """A generation of the store by its id; raises :exc:`InvalidGeneration` and :exc:`DamagedFile` where it
     is damaged, and :exc:`NoSuchGeneration` where there is none.
 
@@ -57,7 +57,7 @@ def read_previous(store: Store, generation: str) -> Previous:
     begins a segment. One that cannot be read is left to whoever keeps it.
     """
     manifest = read_manifest(store, generation)
-    lines = fetched(store, manifest.questions, None)
+    lines = fetch_verified(store, manifest.questions, None)
     questions = tuple(question for question, _, _ in read_questions(lines, manifest))
     check_first_names(manifest)
     for entry in manifest.segments:
@@ -67,14 +67,14 @@ def read_previous(store: Store, generation: str) -> Previous:
             continue
         if not begins:
             raise InvalidGeneration(entry.name, "its first name is not the one that the manifest has")
-    return Previous(manifest, questions)
+    return PreviousGeneration(manifest, questions)
 
 
 def _begins_with(store: Store, entry: SegmentEntry) -> bool:
     """Whether the first name in a segment's file is the one that the manifest says."""
     namespace, domain, names = entry.runs[0]
     expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
-    place = layout.RunPlace(layout.HEADER.size, names, len(expected), 0, 0)
+    place = layout.RunLayout(layout.HEADER.size, names, len(expected), 0, 0)
     if place.end > entry.size:
         return False
     offsets = store.get_range(entry.name, place.start, place.start + 8)
@@ -82,15 +82,15 @@ def _begins_with(store: Store, entry: SegmentEntry) -> bool:
     return offsets == bytes(4) + len(expected).to_bytes(4, "little") and found == expected
 
 
-def reusable(
-    previous: Previous,
-    snapshot: Snapshot,
-    questions: Sequence[Question],
+def reusable_segments(
+    previous: PreviousGeneration,
+    snapshot: CatalogueSnapshot,
+    questions: Sequence[CanonicalQuestion],
     *,
     property_keys: Sequence[str],
     target: int = SEGMENT_BYTES,
     damaged: Collection[str] = (),
-) -> Reuse | None:
+) -> SegmentReuse | None:
     """What can be kept of ``previous`` for these questions of this snapshot; ``None``: nothing.
 
     ``damaged`` are the names of segments whose files are not what they must be: they are made anew.
@@ -124,11 +124,11 @@ def reusable(
             window.append((firsts[at], stop))
     inside = tuple(name for name in sorted(versions) if _overlaps(name, window))
     kept = tuple(segment for at, segment in enumerate(manifest.segments) if at not in touched)
-    return Reuse(kept, tuple(window), inside)
+    return SegmentReuse(kept, tuple(window), inside)
 
 
 def _changed(
-    previous: Previous, snapshot: Snapshot, questions: Sequence[Question]
+    previous: PreviousGeneration, snapshot: CatalogueSnapshot, questions: Sequence[CanonicalQuestion]
 ) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
     """The keys of names that may have changed, and the ranges of namespaces of which nothing is known."""
     before, now = previous.manifest.namespaces, snapshot.versions or {}
@@ -153,7 +153,7 @@ def _changed(
     return keys, whole
 
 
-def _selectors_of(questions: Iterable[Question]) -> dict[str, frozenset[tuple[str, bytes]]]:
+def _selectors_of(questions: Iterable[CanonicalQuestion]) -> dict[str, frozenset[tuple[str, bytes]]]:
     """What each namespace is asked: (domain, key of the selector)."""
     found: dict[str, set[tuple[str, bytes]]] = {}
     for (namespace, domain), selectors in required_selectors(questions).items():

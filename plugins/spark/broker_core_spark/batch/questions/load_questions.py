@@ -16,17 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
-from broker_core_spark.batch.questions.question_row import KEYS, MAX_LINE, json_row, refusal, understood
+from broker_core_spark.batch.questions.question_row import (
+    MAX_LINE,
+    ROW_KEYS,
+    parse_json_line,
+    parse_row,
+    refusal_reason,
+)
 from broker_core_spark.batch.source_address import is_table, path_of
-from broker_core_spark.batch.source_redaction import said_of, shown_source
-from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_said
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
+from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["AskedQuestions", "RefusedPattern", "from_rows", "load_questions"]
+__all__ = ["LoadedQuestions", "RefusedPattern", "load_questions", "questions_of_rows"]
 
 #: More rows than this are no list of known patterns; the driver holds them all.
 MAX_QUESTIONS: Final = 1_000_000
@@ -46,14 +52,14 @@ class RefusedPattern:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedQuestions:
+class LoadedQuestions:
     """What a source asked for: the questions (sorted, each once), those refused, and how many rows there were.
 
     ``asked`` is how often they were asked in all, where the source says it (``count``; else once a row), and
     ``asked_refused`` how often those that are refused.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[CanonicalQuestion, ...]
     refused: tuple[RefusedPattern, ...]
     rows: int
     asked: int = 0
@@ -72,7 +78,7 @@ def load_questions(
     spark: SparkSession | None = None,
     property_keys: Sequence[str] = (),
     max_length: int | None = None,
-) -> AskedQuestions:
+) -> LoadedQuestions:
     """The questions of ``source``: a file of JSON lines or ``.toml`` (its path or ``file://``), Parquet, ``table:``.
 
     The two last are read through ``spark``. Raises :exc:`InvalidPatterns` where a row cannot be understood.
@@ -80,13 +86,13 @@ def load_questions(
     if is_table(source):
         if spark is None:
             raise InvalidPatterns(
-                f"{shown_source(source)}: a table of patterns is read by Spark, and there is no session"
+                f"{redacted_source(source)}: a table of patterns is read by Spark, and there is no session"
             )
         rows = _table_rows(spark, source)
     else:
         path = _path_of(source)
         rows = _toml_rows(path) if path.suffix == ".toml" else _json_rows(path)
-    return from_rows(rows, property_keys=property_keys, max_length=max_length)
+    return questions_of_rows(rows, property_keys=property_keys, max_length=max_length)
 
 
 def _path_of(source: str) -> Path:
@@ -98,31 +104,31 @@ def _path_of(source: str) -> Path:
         ) from None
 
 
-def from_rows(
+def questions_of_rows(
     rows: Iterable[tuple[str, object]], *, property_keys: Sequence[str] = (), max_length: int | None = None
-) -> AskedQuestions:
+) -> LoadedQuestions:
     """The questions of rows, each with the place that a message names (``patterns.jsonl, line 3``)."""
-    questions: set[Question] = set()
+    questions: set[CanonicalQuestion] = set()
     refused: dict[RefusedPattern, None] = {}
     number = asked = asked_refused = refused_rows = 0
     for place, row in rows:
         number += 1
         if number > MAX_QUESTIONS:
             raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
-        namespace, mode, pattern, properties = understood(place, row)
+        namespace, mode, pattern, properties = parse_row(place, row)
         pairs = {key: properties[key] for key in property_keys if key in properties}
-        reason = refusal(pattern, max_length)
+        reason = refusal_reason(pattern, max_length)
         times = _times(row)
         asked += times
         if reason is None:
-            questions.add(Question.of(namespace, mode, pattern, pairs))
+            questions.add(CanonicalQuestion.of(namespace, mode, pattern, pairs))
         else:
             refused_rows += 1
             asked_refused += times
             sorted_pairs = tuple(sorted(pairs.items()))
             refused[RefusedPattern(namespace, mode.name, pattern or "", sorted_pairs, reason)] = None
     every = tuple(sorted(questions, key=_by_line))
-    return AskedQuestions(every, tuple(refused), number, asked, asked_refused, refused_rows)
+    return LoadedQuestions(every, tuple(refused), number, asked, asked_refused, refused_rows)
 
 
 def _times(row: object) -> int:
@@ -131,7 +137,7 @@ def _times(row: object) -> int:
     return count if type(count) is int and count > 0 else 1
 
 
-def _by_line(question: Question) -> bytes:
+def _by_line(question: CanonicalQuestion) -> bytes:
     return question.line
 
 
@@ -143,7 +149,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, object]]:
                 number += 1
                 place = f"{path}, line {number}"
                 if line.strip():
-                    yield place, json_row(place, line)
+                    yield place, parse_json_line(place, line)
     except OSError as error:
         raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
 
@@ -167,20 +173,20 @@ def _toml_rows(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]]:
-    shown = shown_source(source)
+    shown = redacted_source(source)
     try:
         if source.startswith("table:"):
             frame = spark.table(source.removeprefix("table:"))
         else:
             frame = spark.read.parquet(source)
-        wanted = [column for column in frame.columns if column in KEYS]
+        wanted = [column for column in frame.columns if column in ROW_KEYS]
         if "namespace" not in wanted:
             raise InvalidPatterns(f"{shown}: the table has no column 'namespace'")
         table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
     except Exception as error:
         if not is_spark_error(error):
             raise
-        said = said_of(source, spark_said(error))
+        said = redacted_message(source, spark_message(error))
         hidden = None if shown != source else error
         raise InvalidPatterns(f"Cannot read the patterns {shown}: {said}") from hidden
     number = 0
@@ -214,7 +220,7 @@ def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:
     ):  # a map of Arrow's
         row["properties"] = dict(properties)
     elif isinstance(properties, str):
-        row["properties"] = json_row(f"{place}, properties", properties.encode())
+        row["properties"] = parse_json_line(f"{place}, properties", properties.encode())
     elif isinstance(properties, dict):
         row["properties"] = {key: value for key, value in properties.items() if value is not None}
     return row  # a list of something else is refused with the row's place

@@ -15,16 +15,16 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.batch.errors import InvalidPatterns
 
-__all__ = ["COUNTED", "KEYS", "MAX_LINE", "json_row", "refusal", "understood"]
+__all__ = ["COUNTED_KEYS", "MAX_LINE", "ROW_KEYS", "parse_json_line", "parse_row", "refusal_reason"]
 
-KEYS: Final = ("namespace", "mode", "pattern", "properties")
+ROW_KEYS: Final = ("namespace", "mode", "pattern", "properties")
 #: What a broker knows of a question besides.
-COUNTED: Final = frozenset({"count", "error", "seconds"})
+COUNTED_KEYS: Final = frozenset({"count", "error", "seconds"})
 #: Bytes of one line.
 MAX_LINE: Final = 1024 * 1024
 
 
-def json_row(place: str, line: bytes) -> object:
+def parse_json_line(place: str, line: bytes) -> object:
     """What a line of JSON has. Raises :exc:`InvalidPatterns` with its ``place``."""
     if len(line) > MAX_LINE:
         raise InvalidPatterns(f"{place}: longer than {MAX_LINE} bytes")
@@ -34,16 +34,16 @@ def json_row(place: str, line: bytes) -> object:
         raise InvalidPatterns(f"{place}: not an object of JSON: {error}") from None
 
 
-def understood(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:
+def parse_row(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:
     """The namespace, the mode, the raw pattern and all properties of a row.
 
     Raises :exc:`InvalidPatterns`, which names the ``place``, for a row that is no question.
     """
     if not isinstance(row, Mapping):
-        raise InvalidPatterns(f"{place}: expected an object with {', '.join(KEYS)}")
-    unknown = sorted(str(key) for key in row if key not in KEYS and key not in COUNTED)
+        raise InvalidPatterns(f"{place}: expected an object with {', '.join(ROW_KEYS)}")
+    unknown = sorted(str(key) for key in row if key not in ROW_KEYS and key not in COUNTED_KEYS)
     if unknown:
-        raise InvalidPatterns(f"{place}: unknown key {unknown[0][:100]!r}: known are {', '.join(KEYS)}")
+        raise InvalidPatterns(f"{place}: unknown key {unknown[0][:100]!r}: known are {', '.join(ROW_KEYS)}")
     namespace, mode, pattern = row.get("namespace"), row.get("mode"), row.get("pattern")
     properties = row.get("properties")
     if not isinstance(namespace, str):
@@ -71,7 +71,7 @@ def understood(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[
         raise InvalidPatterns(f"{place}: {error}") from None
 
 
-def refusal(pattern: str | None, max_length: int | None) -> str | None:
+def refusal_reason(pattern: str | None, max_length: int | None) -> str | None:
     """Why no broker evaluates a pattern; ``None`` for one that brokers do.
 
     ``max_length`` is that of the brokers in UTF-16 code units, ``None`` for the default.

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from broker_core_spark.batch.errors import BatchError
-from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_said
+from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ def export_totals(spark: SparkSession, uri: str, result: BuildResult) -> None:
         except Exception as error:
             if not is_spark_error(error):
                 raise
-            said = spark_said(error)
+            said = spark_message(error)
             raise BatchError(f"Cannot write the table {uri}: {said}; the generation is published") from error
         return
     path = Path(unquote(urlsplit(uri).path) if uri.startswith("file:") else uri)

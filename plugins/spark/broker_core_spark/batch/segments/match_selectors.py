@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core import EncodedNames
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core_spark.format.canonical_question import ANY_LENGTH, Selector
+from broker_core_spark.format.canonical_question import ANY_LENGTH, NameSelector
 from broker_core_spark.format.segment_writer import Matches
 
 __all__ = ["CompiledPatterns", "match_selectors"]
@@ -36,9 +36,9 @@ class CompiledPatterns:
 def match_selectors(
     names: EncodedNames,
     values: Mapping[str, pa.LargeStringArray],
-    selectors: Sequence[Selector],
+    selectors: Sequence[NameSelector],
     patterns: CompiledPatterns | None = None,
-) -> Iterator[tuple[Selector, Matches]]:
+) -> Iterator[tuple[NameSelector, Matches]]:
     """What each selector picks of some names.
 
     ``values`` are columns of properties, one value a name (null: has none). Names are looked at once for each pattern,
@@ -47,7 +47,7 @@ def match_selectors(
     if not selectors:
         return
     patterns = patterns or CompiledPatterns()
-    by_text: dict[str, list[Selector]] = {}
+    by_text: dict[str, list[NameSelector]] = {}
     masks: dict[tuple[str, str], _Array] = {}
     for selector in selectors:
         if selector.pattern is None:
@@ -65,7 +65,7 @@ def match_selectors(
 
 def _selected(
     found: Matches,
-    selector: Selector,
+    selector: NameSelector,
     values: Mapping[str, pa.LargeStringArray],
     masks: dict[tuple[str, str], _Array],
 ) -> Matches:

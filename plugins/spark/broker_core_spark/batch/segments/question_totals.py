@@ -10,9 +10,9 @@ import numpy as np
 
 from broker_core import EncodedNames
 from broker_core_spark.batch.segments.segment_task import SegmentResult
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 
-__all__ = ["QuestionTotal", "total_of_questions"]
+__all__ = ["QuestionTotal", "question_totals"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -21,13 +21,13 @@ _Array = np.ndarray[Any, Any]
 class QuestionTotal:
     """How many topics a question has, and their hash."""
 
-    question: Question
+    question: CanonicalQuestion
     count: int
     topics_hash: str
 
 
-def total_of_questions(
-    questions: Iterable[Question], segments: Sequence[SegmentResult]
+def question_totals(
+    questions: Iterable[CanonicalQuestion], segments: Sequence[SegmentResult]
 ) -> list[QuestionTotal]:
     """The totals of the questions, in their order; ``segments`` are all of the generation, in order."""
     asked = list(questions)

@@ -21,11 +21,11 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
-from broker_core_spark.batch.segments.task_assignment import Stretch, TaskPlan, within
-from broker_core_spark.batch.staging.order_keys import groups, key_at, local_names, name_of
-from broker_core_spark.batch.staging.sorted_runs import Rows, joined_rows, read_rows
-from broker_core_spark.batch.staging.staging_area import Staging
-from broker_core_spark.format.canonical_question import Question, Selector, required_selectors
+from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
+from broker_core_spark.batch.staging.order_keys import key_at, local_names, name_of_key, namespace_ranges
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
+from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector, required_selectors
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
@@ -83,7 +83,7 @@ class SegmentTask:
     ``plans`` is what the paths of the plans begin with, ``questions`` the path of the questions, both in the store.
     """
 
-    staging: Staging
+    staging: StagingArea
     plans: str
     questions: str
 
@@ -97,25 +97,25 @@ class SegmentTask:
                     raise InvalidCatalogue(
                         f"The plan of task {number} is gone: was the job's staging folder emptied?"
                     )
-                for result in _make(store, TaskPlan.parse(data), asked, self.staging.property_keys):
+                for result in _make(store, TaskAssignment.parse(data), asked, self.staging.property_keys):
                     yield result.to_bytes()
 
 
-_Asked = Mapping[tuple[str, str], Sequence[Selector]]
+_Asked = Mapping[tuple[str, str], Sequence[NameSelector]]
 
 
 def _asked(store: Store, path: str) -> _Asked:
     data = store.get(path, _MOST_BYTES)
     if data is None:
         raise InvalidCatalogue("The questions of the job are gone: was its staging folder emptied?")
-    return required_selectors(Question.parse(line) for line in data.splitlines())
+    return required_selectors(CanonicalQuestion.parse(line) for line in data.splitlines())
 
 
 def _make(
-    store: Store, plan: TaskPlan, asked: _Asked, property_keys: Sequence[str]
+    store: Store, plan: TaskAssignment, asked: _Asked, property_keys: Sequence[str]
 ) -> Iterator[SegmentResult]:
     patterns = CompiledPatterns()
-    group: list[Stretch] = []
+    group: list[SegmentRange] = []
     for position, stretch in enumerate(plan.stretches):
         group.append(stretch)
         last = position == len(plan.stretches) - 1
@@ -126,8 +126,8 @@ def _make(
 
 def _make_group(
     store: Store,
-    plan: TaskPlan,
-    stretches: Sequence[Stretch],
+    plan: TaskAssignment,
+    stretches: Sequence[SegmentRange],
     asked: _Asked,
     property_keys: Sequence[str],
     patterns: CompiledPatterns,
@@ -138,7 +138,7 @@ def _make_group(
     ]
     bounds.append(len(rows))
     writers: list[SegmentWriter | None] = [None] * len(stretches)
-    for namespace, domain, low, high in groups(rows.keys):
+    for namespace, domain, low, high in namespace_ranges(rows.keys):
         names = EncodedNames.of(namespace, domain, local_names(rows.keys[low:high], namespace), ordered=True)
         selectors = asked.get((namespace, domain), ())
         values = {key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)}
@@ -166,14 +166,16 @@ def _stored(store: Store, writer: SegmentWriter, duplicates: int) -> SegmentResu
     return SegmentResult(made.entry, made.tallies, new, duplicates)
 
 
-def _read(store: Store, plan: TaskPlan, stretches: Sequence[Stretch], properties: int) -> Rows:
+def _read(
+    store: Store, plan: TaskAssignment, stretches: Sequence[SegmentRange], properties: int
+) -> KeyedNames:
     low, high = stretches[0].low, stretches[-1].high
-    parts: list[Rows] = []
+    parts: list[KeyedNames] = []
     for path, blocks in plan.blocks.items():
-        wanted = within(blocks, low, high)
+        wanted = blocks_within(blocks, low, high)
         if not wanted:
             continue
-        rows = read_rows(store, path, wanted, properties)
+        rows = read_blocks(store, path, wanted, properties)
         # The blocks are in order, and so are their names: what is asked for is one slice.
         keys = rows.keys
         first = bisect_left(range(len(rows)), low, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
@@ -182,10 +184,10 @@ def _read(store: Store, plan: TaskPlan, stretches: Sequence[Stretch], properties
             last = bisect_left(range(len(rows)), high, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
         if first < last:
             parts.append(rows.slice(first, last))
-    return joined_rows(parts, properties)
+    return joined_names(parts, properties)
 
 
-def _ordered(rows: Rows, property_keys: Sequence[str]) -> tuple[Rows, _Array]:
+def _ordered(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, _Array]:
     """The rows in the order of all names, each name once; and where, in these, one stands that came more than once.
 
     Raises :exc:`InvalidCatalogue` where a name comes with different values of a property.
@@ -205,7 +207,7 @@ def _ordered(rows: Rows, property_keys: Sequence[str]) -> tuple[Rows, _Array]:
         ).to_numpy(zero_copy_only=False)
         if not same.all():
             row = int(at[int(np.argmin(same))])
-            namespace, domain, local = name_of(key_at(rows.keys, row))
+            namespace, domain, local = name_of_key(key_at(rows.keys, row))
             raise InvalidCatalogue(
                 f"Topic '{domain}://{namespace}/{local[:200]}' stands twice in the catalogue, with different values of "
                 f"the property {key!r}"

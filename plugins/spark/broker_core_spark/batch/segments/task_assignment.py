@@ -12,19 +12,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from broker_core_spark.batch.staging.order_keys import name_of
-from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, Block, Run, Window
+from broker_core_spark.batch.staging.order_keys import name_of_key
+from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, KeyRanges, RunBlock, SortedRun
 
-__all__ = ["EVERYTHING", "Stretch", "TaskPlan", "plan_tasks", "within"]
+__all__ = ["EVERYTHING", "SegmentRange", "TaskAssignment", "assign_tasks", "blocks_within"]
 
 #: All keys.
-EVERYTHING: Final[Window] = ((b"", b""),)
+EVERYTHING: Final[KeyRanges] = ((b"", b""),)
 #: What reading, sorting and writing a name costs, as so many selectors that are asked of it.
 _NAME_WORK: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SegmentRange:
     """The keys of one segment, from ``low`` to ``high`` (empty: no end), and about how many they are."""
 
     low: bytes
@@ -33,11 +33,11 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskPlan:
+class TaskAssignment:
     """What one task makes: neighbouring segments, and the blocks of each run (by its path) that hold their names."""
 
-    stretches: tuple[Stretch, ...]
-    blocks: Mapping[str, tuple[Block, ...]]
+    stretches: tuple[SegmentRange, ...]
+    blocks: Mapping[str, tuple[RunBlock, ...]]
 
     def to_bytes(self) -> bytes:
         """For the way to the task, through the store."""
@@ -51,28 +51,28 @@ class TaskPlan:
         return json.dumps(record).encode()
 
     @classmethod
-    def parse(cls, data: bytes) -> TaskPlan:
+    def parse(cls, data: bytes) -> TaskAssignment:
         """The reverse of :meth:`to_bytes`."""
         record = json.loads(data)
         return cls(
             tuple(
-                Stretch(bytes.fromhex(low), bytes.fromhex(high), rows)
+                SegmentRange(bytes.fromhex(low), bytes.fromhex(high), rows)
                 for low, high, rows in record["stretches"]
             ),
             {
-                path: tuple(Block(bytes.fromhex(first), *rest) for first, *rest in blocks)
+                path: tuple(RunBlock(bytes.fromhex(first), *rest) for first, *rest in blocks)
                 for path, blocks in record["blocks"].items()
             },
         )
 
 
-def plan_tasks(
-    runs: Sequence[Run],
+def assign_tasks(
+    runs: Sequence[SortedRun],
     tasks: int,
     *,
     selectors: Mapping[str, int],
-    window: Window = EVERYTHING,
-) -> list[TaskPlan]:
+    window: KeyRanges = EVERYTHING,
+) -> list[TaskAssignment]:
     """At most ``tasks`` plans for the names of ``runs`` within ``window``.
 
     Each range of the window begins where a segment does. ``selectors`` is how many each namespace is asked.
@@ -82,8 +82,8 @@ def plan_tasks(
         return []
     work = [part.rows * (_NAME_WORK + selectors.get(_namespace(part), 0)) for part in stretches]
     total = sum(work)
-    plans: list[TaskPlan] = []
-    taken: list[Stretch] = []
+    plans: list[TaskAssignment] = []
+    taken: list[SegmentRange] = []
     done = 0
     for part, effort in zip(stretches, work, strict=True):
         # A segment belongs to the task in whose equal share of the work its middle is.
@@ -97,11 +97,11 @@ def plan_tasks(
     return plans
 
 
-def _namespace(part: Stretch) -> str:
-    return name_of(part.low)[0] if part.low else ""
+def _namespace(part: SegmentRange) -> str:
+    return name_of_key(part.low)[0] if part.low else ""
 
 
-def _stretches(runs: Sequence[Run], window: Window) -> list[Stretch]:
+def _stretches(runs: Sequence[SortedRun], window: KeyRanges) -> list[SegmentRange]:
     """The segments within the window that may have names."""
     cuts = sorted({key for run in runs for key in run.cuts})
     firsts = sorted((block.first, block.rows) for run in runs for block in run.blocks)
@@ -109,7 +109,7 @@ def _stretches(runs: Sequence[Run], window: Window) -> list[Stretch]:
     sums = [0]
     for _, rows in firsts:
         sums.append(sums[-1] + rows)
-    stretches: list[Stretch] = []
+    stretches: list[SegmentRange] = []
     for low, high in window:
         last = len(cuts) if not high else bisect_left(cuts, high)
         bounds = [low, *cuts[bisect_right(cuts, low) : last]]
@@ -117,17 +117,17 @@ def _stretches(runs: Sequence[Run], window: Window) -> list[Stretch]:
             ends = bisect_left(starts, stop) if stop else len(starts)
             rows = sums[ends] - sums[bisect_left(starts, start)]
             # Names in front of the first block that begins here are in a block that begins before.
-            stretches.append(Stretch(start, stop, max(rows, min(BLOCK_ROWS, sums[-1]))))
+            stretches.append(SegmentRange(start, stop, max(rows, min(BLOCK_ROWS, sums[-1]))))
     return stretches if sums[-1] else []
 
 
-def _task(runs: Iterable[Run], stretches: Sequence[Stretch]) -> TaskPlan:
+def _task(runs: Iterable[SortedRun], stretches: Sequence[SegmentRange]) -> TaskAssignment:
     low, high = stretches[0].low, stretches[-1].high
-    blocks = {run.path: tuple(within(run.blocks, low, high)) for run in runs if run.blocks}
-    return TaskPlan(tuple(stretches), {path: found for path, found in blocks.items() if found})
+    blocks = {run.path: tuple(blocks_within(run.blocks, low, high)) for run in runs if run.blocks}
+    return TaskAssignment(tuple(stretches), {path: found for path, found in blocks.items() if found})
 
 
-def within(blocks: Sequence[Block], low: bytes, high: bytes) -> Sequence[Block]:
+def blocks_within(blocks: Sequence[RunBlock], low: bytes, high: bytes) -> Sequence[RunBlock]:
     """Those of a run's blocks that can hold keys from ``low`` to ``high`` (empty: no end)."""
     firsts = [block.first for block in blocks]
     # The block before the first that begins at `low` or behind may end with it.

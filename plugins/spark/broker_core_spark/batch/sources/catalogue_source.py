@@ -7,16 +7,16 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.staging.sorted_runs import Run
-from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.staging_area import StagingArea
 
-__all__ = ["STATIC_ID", "CatalogueSource", "Snapshot"]
+__all__ = ["STATIC_ID", "CatalogueSnapshot", "CatalogueSource"]
 
 #: The catalogue id of sources that have none, since nothing says when they change.
 STATIC_ID: Final = "static"
 
 
-class Snapshot(Protocol):
+class CatalogueSnapshot(Protocol):
     """One state of a catalogue.
 
     ``versions`` has every namespace of it, with its version; ``None`` where the catalogue has none (a static one, whose
@@ -29,7 +29,7 @@ class Snapshot(Protocol):
     stamps: Mapping[str, str]
     repeats: int
 
-    def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
+    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         """Stage the names of these namespaces (``None``: of all)."""
 
     def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
@@ -45,5 +45,5 @@ class CatalogueSource(Protocol):
     #: It has no change log: a generation of it is right only for as long as the operator says.
     static: bool
 
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
+    def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
         """A state of it, held until the end."""

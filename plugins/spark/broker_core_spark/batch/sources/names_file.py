@@ -10,7 +10,7 @@ from pathlib import Path
 from broker_core.catalog import CatalogError, SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Snapshot
+from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSnapshot
 
 __all__ = ["NamesSource"]
@@ -29,7 +29,7 @@ class NamesSource:
         self._namespace = NamespaceName.parse(namespace)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """The names as they are in the file now."""
         with tempfile.TemporaryDirectory(prefix="broker-core-spark-") as folder:
             try:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
-from broker_core_spark.batch.source_redaction import shown_source
+from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["open_source"]
+__all__ = ["open_catalogue"]
 
 
-def open_source(source: str, *, spark: SparkSession, namespace: str | None = None) -> CatalogueSource:
+def open_catalogue(source: str, *, spark: SparkSession, namespace: str | None = None) -> CatalogueSource:
     """The catalogue of ``--catalogue``.
 
     ``postgresql://...`` is a database of the Postgres plugin, ``table:NAME`` a table of the session, what ends in
@@ -36,7 +36,7 @@ def open_source(source: str, *, spark: SparkSession, namespace: str | None = Non
 
     path = path_of(source)
     if not path.exists():
-        raise InvalidCatalogue(f"There is no catalogue {shown_source(source)}")
+        raise InvalidCatalogue(f"There is no catalogue {redacted_source(source)}")
     if is_embedded(path):
         return EmbeddedSource(path)
     if namespace is None:

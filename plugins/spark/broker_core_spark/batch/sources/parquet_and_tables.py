@@ -28,12 +28,12 @@ from broker_core.catalog import CatalogError, check_properties
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.source_redaction import said_of, shown_source
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Snapshot
-from broker_core_spark.batch.sources.stage_rows import stage_names
-from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_tasks, spark_said
-from broker_core_spark.batch.staging.sorted_runs import Run
-from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
+from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
+from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_on_partitions, spark_message
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.staging_area import StagingArea
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -57,7 +57,7 @@ class TableSource:
         self._namespace = None if namespace is None else str(NamespaceName.parse(namespace))
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """The table as its connector reads it; it is read once."""
 
         try:
@@ -69,11 +69,11 @@ class TableSource:
         except Exception as error:
             if not is_spark_error(error):
                 raise
-            shown = shown_source(self._source)
-            said = said_of(self._source, spark_said(error))
+            shown = redacted_source(self._source)
+            said = redacted_message(self._source, spark_message(error))
             hidden = None if shown != self._source else error
             raise InvalidCatalogue(f"Cannot read the catalogue {shown}: {said}") from hidden
-        yield _Table(shown_source(self._source), frame, columns, self._namespace)
+        yield _Table(redacted_source(self._source), frame, columns, self._namespace)
 
 
 class _Table:
@@ -88,9 +88,12 @@ class _Table:
         self._columns = columns
         self._namespace = namespace
 
-    def read(self, staging: Staging, _namespaces: Sequence[str] | None) -> list[Run]:
+    def read(self, staging: StagingArea, _namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column)
-        return [Run.parse(result) for result in run_tasks(self._selected(staging.property_keys), work)]
+        return [
+            SortedRun.parse(result)
+            for result in run_on_partitions(self._selected(staging.property_keys), work)
+        ]
 
     def changed(self, _namespace: str, _since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         return None
@@ -141,7 +144,7 @@ class _Table:
 class _Ingest:
     """Stages the rows of one partition; pickled by reference into the executors."""
 
-    staging: Staging
+    staging: StagingArea
     namespace: str | None
     name_column: str = "name"
 
@@ -157,7 +160,7 @@ class _Ingest:
             before += len(batch)
             if batch.schema.names[-1] == _JSON:
                 values = values_of_texts(values[0], keys)
-            for run in stage_names(writer, name, namespace, domain, values, self.namespace):
+            for run in stage_rows(writer, name, namespace, domain, values, self.namespace):
                 yield run.to_bytes()
         for run in writer.finish():
             yield run.to_bytes()

@@ -32,11 +32,11 @@ import pyarrow.csv
 
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
-from broker_core_spark.batch.sources.catalogue_source import Snapshot
-from broker_core_spark.batch.sources.stage_rows import stage_names
-from broker_core_spark.batch.spark.run_on_partitions import numbered, run_tasks
-from broker_core_spark.batch.staging.sorted_runs import Run
-from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.staging_area import StagingArea
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,7 +77,7 @@ class PostgresSource:
         self._spark = spark
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """A snapshot of the database, exported until the end."""
         with _Loop() as loop:
             connection = loop.run(_connected(self._dsn))
@@ -182,13 +182,16 @@ class _Database:
     pages: int
     repeats: int = 0  # its key has each name once
 
-    def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
+    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         wanted = tuple(sorted(self.versions or () if namespaces is None else namespaces))
         if not self.pages or not wanted:
             return []
         tasks = -(-self.pages // _PAGES)
         work = _ReadPages(self.dsn, self.exported, staging, wanted, _PAGES)
-        return [Run.parse(result) for result in run_tasks(numbered(self.spark, tasks), work)]
+        return [
+            SortedRun.parse(result)
+            for result in run_on_partitions(numbered_partitions(self.spark, tasks), work)
+        ]
 
     def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         return self.loop.run(self._changed(namespace, since))
@@ -217,7 +220,7 @@ class _ReadPages:
 
     dsn: str = field(repr=False)
     exported: str
-    staging: Staging
+    staging: StagingArea
     namespaces: tuple[str, ...]
     pages: int
 
@@ -228,7 +231,7 @@ class _ReadPages:
                 text = asyncio.run(self._copied(number * self.pages, (number + 1) * self.pages))
                 for table in _parsed(text, len(self.staging.property_keys)):
                     name, namespace, domain, *values = (column.cast(_NAME) for column in table.columns)
-                    for run in stage_names(writer, name, namespace, domain, values):
+                    for run in stage_rows(writer, name, namespace, domain, values):
                         yield run.to_bytes()
         for run in writer.finish():
             yield run.to_bytes()

@@ -18,9 +18,9 @@ from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.sources.catalogue_source import Snapshot
-from broker_core_spark.batch.staging.sorted_runs import Run
-from broker_core_spark.batch.staging.staging_area import Staging
+from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
 __all__ = ["EmbeddedSnapshot", "EmbeddedSource", "is_embedded"]
@@ -50,7 +50,7 @@ class EmbeddedSource:
         self._path = path
 
     @contextmanager
-    def snapshot(self) -> Iterator[Snapshot]:
+    def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """Everything that was committed when this began."""
         try:
             with SqliteCatalog(self._path, create=False) as catalog, catalog.state() as state:
@@ -80,10 +80,10 @@ class EmbeddedSnapshot:
         self.stamps = stamps
         self.repeats = repeats
 
-    def read(self, staging: Staging, namespaces: Sequence[str] | None) -> list[Run]:
+    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         wanted = None if namespaces is None else set(namespaces)
         writers = [staging.writer() for _ in range(_WRITERS)]
-        runs: list[Run] = []
+        runs: list[SortedRun] = []
 
         def write(
             number: int,
@@ -91,7 +91,7 @@ class EmbeddedSnapshot:
             domain: str,
             names: pa.LargeStringArray,
             values: list[pa.LargeStringArray],
-        ) -> list[Run]:
+        ) -> list[SortedRun]:
             return list(writers[number].add(namespace, domain, names, values, check=False))
 
         with ThreadPoolExecutor(_WRITERS) as pool:
@@ -125,6 +125,6 @@ class EmbeddedSnapshot:
         }
 
 
-def _collect(future: object, runs: list[Run]) -> None:
+def _collect(future: object, runs: list[SortedRun]) -> None:
     if future is not None:
         runs += future.result()  # type: ignore[attr-defined]

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.names import PERSISTENT, TopicName
-from broker_core_spark.arrow_columns import data_of, with_ends
+from broker_core_spark.arrow_columns import buffer_and_offsets, with_ends
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.staging.sorted_runs import Run, RunWriter
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 
-__all__ = ["stage_names"]
+__all__ = ["stage_rows"]
 
 _TEXT: Final = pa.large_string()
 _SLASH: Final = ord("/")
@@ -22,14 +22,14 @@ _SLASHES: Final = 4  # of a full name: domain://tenant/namespace/local
 _Array = np.ndarray[Any, Any]
 
 
-def stage_names(
-    writer: RunWriter,
+def stage_rows(
+    writer: SortedRunWriter,
     names: pa.LargeStringArray,
     namespaces: pa.LargeStringArray,
     domains: pa.LargeStringArray,
     values: Sequence[pa.LargeStringArray],
     default_namespace: str | None = None,
-) -> Iterator[Run]:
+) -> Iterator[SortedRun]:
     """Give rows of a table to a writer, namespace by namespace. Raises :exc:`InvalidCatalogue` for what is no name."""
     if names.null_count:
         raise InvalidCatalogue("a row of the catalogue has no name (null)")
@@ -59,13 +59,13 @@ def stage_names(
 
 
 def _stage_full(
-    writer: RunWriter,
+    writer: SortedRunWriter,
     names: pa.LargeStringArray,
     namespaces: pa.LargeStringArray,
     values: Sequence[pa.LargeStringArray],
-) -> Iterator[Run]:
+) -> Iterator[SortedRun]:
     """Full names: everything up to the fourth slash is one value, of which there are few different ones."""
-    data, offsets = data_of(names)
+    data, offsets = buffer_and_offsets(names)
     first, last = int(offsets[0]), int(offsets[-1])
     slashes = np.flatnonzero(np.frombuffer(data, np.uint8)[first:last] == _SLASH) + first
     counts = np.bincount(np.searchsorted(offsets, slashes, side="right") - 1, minlength=len(names))
@@ -89,11 +89,11 @@ def _stage_full(
 
 
 def _stage_by_prefix(
-    writer: RunWriter,
+    writer: SortedRunWriter,
     heads: pa.LargeStringArray,
     locals_: pa.LargeStringArray,
     values: Sequence[pa.LargeStringArray],
-) -> Iterator[Run]:
+) -> Iterator[SortedRun]:
     """Names with what stands in front of them (``domain://tenant/namespace/``), one head after the other."""
     encoded = heads.dictionary_encode()
     codes: _Array = encoded.indices.to_numpy()

@@ -16,18 +16,18 @@ from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["is_spark_error", "numbered", "run_tasks", "spark_said"]
+__all__ = ["is_spark_error", "numbered_partitions", "run_on_partitions", "spark_message"]
 
 _RESULT: Final = pa.schema([("result", pa.binary()), ("refused", pa.string())])
 _DDL: Final = "result binary, refused string"
-Work = Callable[[Iterator[pa.RecordBatch]], Iterator[bytes]]
+PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
     """``work`` as Spark calls it. What is wrong with the input is a result: trying again would not mend it."""
 
-    work: Work
+    work: PartitionWork
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
@@ -37,12 +37,12 @@ class _Task:
             yield pa.record_batch([[None], [str(error)]], schema=_RESULT)
 
 
-def numbered(spark: SparkSession, tasks: int) -> DataFrame:
+def numbered_partitions(spark: SparkSession, tasks: int) -> DataFrame:
     """A frame of one column ``id`` with the numbers from 0 on, one a partition."""
     return spark.range(0, tasks, 1, tasks)
 
 
-def run_tasks(frame: DataFrame, work: Work) -> list[bytes]:
+def run_on_partitions(frame: DataFrame, work: PartitionWork) -> list[bytes]:
     """What ``work`` gives of all partitions, in any order; each attempt of a task that succeeds counts once.
 
     Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` where Spark gives up.
@@ -66,7 +66,7 @@ def is_spark_error(error: BaseException) -> bool:
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
 
 
-def spark_said(error: BaseException) -> str:
+def spark_message(error: BaseException) -> str:
     """The line that says why: of an error of Java's the first one after what the bridge was doing."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
@@ -84,4 +84,4 @@ def _reason(error: Exception) -> str:
                     kind = later.partition(":")[0]
                     if kind.replace(".", "").replace("_", "").isalnum():
                         return f"A task of Spark failed: {later[:2000]}"
-    return f"Spark failed: {spark_said(error)}"
+    return f"Spark failed: {spark_message(error)}"

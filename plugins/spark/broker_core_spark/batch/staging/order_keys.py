@@ -17,10 +17,10 @@ from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 __all__ = [
     "end_of_namespace",
     "first_of_namespace",
-    "groups",
     "key_at",
     "local_names",
-    "name_of",
+    "name_of_key",
+    "namespace_ranges",
     "order_key",
     "segment_ids",
 ]
@@ -48,7 +48,7 @@ def end_of_namespace(namespace: str) -> bytes:
     return namespace.encode() + b"\x02"
 
 
-def name_of(key: bytes) -> tuple[str, str, str]:
+def name_of_key(key: bytes) -> tuple[str, str, str]:
     """(namespace, domain, local name) of one key."""
     end = key.index(_SEPARATOR) + 2
     namespace, domain = _parsed(key[:end])
@@ -65,7 +65,7 @@ def key_at(keys: pa.LargeBinaryArray, row: int) -> bytes:
     return key
 
 
-def groups(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int, int]]:
+def namespace_ranges(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int, int]]:
     """(namespace, domain, low, high) of each run of a sorted column of keys."""
     low = 0
     while low < len(keys):

@@ -22,13 +22,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
-from broker_core_spark.arrow_columns import data_of
+from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.staging.order_keys import order_key, segment_ids
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store
 
-__all__ = ["Block", "Rows", "Run", "RunWriter", "Window", "joined_rows", "read_rows", "run_schema"]
+__all__ = [
+    "KeyRanges",
+    "KeyedNames",
+    "RunBlock",
+    "SortedRun",
+    "SortedRunWriter",
+    "block_schema",
+    "joined_names",
+    "read_blocks",
+]
 
 #: Bounds of what a writer holds until it sorts and writes it.
 RUN_ROWS: Final = 1_000_000
@@ -38,11 +47,11 @@ BLOCK_ROWS: Final = 8192
 
 _Array = np.ndarray[Any, Any]
 #: Half-open ranges of keys, sorted and disjoint; an empty ``high`` has no end.
-Window = Sequence[tuple[bytes, bytes]]
+KeyRanges = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RunBlock:
     """Bytes ``start`` to ``stop`` of a run's file hold ``rows`` names, the first of which has the key ``first``."""
 
     first: bytes
@@ -52,14 +61,14 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SortedRun:
     """What is known of one run: its path, blocks in order, keys that begin segments, and names per namespace.
 
     ``names`` counts by (namespace, domain) what was given, ``system`` those that brokers hide and that are left out.
     """
 
     path: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[RunBlock, ...]
     cuts: tuple[bytes, ...]
     names: Mapping[tuple[str, str], int] = field(default_factory=dict)
     system: int = 0
@@ -76,12 +85,12 @@ class Run:
         return json.dumps(record).encode()
 
     @classmethod
-    def parse(cls, data: bytes) -> Run:
+    def parse(cls, data: bytes) -> SortedRun:
         """The reverse of :meth:`to_bytes`."""
         record = json.loads(data)
         return cls(
             record["path"],
-            tuple(Block(bytes.fromhex(first), *rest) for first, *rest in record["blocks"]),
+            tuple(RunBlock(bytes.fromhex(first), *rest) for first, *rest in record["blocks"]),
             tuple(map(bytes.fromhex, record["cuts"])),
             {(namespace, domain): count for namespace, domain, count in record["names"]},
             record["system"],
@@ -89,33 +98,35 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class KeyedNames:
     """Names by their keys, and for each property key a column of values (null: has none)."""
 
     keys: pa.LargeBinaryArray
     properties: tuple[pa.LargeStringArray, ...]
 
-    def take(self, rows: _Array) -> Rows:
+    def take(self, rows: _Array) -> KeyedNames:
         """These rows of it."""
         index = pa.array(rows)
-        return Rows(self.keys.take(index), tuple(column.take(index) for column in self.properties))
+        return KeyedNames(self.keys.take(index), tuple(column.take(index) for column in self.properties))
 
-    def slice(self, low: int, high: int) -> Rows:
+    def slice(self, low: int, high: int) -> KeyedNames:
         """Rows ``low`` to ``high``."""
         size = high - low
-        return Rows(self.keys.slice(low, size), tuple(column.slice(low, size) for column in self.properties))
+        return KeyedNames(
+            self.keys.slice(low, size), tuple(column.slice(low, size) for column in self.properties)
+        )
 
     def __len__(self) -> int:
         return len(self.keys)
 
 
-def run_schema(properties: int) -> pa.Schema:
+def block_schema(properties: int) -> pa.Schema:
     """The columns of a block."""
     values = [(f"p{number}", pa.large_string()) for number in range(properties)]
     return pa.schema([("key", pa.large_binary()), *values])
 
 
-class RunWriter:
+class SortedRunWriter:
     """Takes names in any order and writes them as runs, whose paths begin with ``folder``.
 
     ``window`` are the ranges of keys that matter (``None``: all); of other names only the number is kept. ``target`` is
@@ -124,14 +135,14 @@ class RunWriter:
     """
 
     def __init__(
-        self, store: Store, folder: str, *, properties: int, target: int, window: Window | None = None
+        self, store: Store, folder: str, *, properties: int, target: int, window: KeyRanges | None = None
     ) -> None:
         self._store = store
         self._folder = folder
         self._properties = properties
         self._target = target
         self._window = window
-        self._parts: list[Rows] = []
+        self._parts: list[KeyedNames] = []
         self._cuts: list[pa.LargeBinaryArray] = []
         self._names: Counter[tuple[str, str]] = Counter()
         self._system = 0
@@ -146,7 +157,7 @@ class RunWriter:
         properties: Sequence[pa.LargeStringArray] = (),
         *,
         check: bool = True,
-    ) -> Iterator[Run]:
+    ) -> Iterator[SortedRun]:
         """Take local names, in any order and perhaps some twice; gives a run where one has become full.
 
         Raises :exc:`InvalidCatalogue` for the first that can be no topic's name.
@@ -175,24 +186,24 @@ class RunWriter:
         begins = begins_segment(namespace, domain, names, target=self._target)
         self._cuts.append(keys.filter(pa.array(begins)))
         for low in range(0, len(names), RUN_ROWS):
-            part = Rows(keys, tuple(properties)).slice(low, min(low + RUN_ROWS, len(names)))
+            part = KeyedNames(keys, tuple(properties)).slice(low, min(low + RUN_ROWS, len(names)))
             self._parts.append(part)
             self._rows += len(part)
             self._bytes += sum(_size(column) for column in (part.keys, *part.properties))
             if self._rows >= RUN_ROWS or self._bytes >= RUN_BYTES:
                 yield self._flush()
 
-    def finish(self) -> Iterator[Run]:
+    def finish(self) -> Iterator[SortedRun]:
         """The last run, if there is something left to write or to tell."""
         if self._rows or self._names or self._system:
             yield self._flush()
 
-    def _flush(self) -> Run:
-        blocks: list[Block] = []
+    def _flush(self) -> SortedRun:
+        blocks: list[RunBlock] = []
         path = ""
         if self._rows:
             path = f"{self._folder}-{uuid.uuid4().hex}.run"
-            rows = joined_rows(self._parts, self._properties)
+            rows = joined_names(self._parts, self._properties)
             self._parts.clear()
             rows = rows.take(EncodedNames.sorted_rows(rows.keys))
             with tempfile.SpooledTemporaryFile(max_size=RUN_BYTES) as file:
@@ -200,11 +211,11 @@ class RunWriter:
                     part = rows.slice(low, min(low + BLOCK_ROWS, len(rows)))
                     start = file.tell()
                     file.write(_encoded(part))
-                    blocks.append(Block(part.keys[0].as_py(), start, file.tell(), len(part)))
+                    blocks.append(RunBlock(part.keys[0].as_py(), start, file.tell(), len(part)))
                 file.seek(0)
                 self._store.put_new(path, cast(BinaryIO, file))
         cuts = sorted({key for part in self._cuts for key in part.to_pylist()})
-        run = Run(path, tuple(blocks), tuple(cuts), dict(self._names), self._system)
+        run = SortedRun(path, tuple(blocks), tuple(cuts), dict(self._names), self._system)
         self._cuts.clear()
         self._names.clear()
         self._system = self._rows = self._bytes = 0
@@ -212,11 +223,11 @@ class RunWriter:
 
 
 def _size(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
-    offsets = data_of(column)[1]
+    offsets = buffer_and_offsets(column)[1]
     return int(offsets[-1] - offsets[0]) + 8 * len(column)
 
 
-def _within(keys: pa.LargeBinaryArray, window: Window) -> _Array:
+def _within(keys: pa.LargeBinaryArray, window: KeyRanges) -> _Array:
     """Which keys are in one of the ranges."""
     at = segment_ids([low for low, _ in window], keys) - 1
     highs = pa.array([high for _, high in window], pa.large_binary())
@@ -226,38 +237,38 @@ def _within(keys: pa.LargeBinaryArray, window: Window) -> _Array:
     return result
 
 
-def _encoded(rows: Rows) -> pa.Buffer:
+def _encoded(rows: KeyedNames) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    schema = run_schema(len(rows.properties))
+    schema = block_schema(len(rows.properties))
     options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
     with pa.ipc.new_stream(sink, schema, options=options) as writer:
         writer.write_batch(pa.record_batch([rows.keys, *rows.properties], schema=schema))
     return sink.getvalue()
 
 
-def read_rows(store: Store, path: str, blocks: Iterable[Block], properties: int) -> Rows:
+def read_blocks(store: Store, path: str, blocks: Iterable[RunBlock], properties: int) -> KeyedNames:
     """The names of neighbouring blocks of a run, in order."""
     wanted = list(blocks)
     start, stop = wanted[0].start, wanted[-1].stop
     data = memoryview(store.get_range(path, start, stop))
-    parts: list[Rows] = []
+    parts: list[KeyedNames] = []
     for block in wanted:
         source = pa.BufferReader(data[block.start - start : block.stop - start])
         with pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 keys, *values = batch.columns
-                parts.append(Rows(keys, tuple(values)))
-    return joined_rows(parts, properties)
+                parts.append(KeyedNames(keys, tuple(values)))
+    return joined_names(parts, properties)
 
 
-def joined_rows(parts: Sequence[Rows], properties: int) -> Rows:
+def joined_names(parts: Sequence[KeyedNames], properties: int) -> KeyedNames:
     if len(parts) == 1:
         return parts[0]
     if not parts:
-        return Rows(
+        return KeyedNames(
             pa.array([], pa.large_binary()), tuple(pa.array([], pa.large_string()) for _ in range(properties))
         )
-    return Rows(
+    return KeyedNames(
         pa.concat_arrays([part.keys for part in parts]),
         tuple(pa.concat_arrays([part.properties[number] for part in parts]) for number in range(properties)),
     )

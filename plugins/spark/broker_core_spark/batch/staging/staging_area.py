@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from broker_core_spark.batch.staging.sorted_runs import RunWriter, Window
+from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRunWriter
 from broker_core_spark.store import Store, open_store
 
-__all__ = ["Staging"]
+__all__ = ["StagingArea"]
 
 
 @dataclass(frozen=True, slots=True)
-class Staging:
+class StagingArea:
     """Where and how names are staged; what a task is given to open its own writer."""
 
     uri: str
@@ -20,15 +20,15 @@ class Staging:
     property_keys: tuple[str, ...]
     target: int
     options: Mapping[str, str] = field(default_factory=dict)
-    window: Window | None = None
+    window: KeyRanges | None = None
 
     def open(self) -> Store:
         """The store, opened by this process."""
         return open_store(self.uri, options=self.options)
 
-    def writer(self) -> RunWriter:
+    def writer(self) -> SortedRunWriter:
         """A writer of runs."""
-        return RunWriter(
+        return SortedRunWriter(
             self.open(),
             self.folder,
             properties=len(self.property_keys),
@@ -36,6 +36,6 @@ class Staging:
             window=self.window,
         )
 
-    def within(self, window: Window | None) -> Staging:
+    def within(self, window: KeyRanges | None) -> StagingArea:
         """The same for a part of the names."""
         return replace(self, window=window)

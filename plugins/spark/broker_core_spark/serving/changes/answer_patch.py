@@ -10,15 +10,15 @@ import numpy as np
 
 from broker_core import Selection
 from broker_core.patterns import TopicsPattern
-from broker_core_spark.serving.changes.overlay import Touched
+from broker_core_spark.serving.changes.overlay import Overlay
 
-__all__ = ["Edit", "edit_of", "spliced"]
+__all__ = ["AnswerPatch", "patch_for", "patched"]
 
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class AnswerPatch:
     """``gone`` are positions in the answer, ascending. ``fresh`` are rows of the touched names, ascending, and each
     goes in front of the position ``put``."""
 
@@ -27,9 +27,9 @@ class Edit:
     put: _Array
 
 
-def edit_of(
-    base: Selection, first_row: int, touched: Touched, rows: _Array, properties: Mapping[str, str]
-) -> Edit | None:
+def patch_for(
+    base: Selection, first_row: int, touched: Overlay, rows: _Array, properties: Mapping[str, str]
+) -> AnswerPatch | None:
     """How ``base`` differs from the answer now; ``None`` where it does not.
 
     ``rows`` are the touched names that the question's mode and pattern match; ``first_row`` is the row in the
@@ -50,10 +50,10 @@ def edit_of(
     gone, fresh = inside & ~shown, shown & ~inside
     if not gone.any() and not fresh.any():
         return None
-    return Edit(at[gone], rows[fresh], at[fresh])
+    return AnswerPatch(at[gone], rows[fresh], at[fresh])
 
 
-def spliced(base: Selection, touched: Touched, edit: Edit, pattern: TopicsPattern | None) -> Selection:
+def patched(base: Selection, touched: Overlay, edit: AnswerPatch, pattern: TopicsPattern | None) -> Selection:
     """The answer after an edit: all of a listing of its own.
 
     ``pattern`` is the one that was asked. What goes in is matched by the core too, so that the result needs no look.

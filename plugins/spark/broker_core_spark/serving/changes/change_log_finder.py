@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core.change_log import ChangeLog
 from broker_core.errors import ListingFailed
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 
 if TYPE_CHECKING:
     from broker_core_spark.format.manifest import Manifest
 
-__all__ = ["FoundLog"]
+__all__ = ["ChangeLogFinder"]
 
 #: Seconds until logs that were not the right one, or could not be asked, are asked again.
 _ASK_AGAIN: Final = 1.0
 
 
-class FoundLog:
+class ChangeLogFinder:
     """The change log for one catalogue id, among those that the broker has (``logs``); looked for until it is found.
 
     Plugins start one after the other, so a log may appear after this one has begun.
@@ -29,7 +29,7 @@ class FoundLog:
         self._logs = logs
         self._timeout = timeout
         self._found: ChangeLog | None = None
-        self._failure: PassedOn | None = None
+        self._failure: PassToNextLister | None = None
         self._not_before = float("-inf")
 
     @property
@@ -40,11 +40,11 @@ class FoundLog:
     async def of(self, manifest: Manifest, *, static: bool) -> ChangeLog | None:
         """The log to follow; ``None`` where there is none to, and the operator said so (``static``).
 
-        Raises :exc:`PassedOn` where a generation must not be served as it is.
+        Raises :exc:`PassToNextLister` where a generation must not be served as it is.
         """
         if manifest.static:
             if not static:
-                raise PassedOn(
+                raise PassToNextLister(
                     "not_declared_static",
                     "the generation is of a catalogue without versions: declare it by static = true",
                 )
@@ -55,7 +55,7 @@ class FoundLog:
         if not logs:
             if static:
                 return None
-            raise PassedOn("no_change_log", "nobody here has a change log")
+            raise PassToNextLister("no_change_log", "nobody here has a change log")
         clock = asyncio.get_running_loop().time
         if self._failure is not None and clock() < self._not_before:
             raise self._failure
@@ -66,7 +66,7 @@ class FoundLog:
         assert self._failure is not None
         raise self._failure
 
-    async def _look(self, logs: Sequence[ChangeLog], wanted: str) -> PassedOn | None:
+    async def _look(self, logs: Sequence[ChangeLog], wanted: str) -> PassToNextLister | None:
         """Find the log; else why there is none."""
         others, unreachable = [], []
         for log in logs:
@@ -81,5 +81,7 @@ class FoundLog:
                 return None
             others.append(f"{log.name} is {found}")
         if unreachable:
-            return PassedOn("unreachable", "; ".join(unreachable))
-        return PassedOn("other_catalogue", f"the generation is of catalogue {wanted}; {'; '.join(others)}")
+            return PassToNextLister("unreachable", "; ".join(unreachable))
+        return PassToNextLister(
+            "other_catalogue", f"the generation is of catalogue {wanted}; {'; '.join(others)}"
+        )

@@ -2,7 +2,7 @@
 
 A listing may be answered only for the state that the catalogue has after it was asked for. So each one asks for the
 current version; where that is a later one than what is known here, the changes up to it are read first, once for all
-who wait. What cannot be followed exactly raises :exc:`PassedOn`, and the question is somebody else's.
+who wait. What cannot be followed exactly raises :exc:`PassToNextLister`, and the question is somebody else's.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from broker_core import Listing
 from broker_core.change_log import CatalogVersion, ChangeLog, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
-from broker_core_spark.serving.changes.overlay import TooManyNames, Touched, states_after
-from broker_core_spark.serving.pass_to_next_lister import PassedOn
+from broker_core_spark.serving.changes.overlay import Overlay, TooManyNames, states_after
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 
-__all__ = ["Follower"]
+__all__ = ["NamespaceFollower"]
 
 #: So many changed names are put into the columns on the event loop (well under a millisecond).
 _FEW: Final = 100
 
 
-class Follower:
+class NamespaceFollower:
     """The changes of one namespace since ``version``, the state of the generation; for one event loop.
 
     ``base`` is the generation's listing of mode ``ALL``; ``limit`` the most names that may have changed; ``timeout``
@@ -47,11 +47,11 @@ class Follower:
         self._limit = limit
         self._timeout = timeout
         self._reading: asyncio.Task[None] | None = None
-        self._ended: PassedOn | None = None
+        self._ended: PassToNextLister | None = None
         self._began = version
         #: The state that :attr:`touched` leads to.
         self.version = version
-        self.touched = Touched.nothing(namespace, self._keys)
+        self.touched = Overlay.nothing(namespace, self._keys)
         #: How often :attr:`touched` began anew: numbers of versions before and after that are not comparable.
         self.restarts = 0
         #: When that was last seen to be the current state, on the clock of the event loop.
@@ -62,8 +62,8 @@ class Follower:
         """Why this namespace can no longer be followed from the generation's state on; ``None`` while it can."""
         return None if self._ended is None else self._ended.reason
 
-    async def current(self, log: ChangeLog) -> tuple[Touched, CatalogVersion]:
-        """What changed up to a state that the catalogue had after this was called. Raises :exc:`PassedOn`."""
+    async def current(self, log: ChangeLog) -> tuple[Overlay, CatalogVersion]:
+        """What changed up to a state that the catalogue had after this was called. Raises :exc:`PassToNextLister`."""
         if self._ended is not None:
             raise self._ended
         asked_at = asyncio.get_running_loop().time()
@@ -76,16 +76,18 @@ class Follower:
             if not now.same_state(self.version):
                 await self._move(log, now, known)
         except TimeoutError:
-            raise PassedOn("unreachable", f"{log.name} did not answer within {self._timeout:g} s") from None
+            raise PassToNextLister(
+                "unreachable", f"{log.name} did not answer within {self._timeout:g} s"
+            ) from None
         except ListingFailed as error:
-            raise PassedOn("unreachable", str(error)) from error
+            raise PassToNextLister("unreachable", str(error)) from error
         self.current_at = max(self.current_at, asked_at)
         return self.touched, self.version
 
     async def _move(self, log: ChangeLog, now: CatalogVersion, known: CatalogVersion) -> None:
         """Read the changes up to ``now``; ``known`` was the state here before ``now`` was asked for."""
         if now.catalog_id != self.version.catalog_id:
-            raise PassedOn("other_catalogue", f"{log.name} is catalogue {now.catalog_id} by now")
+            raise PassToNextLister("other_catalogue", f"{log.name} is catalogue {now.catalog_id} by now")
         if now.number < self._began.number:
             raise self._end("gap", f"the catalogue is at version {now.number}, older than the generation")
         if now == self._began and not now.same_state(self._began):
@@ -100,14 +102,14 @@ class Follower:
             task = self._reading or self._begin(log)
             await asyncio.shield(task)  # who goes away must not end it for the others
         if not self._has(now):
-            raise PassedOn("unreachable", f"{log.name} does not have the changes up to {now} yet")
+            raise PassToNextLister("unreachable", f"{log.name} does not have the changes up to {now} yet")
 
     def _has(self, now: CatalogVersion) -> bool:
         return self.version.number > now.number or self.version.same_state(now)
 
     def _restart(self) -> None:
         self._reading = None
-        self.version, self.touched = self._began, Touched.nothing(self._namespace, self._keys)
+        self.version, self.touched = self._began, Overlay.nothing(self._namespace, self._keys)
         self.restarts += 1
 
     def _begin(self, log: ChangeLog) -> asyncio.Task[None]:
@@ -132,12 +134,12 @@ class Follower:
             if self.version is since:
                 self._restart()
                 self._reading = asyncio.current_task()
-            since, before = self._began, Touched.nothing(self._namespace, self._keys)
+            since, before = self._began, Overlay.nothing(self._namespace, self._keys)
             async with asyncio.timeout(self._timeout):
                 changes = await log.changes(self._namespace, since)
         if isinstance(changes, Gap):
             if changes.version.catalog_id != since.catalog_id:
-                raise PassedOn("other_catalogue", changes.reason)
+                raise PassToNextLister("other_catalogue", changes.reason)
             raise self._end("gap", changes.reason)
         try:
             states = states_after(changes.changes, self._keys, self._limit)
@@ -154,7 +156,7 @@ class Follower:
         if self.version is since:  # nobody went back meanwhile
             self.version, self.touched = changes.version, touched
 
-    def _end(self, reason: str, detail: str) -> PassedOn:
+    def _end(self, reason: str, detail: str) -> PassToNextLister:
         """No later look makes this better: the log only loses its beginning, and changed names only get more."""
-        self._ended = PassedOn(reason, f"{self._namespace}: {detail}")
+        self._ended = PassToNextLister(reason, f"{self._namespace}: {detail}")
         return self._ended

@@ -18,7 +18,7 @@ from broker_core.change_log import Change
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 
-__all__ = ["NameState", "TooManyNames", "Touched", "states_after"]
+__all__ = ["NameState", "Overlay", "TooManyNames", "states_after"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -61,7 +61,7 @@ def states_after(changes: Sequence[Change], property_keys: Sequence[str], limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class Overlay:
     """The touched names in the order of a listing of mode ``ALL``; all arrays are aligned with :attr:`names`.
 
     ``listed``: whether the name is listed now. ``versions``: the number of the version that touched it last.
@@ -79,7 +79,7 @@ class Touched:
     first_persistent: int = 0
 
     @classmethod
-    def nothing(cls, namespace: NamespaceName, property_keys: Sequence[str] = ()) -> Touched:
+    def nothing(cls, namespace: NamespaceName, property_keys: Sequence[str] = ()) -> Overlay:
         """Nothing has changed yet."""
         return cls(
             Listing.from_columns(namespace, Mode.ALL),
@@ -99,7 +99,7 @@ class Touched:
         arrays = (self.listed, self.versions, self.places, self.there, *self.values.values())
         return self.names.nbytes + sum(int(array.nbytes) for array in arrays)
 
-    def with_states(self, base: Listing, states: Mapping[str, NameState]) -> Touched:
+    def with_states(self, base: Listing, states: Mapping[str, NameState]) -> Overlay:
         """The same after more changes; ``base`` is the generation's listing of mode ``ALL``.
 
         Costs a binary search in ``base`` for each name that is new here; the other columns are copied.
@@ -128,7 +128,7 @@ class Touched:
             column[rows] = [state.properties.get(key) for state in final]
         namespace = self.names.namespace
         bound, _ = names.locate([f"{PERSISTENT}://{namespace}/"])
-        return Touched(names, listed, versions, places, there, values, int(bound[0]))
+        return Overlay(names, listed, versions, places, there, values, int(bound[0]))
 
     def matching_is_quick(self, pattern: TopicsPattern | None) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most."""

@@ -16,8 +16,8 @@ import numpy as np
 from broker_core import EncodedNames
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core_spark.format import segment_layout as layout
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER, Question
-from broker_core_spark.format.segment_reader import Run
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion
+from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.store.private_file import PrivateFile
 
 __all__ = ["IS_RANGE", "RECORD", "NamespacePostings"]
@@ -65,7 +65,7 @@ class NamespacePostings:
         """The names that are non-persistent, and come first."""
         return self._domains[NON_PERSISTENT].names
 
-    def add(self, run: Run) -> None:
+    def add(self, run: SegmentRun) -> None:
         """The next run of its domain."""
         domain = self._domains[run.domain]
         entries = run.entries.copy()
@@ -76,7 +76,7 @@ class NamespacePostings:
         domain.bases.append(np.full(len(entries), domain.names, np.int64))
         domain.names += len(run.names)
 
-    def answers(self, questions: list[Question], rows_file: PrivateFile) -> _Array:
+    def answers(self, questions: list[CanonicalQuestion], rows_file: PrivateFile) -> _Array:
         """A :data:`RECORD` for each question, without its key and its line.
 
         Row numbers are appended to ``rows_file`` as int32, counted from the first name that the question's mode lists.
@@ -169,7 +169,7 @@ class _Parts:
             at += len(entries)
         return cls(np.concatenate(all_entries), np.concatenate(all_bases), places)
 
-    def of_questions(self, questions: list[Question], others: int) -> tuple[_Array, _Picked, _Array]:
+    def of_questions(self, questions: list[CanonicalQuestion], others: int) -> tuple[_Array, _Picked, _Array]:
         """(where the parts of each answered question begin, the parts, how far their rows move)."""
         slices: list[tuple[int, int, int, int]] = []  # question, first entry, entries, shift
         for index, question in enumerate(questions):

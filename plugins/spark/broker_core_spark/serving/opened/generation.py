@@ -13,14 +13,14 @@ import pyarrow as pa
 from broker_core import BoundedCache, EncodedNames, Listing, Selection
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import TopicsPattern
-from broker_core_spark.format.canonical_question import Question
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
-from broker_core_spark.serving.opened.open_files import Checks, Opened, open_files
+from broker_core_spark.serving.opened.open_files import OpenedFiles, SampleChecks, open_files
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest
 
-__all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Answer", "Generation"]
+__all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Generation", "PrecomputedAnswer"]
 
 #: Bytes of the listings that are kept, a kilobyte or two each: a catalogue may have a hundred thousand namespaces.
 LISTINGS_BYTES: Final = 8 * 1024 * 1024
@@ -37,7 +37,7 @@ _RECORD: Final = struct.Struct("<QQIIQQQ")
 assert _RECORD.size == RECORD.itemsize
 
 
-class Answer:
+class PrecomputedAnswer:
     """The answer to one question: some topics of the generation's listing, and the hash that they should have.
 
     Both are claims of whoever built the generation, until :meth:`look` was called: then ``selection`` is one that the
@@ -74,7 +74,7 @@ class Answer:
 class Generation:
     """An open generation; immutable and for any number of threads. Open one with :meth:`open`."""
 
-    def __init__(self, manifest: Manifest, opened: Opened) -> None:
+    def __init__(self, manifest: Manifest, opened: OpenedFiles) -> None:
         self.manifest = manifest
         self._opened = opened
         self._high: np.ndarray[Any, Any] = np.frombuffer(opened.keys, "<u8")
@@ -83,8 +83,8 @@ class Generation:
         self._lines = memoryview(opened.lines).cast("B")
         self._rows: np.ndarray[Any, Any] = np.frombuffer(opened.rows, "<i4")
         self._listings = BoundedCache[tuple[str, Mode], Listing](LISTINGS_BYTES)
-        self._ranges = BoundedCache[bytes, Answer](RANGES_BYTES)
-        self._answers = BoundedCache[bytes, Answer](SELECTIONS_BYTES)
+        self._ranges = BoundedCache[bytes, PrecomputedAnswer](RANGES_BYTES)
+        self._answers = BoundedCache[bytes, PrecomputedAnswer](SELECTIONS_BYTES)
 
     @classmethod
     def open(
@@ -93,7 +93,7 @@ class Generation:
         generation: str,
         *,
         directory: str | None = None,
-        checks: Checks | None = None,
+        checks: SampleChecks | None = None,
     ) -> Generation:
         """Fetch, verify and map a generation by its whole id. Takes seconds for millions of names: call on a thread.
 
@@ -102,7 +102,7 @@ class Generation:
         :exc:`StoreFailed` where the store or the directory fails.
         """
         manifest = read_manifest(store, generation)
-        return cls(manifest, open_files(store, manifest, directory, checks or Checks()))
+        return cls(manifest, open_files(store, manifest, directory, checks or SampleChecks()))
 
     @property
     def id(self) -> str:
@@ -134,7 +134,7 @@ class Generation:
         """
         return self.manifest.namespaces[namespace]
 
-    def lookup(self, question: Question) -> Answer | None:
+    def lookup(self, question: CanonicalQuestion) -> PrecomputedAnswer | None:
         """The answer to a question that was precomputed, else ``None``. Takes some microseconds."""
         line = question.line
         known = self._ranges.get(line) or self._answers.get(line)
@@ -155,13 +155,15 @@ class Generation:
             at += 1
         return None
 
-    def _answer(self, question: Question, crc: int, count: int, first: int, kind: int) -> Answer:
+    def _answer(
+        self, question: CanonicalQuestion, crc: int, count: int, first: int, kind: int
+    ) -> PrecomputedAnswer:
         listing = self._listing(question.namespace, question.mode)
         if kind == IS_RANGE:
             selection = listing.range(first, first + count)
         else:
             selection = listing.rows(self._rows[first : first + count])
-        return Answer(selection, count, EncodedNames.hash_of_crc(crc))
+        return PrecomputedAnswer(selection, count, EncodedNames.hash_of_crc(crc))
 
     def listing(self, namespace: str, mode: Mode) -> Listing | None:
         """All topics of a namespace, over the map; ``None`` where the catalogue did not have the namespace."""
@@ -185,10 +187,10 @@ class Generation:
         made = Listing.from_encoded(namespace, mode, fields, mapped=True)
         return self._listings.put_first((namespace, mode), made, _LISTING)
 
-    def all_questions(self) -> Iterator[Question]:
+    def all_questions(self) -> Iterator[CanonicalQuestion]:
         """All questions that it answers, one at a time."""
         for line in bytes(self._lines).splitlines():
-            yield Question.parse(line)
+            yield CanonicalQuestion.parse(line)
 
     def __repr__(self) -> str:
         return f"<Generation {self.id[:12]}: {self.questions} questions, {self.topics} topics>"

@@ -15,27 +15,27 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core_spark.arrow_columns import data_of
+from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import Question, Selector
+from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_checks import RunChecks, last_place
-from broker_core_spark.format.segment_reader import Run, Segment
+from broker_core_spark.format.segment_checks import SegmentChecks, last_place
+from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.serving.opened.answer_index import NamespacePostings
 from broker_core_spark.serving.opened.sample_rematch import rematch
 from broker_core_spark.store import Store
 from broker_core_spark.store.private_file import PrivateFile
-from broker_core_spark.store.verified_files import fetched
+from broker_core_spark.store.verified_files import fetch_verified
 
-__all__ = ["Checks", "Opened", "open_files"]
+__all__ = ["OpenedFiles", "SampleChecks", "open_files"]
 
 _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class SampleChecks:
     """How much is checked beyond checksums and structure, which always are.
 
     ``hashed_bytes`` bounds the names whose hashes are computed again, over all postings of the generation (in random
@@ -52,7 +52,7 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedFiles:
     """The mapped files: names of all namespaces one behind the other, and the index of the questions.
 
     ``field_offsets`` are int64, one more than there are names; ``keys`` the first halves of the questions' keys
@@ -74,17 +74,17 @@ class Opened:
         return sum(buffer.size for buffer in buffers)
 
 
-def open_files(store: Store, manifest: Manifest, directory: str | None, checks: Checks) -> Opened:
+def open_files(store: Store, manifest: Manifest, directory: str | None, checks: SampleChecks) -> OpenedFiles:
     """Fetch and check all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
-    lines = fetched(store, manifest.questions, directory)
+    lines = fetch_verified(store, manifest.questions, directory)
     questions = read_questions(lines, manifest)
-    runs = RunChecks(manifest, (question for question, _, _ in questions))
+    runs = SegmentChecks(manifest, (question for question, _, _ in questions))
     with ExitStack() as stack:
         opening = _Opening(stack, runs.selectors, directory, checks, questions)
         total = max(1, sum(segment.size for segment in manifest.segments))
         behind = None
         for number, entry in enumerate(manifest.segments):
-            segment = Segment.open(fetched(store, entry, directory), entry.name)
+            segment = Segment.open(fetch_verified(store, entry, directory), entry.name)
             for run in runs.runs(number, segment, behind=behind):
                 opening.add(run, checks.hashed_bytes * entry.size // total)
                 behind = last_place(run)
@@ -99,8 +99,8 @@ class _Names:
     field_offsets: PrivateFile
     count: int = 0
 
-    def add(self, run: Run) -> None:
-        data, offsets = data_of(run.names.fields)
+    def add(self, run: SegmentRun) -> None:
+        data, offsets = buffer_and_offsets(run.names.fields)
         begin, end = int(offsets[0]), int(offsets[-1])
         self.field_offsets.write((offsets[1:] - begin + self.fields.size).astype("<i8"))
         self.fields.write(memoryview(data)[begin:end])
@@ -118,7 +118,7 @@ class _Namespace:
 class _Index:
     """The questions by namespace, and the records of those that are done with."""
 
-    of: dict[str, list[tuple[Question, int, int]]]
+    of: dict[str, list[tuple[CanonicalQuestion, int, int]]]
     keys: list[_Array] = field(default_factory=list)
     records: list[_Array] = field(default_factory=list)
 
@@ -129,10 +129,10 @@ class _Opening:
     def __init__(
         self,
         stack: ExitStack,
-        selectors: Mapping[tuple[str, str], tuple[Selector, ...]],
+        selectors: Mapping[tuple[str, str], tuple[NameSelector, ...]],
         directory: str | None,
-        checks: Checks,
-        questions: list[tuple[Question, int, int]],
+        checks: SampleChecks,
+        questions: list[tuple[CanonicalQuestion, int, int]],
     ) -> None:
         def file() -> PrivateFile:
             return stack.enter_context(PrivateFile(directory))
@@ -144,14 +144,14 @@ class _Opening:
         self._names = _Names(file(), file())
         self._names.field_offsets.write(np.zeros(1, "<i8"))
         self._rows, self._scratch = file(), file()
-        by_namespace: dict[str, list[tuple[Question, int, int]]] = {}
+        by_namespace: dict[str, list[tuple[CanonicalQuestion, int, int]]] = {}
         for item in questions:
             by_namespace.setdefault(item[0].namespace, []).append(item)
         self._index = _Index(by_namespace)
         self._namespaces: dict[str, tuple[int, int, int]] = {}
         self._open: _Namespace | None = None
 
-    def add(self, run: Run, hashed_bytes: int) -> None:
+    def add(self, run: SegmentRun, hashed_bytes: int) -> None:
         """The next run, in order; ``hashed_bytes`` may be spent on its hashes."""
         if self._open is None or self._open.name != run.namespace:
             self._close_namespace()
@@ -165,7 +165,7 @@ class _Opening:
         if self._open.postings.names > _MOST_NAMES:
             raise InvalidGeneration(run.file, f"{run.namespace} has more than {_MOST_NAMES} names")
 
-    def _check_hashes(self, run: Run, left: int) -> None:
+    def _check_hashes(self, run: SegmentRun, left: int) -> None:
         order = list(range(len(run.entries)))
         self._random.shuffle(order)
         for index in order:
@@ -185,7 +185,7 @@ class _Opening:
             self._keep(asked, self._open.postings.answers(questions, self._rows))
         self._open = None
 
-    def _keep(self, asked: list[tuple[Question, int, int]], records: _Array) -> None:
+    def _keep(self, asked: list[tuple[CanonicalQuestion, int, int]], records: _Array) -> None:
         keys = np.frombuffer(b"".join(question.key for question, _, _ in asked), ">u8").reshape(-1, 2)
         records["low"] = keys[:, 1]
         records["line"] = [line for _, line, _ in asked]
@@ -193,7 +193,7 @@ class _Opening:
         self._index.keys.append(keys[:, 0].astype("<u8"))
         self._index.records.append(records)
 
-    def finish(self, lines: pa.Buffer) -> Opened:
+    def finish(self, lines: pa.Buffer) -> OpenedFiles:
         """All runs were there."""
         self._close_namespace()
         for asked in self._index.of.values():  # namespaces without a name
@@ -206,7 +206,7 @@ class _Opening:
             order = np.argsort(keys, kind="stable")
             keys_file.write(keys[order])
             records_file.write(records[order])
-        return Opened(
+        return OpenedFiles(
             self._names.fields.mapped(),
             self._names.field_offsets.mapped(),
             lines,

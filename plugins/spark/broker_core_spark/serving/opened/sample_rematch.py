@@ -12,8 +12,8 @@ import pyarrow as pa
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import compile_pattern
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format.canonical_question import ANY_LENGTH, Selector
-from broker_core_spark.format.segment_reader import Run
+from broker_core_spark.format.canonical_question import ANY_LENGTH, NameSelector
+from broker_core_spark.format.segment_reader import SegmentRun
 
 __all__ = ["rematch"]
 
@@ -22,7 +22,7 @@ _NAMES: Final = 32
 _Array = np.ndarray[Any, Any]
 
 
-def rematch(run: Run, selectors: Sequence[Selector], random: Random, sample: int) -> None:
+def rematch(run: SegmentRun, selectors: Sequence[NameSelector], random: Random, sample: int) -> None:
     """Match ``sample`` of the run's selectors again, each on a few names.
 
     Every name that is picked must match; every other must not, unless properties decide as well, which a segment does
@@ -52,7 +52,7 @@ def rematch(run: Run, selectors: Sequence[Selector], random: Random, sample: int
             raise _refused(run, at, selector, "is not picked by", "matches it")
 
 
-def _matches(run: Run, text: str, rows: _Array) -> _Array:
+def _matches(run: SegmentRun, text: str, rows: _Array) -> _Array:
     try:
         # Not remembered: what clients ask is, and a survivor here and there would keep all of the memory of opening.
         pattern = compile_pattern(text, max_length=ANY_LENGTH, remember=False)
@@ -72,7 +72,7 @@ def _contains(picked: tuple[int, int] | _Array, rows: _Array) -> _Array:
     return np.isin(rows, picked)
 
 
-def _refused(run: Run, row: int, selector: Selector, is_what: str, but: str) -> InvalidGeneration:
+def _refused(run: SegmentRun, row: int, selector: NameSelector, is_what: str, but: str) -> InvalidGeneration:
     name = run.names.names[row].as_py()
     return InvalidGeneration(
         run.file, f"the topic {name!r:.200} of {run.namespace} {is_what} {selector.pattern!r:.200}, but {but}"
