@@ -12,8 +12,7 @@ from broker_core.names import Mode
 from broker_core_spark.commands.gc_command import gc
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.store import garbage_collection as garbage
-from broker_core_spark.store import open_store
+from broker_core_spark.store import garbage_collection, open_store
 from broker_core_spark.store.activity_marks import write_mark
 from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
@@ -74,8 +73,8 @@ def test_a_pointer_that_cannot_be_read_is_told(folder: str) -> None:
 
 
 def test_what_there_was_no_time_for_is_told(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage._TimeLeft, "is_over", lambda _: True)
-    monkeypatch.setattr(garbage._TimeLeft, "check", lambda _: None)
+    monkeypatch.setattr(garbage_collection._TimeLeft, "is_over", lambda _: True)
+    monkeypatch.setattr(garbage_collection._TimeLeft, "check", lambda _: None)
     ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder])
     assert ran.stdout.startswith("0 files")
     assert "more files are to be removed: the time of a gc was over, run it again" in ran.stderr

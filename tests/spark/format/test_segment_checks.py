@@ -152,11 +152,15 @@ def test_a_cut_that_is_missing_within_a_run_is_found_where_every_name_is_looked_
     for number, entry in enumerate(made.segments):
         content = pa.py_buffer(store.get(entry.name, entry.size))
         assert list(
-            SegmentChecks(made, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True)
+            SegmentChecks(made, QUESTIONS).runs(
+                number, Segment.open(content, entry.name), every_boundary=True
+            )
         )
         try:
             list(
-                SegmentChecks(lie, QUESTIONS).runs(number, Segment.open(content, entry.name), every_cut=True)
+                SegmentChecks(lie, QUESTIONS).runs(
+                    number, Segment.open(content, entry.name), every_boundary=True
+                )
             )
         except InvalidGeneration as error:
             assert "begins a segment, but there are names before it" in error.reason  # noqa: PT017

@@ -14,7 +14,7 @@ import pytest
 
 from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import NameSelector, canonical_json
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
@@ -52,7 +52,14 @@ def read(content: bytes) -> list[SegmentRun]:
 
 def fingerprint(runs: list[SegmentRun]) -> Any:
     return [
-        (run.namespace, run.domain, run.asked, run.names.names, run.entries.tobytes(), run.rows.tobytes())
+        (
+            run.namespace,
+            run.domain,
+            run.asked_digest,
+            run.names.names,
+            run.entries.tobytes(),
+            run.rows.tobytes(),
+        )
         for run in runs
     ]
 
@@ -66,13 +73,15 @@ def refused(content: bytes) -> str:
 
 def sections() -> list[tuple[int, int]]:
     """Where the directory says that the sections of the second run are."""
-    at, size, _ = layout.TRAILER.unpack_from(RAW, len(RAW) - layout.TRAILER.size)
+    at, size, _ = segment_layout.TRAILER.unpack_from(RAW, len(RAW) - segment_layout.TRAILER.size)
     runs = json.loads(RAW[at : at + size])["runs"]
-    start = layout.HEADER.size
+    start = segment_layout.HEADER.size
     places = []
     for run in runs:
         places.append(
-            layout.RunLayout(start, *(run[key] for key in ("names", "fields_size", "entries", "rows")))
+            segment_layout.RunLayout(
+                start, *(run[key] for key in ("names", "fields_size", "entries", "rows"))
+            )
         )
         start = places[-1].end
     return list(places[1].sections())
@@ -106,7 +115,7 @@ def test_a_flipped_bit_is_refused_or_is_another_name(part: int) -> None:
 
 
 def test_a_truncated_file_is_refused() -> None:
-    for size in [*range(0, len(RAW), 331), len(RAW) - 1, len(RAW) - layout.TRAILER.size]:
+    for size in [*range(0, len(RAW), 331), len(RAW) - 1, len(RAW) - segment_layout.TRAILER.size]:
         refused(RAW[:size])
     assert "truncated" in refused(RAW[:-1])
     assert "no segment" in refused(b"")
@@ -123,11 +132,11 @@ def test_a_foreign_file_is_refused() -> None:
 
 
 def with_directory(change: Callable[[dict[str, Any]], object]) -> bytes:
-    at, size, _ = layout.TRAILER.unpack_from(RAW, len(RAW) - layout.TRAILER.size)
+    at, size, _ = segment_layout.TRAILER.unpack_from(RAW, len(RAW) - segment_layout.TRAILER.size)
     directory = json.loads(RAW[at : at + size])
     change(directory)
     data = canonical_json(directory)
-    return RAW[:at] + data + layout.TRAILER.pack(at, len(data), layout.TRAILER_MAGIC)
+    return RAW[:at] + data + segment_layout.TRAILER.pack(at, len(data), segment_layout.TRAILER_MAGIC)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +167,16 @@ def test_a_directory_that_lies_is_refused(change: Callable[[dict[str, Any]], obj
 
 
 def test_a_directory_elsewhere_is_refused() -> None:
-    at, size, magic = layout.TRAILER.unpack_from(RAW, len(RAW) - layout.TRAILER.size)
-    for wrong in ((at + 8, size), (at, size - 1), (2**64 - 1, 2), (0, len(RAW) - layout.TRAILER.size)):
-        assert "directory" in refused(RAW[: -layout.TRAILER.size] + layout.TRAILER.pack(*wrong, magic))
+    at, size, magic = segment_layout.TRAILER.unpack_from(RAW, len(RAW) - segment_layout.TRAILER.size)
+    for wrong in (
+        (at + 8, size),
+        (at, size - 1),
+        (2**64 - 1, 2),
+        (0, len(RAW) - segment_layout.TRAILER.size),
+    ):
+        assert "directory" in refused(
+            RAW[: -segment_layout.TRAILER.size] + segment_layout.TRAILER.pack(*wrong, magic)
+        )
 
 
 def changed(section: int, make: Callable[[bytearray], object]) -> bytes:
@@ -172,7 +188,7 @@ def changed(section: int, make: Callable[[bytearray], object]) -> bytes:
 
 def entry(number: int, field: str, value: int) -> Callable[[bytearray], object]:
     def make(part: bytearray) -> None:
-        entries = np.frombuffer(part, layout.ENTRY).copy()
+        entries = np.frombuffer(part, segment_layout.ENTRY).copy()
         # By what they pick, since their keys are hashes.
         order = np.lexsort((entries["count"], entries["kind"]))
         entries[field][order[number]] = value

@@ -134,11 +134,11 @@ async def test_an_answer_is_looked_at_once_for_all_who_wait(monkeypatch: pytest.
     monkeypatch.setattr(PrecomputedAnswer, "look", counted)
     proofs, before = AnswerVerifier("g"), answer.selection
     compiled = compile_pattern(pattern)
-    waiting = [asyncio.create_task(proofs.look_at(question, answer, compiled)) for _ in range(5)]
+    waiting = [asyncio.create_task(proofs.verify(question, answer, compiled)) for _ in range(5)]
     await asyncio.sleep(0)
     waiting[0].cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
-    await proofs.look_at(question, answer, compiled)
+    await proofs.verify(question, answer, compiled)
     assert (looked, answer.fault, proofs.wrong) == (1, None, 0)
     assert answer.selection is not before
     assert answer.selection.pattern == pattern  # by the core's own engine
@@ -152,7 +152,7 @@ async def test_a_large_wrong_answer_is_passed_on_each_time() -> None:
     proofs = AnswerVerifier("g")
     for _ in range(2):
         with pytest.raises(PassToNextLister, match=r"8000 of its 8000 topics do not match") as caught:
-            await proofs.look_at(question, answer, compile_pattern(pattern))
+            await proofs.verify(question, answer, compile_pattern(pattern))
         assert caught.value.reason == "wrong_answer"
     assert proofs.wrong == 1
     proofs.close()
@@ -171,6 +171,6 @@ async def test_names_that_were_changed_in_the_file_are_no_answer() -> None:
     given = Listing.from_encoded("public/default", Mode.PERSISTENT, fields).all()
     answer = PrecomputedAnswer(given, 10, listing.topics_hash)
     with pytest.raises(PassToNextLister, match="wrong"):
-        await AnswerVerifier("g").look_at(
+        await AnswerVerifier("g").verify(
             CanonicalQuestion.of("public/default", Mode.PERSISTENT, None), answer, None
         )

@@ -13,7 +13,7 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.serving import generation_refresher as shelf_module
+from broker_core_spark.serving import generation_refresher
 from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.counters import AnswerCounts
@@ -147,7 +147,7 @@ async def test_a_reader_that_fails_in_any_way_is_no_crash(
     def fails(*_: object) -> Generation:
         raise MemoryError("too much")
 
-    monkeypatch.setattr(shelf_module, "open_generation", fails)
+    monkeypatch.setattr(generation_refresher, "open_generation", fails)
     await shelf.look()
     assert shelf.refused is not None
     assert "MemoryError: too much" in shelf.refused.reason

@@ -18,8 +18,7 @@ from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.store import Store, open_store
-from broker_core_spark.store import garbage_collection as garbage
+from broker_core_spark.store import Store, garbage_collection, open_store
 from broker_core_spark.store.activity_marks import GC_GRACE, read_marks, write_mark
 from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
@@ -167,7 +166,7 @@ class SlowStore:
 
     def __init__(self, store: Store, patch: pytest.MonkeyPatch, **parts: float) -> None:
         self._store, self._parts, self._now = store, parts, 0.0
-        patch.setattr(garbage, "time", SimpleNamespace(monotonic=lambda: self._now))
+        patch.setattr(garbage_collection, "time", SimpleNamespace(monotonic=lambda: self._now))
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)

@@ -216,9 +216,9 @@ def _reuse(
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
     if reuse is None:
         return snapshot.read(staging, None)
-    if not reuse.window:
+    if not reuse.key_ranges:
         return []
-    return snapshot.read(staging.within(reuse.window), reuse.namespaces)
+    return snapshot.read(staging.within(reuse.key_ranges), reuse.namespaces)
 
 
 def _versions(
@@ -245,18 +245,18 @@ def _make_segments(
     asked: Counter[str] = Counter()
     for (namespace, _), selectors in required_selectors(questions).items():
         asked[namespace] = max(asked[namespace], len(selectors))
-    plans = assign_tasks(
+    assignments = assign_tasks(
         runs,
         partitions or max(_LEAST_TASKS, -(-rows // _TASK_ROWS)),
         selectors=asked,
-        window=EVERYTHING if reuse is None else reuse.window,
+        key_ranges=EVERYTHING if reuse is None else reuse.key_ranges,
     )
-    if not plans:
+    if not assignments:
         return [], 0
     path = f"{staging.folder}-questions.jsonl"
     place.put_new(path, b"\n".join(question.line for question in questions))
-    for number, plan in enumerate(plans):
-        place.put_new(f"{staging.folder}-plan-{number}.json", plan.to_bytes())
-    work = SegmentTask(staging, f"{staging.folder}-plan-", path)
-    results = run_on_partitions(numbered_partitions(spark, len(plans)), work)
-    return [SegmentResult.parse(result) for result in results], len(plans)
+    for number, assignment in enumerate(assignments):
+        place.put_new(f"{staging.folder}-assignment-{number}.json", assignment.to_bytes())
+    work = SegmentTask(staging, f"{staging.folder}-assignment-", path)
+    results = run_on_partitions(numbered_partitions(spark, len(assignments)), work)
+    return [SegmentResult.parse(result) for result in results], len(assignments)

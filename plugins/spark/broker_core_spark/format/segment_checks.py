@@ -43,11 +43,11 @@ class SegmentChecks:
         self._nothing_asked = selectors_digest(())
 
     def runs(
-        self, number: int, segment: Segment, *, behind: NamePlace | None = None, every_cut: bool = False
+        self, number: int, segment: Segment, *, behind: NamePlace | None = None, every_boundary: bool = False
     ) -> Iterator[SegmentRun]:
         """The runs of the manifest's segment of this number, each when it was checked.
 
-        ``behind`` is the place of the last name of the segment before, where that was read. With ``every_cut`` all
+        ``behind`` is the place of the last name of the segment before, where that was read. With ``every_boundary`` all
         names are hashed, to see whether one within a run should have begun a segment; answers are right without it.
         Raises :exc:`InvalidGeneration` with the segment's file.
         """
@@ -57,7 +57,7 @@ class SegmentChecks:
         for run in segment.runs():
             if not expected or expected.pop(0) != (run.namespace, run.domain, len(run.names)):
                 raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
-            self._check_cut(run, number, first=first, every=every_cut)
+            self._check_cut(run, number, first=first, every=every_boundary)
             if first and behind is not None and _place(run, 0) <= behind:
                 raise InvalidGeneration(
                     run.file, f"its names of {run.namespace} are not behind those before it"
@@ -93,7 +93,7 @@ class SegmentChecks:
 
     def _check_asked(self, run: SegmentRun) -> None:
         place = (run.namespace, run.domain)
-        if run.asked != self._digests.get(place, self._nothing_asked):
+        if run.asked_digest != self._digests.get(place, self._nothing_asked):
             raise InvalidGeneration(
                 run.file, f"{run.namespace} was asked other patterns than the questions have"
             )

@@ -20,7 +20,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
 from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.errors import InvalidGeneration
-from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelector, canonical_json
 from broker_core_spark.format.segment_writer import Matches
 
@@ -35,12 +35,12 @@ class SegmentRun:
     """The names of one namespace and domain in one segment, and what its selectors pick.
 
     ``entries`` have the type :data:`~.layout.ENTRY` and are sorted by key; ``rows`` (uint32) are the row
-    numbers that they refer to. ``asked`` is the digest of the selectors that the run was asked.
+    numbers that they refer to. ``asked_digest`` is the digest of the selectors that the run was asked.
     """
 
     file: str
     names: EncodedNames
-    asked: str
+    asked_digest: str
     entries: _Array
     rows: _Array
 
@@ -67,7 +67,7 @@ class SegmentRun:
         """What the selector of an entry picks."""
         entry = self.entries[index]
         first, count = int(entry["first"]), int(entry["count"])
-        if int(entry["kind"]) == layout.KIND_RANGE:
+        if int(entry["kind"]) == segment_layout.KIND_RANGE:
             return first, first + count
         return self.rows[first : first + count]
 
@@ -85,7 +85,7 @@ class Segment:
     """A segment over a buffer that nobody changes."""
 
     def __init__(
-        self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], layout.RunLayout]]
+        self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], segment_layout.RunLayout]]
     ) -> None:
         self.file = file
         self._buffer = buffer
@@ -95,22 +95,22 @@ class Segment:
     def open(cls, buffer: pa.Buffer, file: str) -> Segment:
         """Read the frame of a segment: where its runs are. ``file`` is what errors call it."""
         view = memoryview(buffer)
-        least = layout.HEADER.size + layout.TRAILER.size
+        least = segment_layout.HEADER.size + segment_layout.TRAILER.size
         if len(view) < least:
             raise InvalidGeneration(file, f"{len(view)} bytes are no segment, which has {least} at least")
-        magic, version, zero = layout.HEADER.unpack_from(view)
-        if magic != layout.HEADER_MAGIC:
+        magic, version, zero = segment_layout.HEADER.unpack_from(view)
+        if magic != segment_layout.HEADER_MAGIC:
             raise InvalidGeneration(file, "it does not begin as a segment does")
-        if version != layout.FORMAT_VERSION or zero:
+        if version != segment_layout.FORMAT_VERSION or zero:
             raise InvalidGeneration(
-                file, f"format version {version}.{zero}: only {layout.FORMAT_VERSION}.0 is known here"
+                file, f"format version {version}.{zero}: only {segment_layout.FORMAT_VERSION}.0 is known here"
             )
-        at, size, magic = layout.TRAILER.unpack_from(view, len(view) - layout.TRAILER.size)
-        if magic != layout.TRAILER_MAGIC:
+        at, size, magic = segment_layout.TRAILER.unpack_from(view, len(view) - segment_layout.TRAILER.size)
+        if magic != segment_layout.TRAILER_MAGIC:
             raise InvalidGeneration(file, "it does not end as a segment does: it is truncated, or none")
-        if at + size != len(view) - layout.TRAILER.size or at < layout.HEADER.size:
+        if at + size != len(view) - segment_layout.TRAILER.size or at < segment_layout.HEADER.size:
             raise InvalidGeneration(file, "its directory is not where it must be")
-        if size > layout.DIRECTORY_LIMIT:
+        if size > segment_layout.DIRECTORY_LIMIT:
             raise InvalidGeneration(file, f"its directory has {size} bytes: too many")
         return cls(file, buffer, _directory(bytes(view[at : at + size]), at, file))
 
@@ -124,7 +124,7 @@ class Segment:
             last = order
             yield self._run(record, place)
 
-    def _run(self, record: dict[str, Any], place: layout.RunLayout) -> SegmentRun:
+    def _run(self, record: dict[str, Any], place: segment_layout.RunLayout) -> SegmentRun:
         namespace, domain = record["namespace"], record["domain"]
         self._check_padding(place)
         offsets_at, fields_at, entries_at, rows_at = place.sections()
@@ -138,7 +138,7 @@ class Segment:
             names = EncodedNames.decode(namespace, domain, fields)
         except (BrokerCoreError, ValueError) as error:
             raise InvalidGeneration(self.file, f"the names of {namespace}: {error!s:.300}") from None
-        entries = np.frombuffer(self._part(*entries_at), layout.ENTRY)
+        entries = np.frombuffer(self._part(*entries_at), segment_layout.ENTRY)
         rows = np.frombuffer(self._part(*rows_at), "<u4")
         run = SegmentRun(self.file, names, record["selectors"], entries, rows)
         wrong = _entry_fault(run)
@@ -149,15 +149,15 @@ class Segment:
     def _part(self, at: int, size: int) -> pa.Buffer:
         return self._buffer.slice(at, size)
 
-    def _check_padding(self, place: layout.RunLayout) -> None:
+    def _check_padding(self, place: segment_layout.RunLayout) -> None:
         view = memoryview(self._buffer)
         for at, size in place.sections():
-            pad = view[at + size : at + size + layout.padding(size)]
+            pad = view[at + size : at + size + segment_layout.padding(size)]
             if any(pad):
                 raise InvalidGeneration(self.file, "between its sections is something else than zeros")
 
 
-def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], layout.RunLayout]]:
+def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], segment_layout.RunLayout]]:
     """The runs that a directory has, each with its place, up to byte ``end``."""
     try:
         record = json.loads(data)
@@ -169,8 +169,8 @@ def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], l
             or canonical_json(record) != data
         ):
             raise ValueError("it is not in its canonical form")
-        places: list[tuple[dict[str, Any], layout.RunLayout]] = []
-        start = layout.HEADER.size
+        places: list[tuple[dict[str, Any], segment_layout.RunLayout]] = []
+        start = segment_layout.HEADER.size
         for run in runs:
             place = _place(run, start, end)
             places.append((run, place))
@@ -182,7 +182,7 @@ def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], l
     return places
 
 
-def _place(run: dict[str, Any], start: int, end: int) -> layout.RunLayout:
+def _place(run: dict[str, Any], start: int, end: int) -> segment_layout.RunLayout:
     if set(run) != _RUN_KEYS:
         raise ValueError("a run has other parts than it must have")
     NamespaceName.parse(run["namespace"])
@@ -194,7 +194,7 @@ def _place(run: dict[str, Any], start: int, end: int) -> layout.RunLayout:
     # Every number is bounded by the file's own size before anything is made of it.
     if any(type(size) is not int or not 0 <= size <= end for size in sizes) or not sizes[0]:
         raise ValueError("a size is out of bounds")
-    place = layout.RunLayout(start, *sizes)
+    place = segment_layout.RunLayout(start, *sizes)
     if place.end > end:
         raise ValueError("a run is longer than the file")
     return place
@@ -209,9 +209,9 @@ def _entry_fault(run: SegmentRun) -> str | None:
     if not is_ascending(keys):
         return "the selectors are not in order, each once"
     kind, count = entries["kind"], entries["count"].astype(np.int64)
-    if (kind > layout.KIND_ROWS).any() or entries["zero"].any() or (count < 1).any():
+    if (kind > segment_layout.KIND_ROWS).any() or entries["zero"].any() or (count < 1).any():
         return "an entry is of no kind that is known"
-    is_range = kind == layout.KIND_RANGE
+    is_range = kind == segment_layout.KIND_RANGE
     first = entries["first"]
     if (first[is_range] > names).any() or (first[is_range].astype(np.int64) + count[is_range] > names).any():
         return "a range is outside of the names"

@@ -16,7 +16,7 @@ import numpy as np
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import buffer_and_offsets
-from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import (
     DOMAIN_ORDER,
     NameSelector,
@@ -39,12 +39,12 @@ _Array = np.ndarray[Any, Any]
 class SegmentFile:
     """A segment that is written: ``file`` is to be put into a store under ``entry.name``, then closed.
 
-    ``tallies`` are the entries of each run, in order: the count, hash and bytes of what each selector picks.
+    ``run_entries`` are the entries of each run, in order: the count, hash and bytes of what each selector picks.
     """
 
     entry: SegmentEntry
     file: BinaryIO
-    tallies: tuple[_Array, ...] = ()
+    run_entries: tuple[_Array, ...] = ()
 
     @property
     def name(self) -> str:
@@ -66,7 +66,7 @@ class SegmentWriter:
         self._runs: list[tuple[str, str, int]] = []
         self._tallies: list[_Array] = []
         self._first_local: str = ""
-        self._write(layout.HEADER.pack(layout.HEADER_MAGIC, layout.FORMAT_VERSION, 0))
+        self._write(segment_layout.HEADER.pack(segment_layout.HEADER_MAGIC, segment_layout.FORMAT_VERSION, 0))
 
     def add_run(
         self,
@@ -85,12 +85,12 @@ class SegmentWriter:
         data, offsets = buffer_and_offsets(names.fields)
         first = int(offsets[0])
         offsets = offsets - first
-        if int(offsets[-1]) > layout.MOST_FIELD_BYTES:
+        if int(offsets[-1]) > segment_layout.MOST_FIELD_BYTES:
             raise ValueError(
                 f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
             )
         entries, rows = _postings(names, {selector.key for selector in selectors}, matches)
-        place = layout.RunLayout(
+        place = segment_layout.RunLayout(
             self._size, len(names), int(offsets[-1]), len(entries), sum(len(part) for part in rows)
         )
         self._section(offsets.astype("<u4"))
@@ -98,7 +98,7 @@ class SegmentWriter:
         self._section(entries)
         for part in rows:
             self._write(part.astype("<u4", copy=False).data)
-        self._write(bytes(layout.padding(place.rows_size)))
+        self._write(bytes(segment_layout.padding(place.rows_size)))
         digest = selectors_digest(selector.key for selector in selectors)
         self._directory.append(
             {"namespace": namespace, "domain": domain, "selectors": digest} | place.record()
@@ -115,7 +115,7 @@ class SegmentWriter:
         at = self._size
         directory = canonical_json({"runs": self._directory})
         self._write(directory)
-        self._write(layout.TRAILER.pack(at, len(directory), layout.TRAILER_MAGIC))
+        self._write(segment_layout.TRAILER.pack(at, len(directory), segment_layout.TRAILER_MAGIC))
         self._file.seek(0)
         name = f"segments/{self._digest.hexdigest()}.seg"
         entry = SegmentEntry(name, self._size, self._first_local, tuple(self._runs))
@@ -140,7 +140,7 @@ class SegmentWriter:
     def _section(self, data: Any) -> None:
         view = memoryview(data).cast("B") if len(data) else memoryview(b"")
         self._write(view)
-        self._write(bytes(layout.padding(len(view))))
+        self._write(bytes(segment_layout.padding(len(view))))
 
     def _write(self, data: Any) -> None:
         view = memoryview(data)
@@ -162,7 +162,7 @@ def _postings(
         if key not in asked or key in found:
             raise ValueError(f"the matches of {selector} come twice, or it is none of those that were asked")
         found[key] = _checked(picked, len(names))
-    entries = np.zeros(len(found), layout.ENTRY)
+    entries = np.zeros(len(found), segment_layout.ENTRY)
     filled, row_count = 0, 0
     rows: list[_Array] = []
     for key in sorted(found):
@@ -171,9 +171,9 @@ def _postings(
             low, high = picked
             if low == high:
                 continue
-            kind, first, count = layout.KIND_RANGE, low, high - low
+            kind, first, count = segment_layout.KIND_RANGE, low, high - low
         else:
-            kind, first, count = layout.KIND_ROWS, row_count, len(picked)
+            kind, first, count = segment_layout.KIND_ROWS, row_count, len(picked)
             rows.append(picked)
             row_count += len(picked)
         crc, size = names.crc(picked)

@@ -39,11 +39,11 @@ class AnswerVerifier:
         #: Answers that were found to be wrong.
         self.wrong = 0
 
-    async def look_at(
+    async def verify(
         self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
     ) -> None:
         """Return when ``answer`` was looked at and is right, else raise :exc:`PassToNextLister`."""
-        if not answer.is_seen:
+        if not answer.is_verified:
             if self._is_quick(answer, pattern):
                 self._look(question, answer, pattern)
             else:

@@ -98,7 +98,7 @@ class ServedGeneration:
 
     def overlay_names(self) -> int:
         """How many changed names are held, of all namespaces."""
-        return sum(len(follower.touched) for follower in self._followers.values())
+        return sum(len(follower.overlay) for follower in self._followers.values())
 
     # -- answering
 
@@ -126,25 +126,25 @@ class ServedGeneration:
             raise PassToNextLister(
                 "property_keys", "the broker selects by other properties than the generation"
             )
-        await self._proofs.look_at(question, answer, pattern)
+        await self._proofs.verify(question, answer, pattern)
         try:
             log = await self._log.of(self.generation.manifest, static=self._options.static)
             if log is None:
                 return ServedAnswer(answer.selection, answer.topics_hash, self.generation.id)
             follower = self._follower(request.namespace)
-            touched, version = await follower.current(log)
+            overlay, version = await follower.current(log)
             stale = False
         except PassToNextLister as passed:
             known = self._followers.get(namespace)
             if passed.reason not in _MAY_BE_STALE or known is None or not self._may_be_stale(known):
                 raise
             follower = known
-            touched, version, stale = follower.touched, follower.version, True
-        if not len(touched):
+            overlay, version, stale = follower.overlay, follower.version, True
+        if not len(overlay):
             return ServedAnswer(answer.selection, answer.topics_hash, str(version), stale)
         # Numbers of versions tell kept answers apart only until the overlay begins anew.
         key = self._serial + follower.restarts.to_bytes(8) + question.key
-        asked = _Asked(key, request.mode, pattern, pairs, touched, version)
+        asked = _Asked(key, request.mode, pattern, pairs, overlay, version)
         selection = await self._now(asked, answer.selection)
         return ServedAnswer(selection, selection.topics_hash, str(version), stale)
 
@@ -192,13 +192,13 @@ class ServedGeneration:
         first_row = 0
         if base.listing.mode is Mode.PERSISTENT:
             first_row = self._counts.get((str(base.listing.namespace), NON_PERSISTENT), 0)
-        edit = patch_for(base, first_row, asked.touched, rows, asked.properties)
-        if edit is None:
+        patch = patch_for(base, first_row, asked.overlay, rows, asked.properties)
+        if patch is None:
             self._answers.put(key, number, None)
             return base
         task = self._splicing.get((key, number))
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._splice(key, asked, base, edit))
+            task = asyncio.get_running_loop().create_task(self._splice(key, asked, base, patch))
             self._splicing[key, number] = task
             task.add_done_callback(partial(self._spliced, (key, number)))
         return await asyncio.shield(task)
@@ -208,16 +208,16 @@ class ServedGeneration:
         if not task.cancelled():
             task.exception()
 
-    async def _splice(self, key: bytes, asked: _Asked, base: Selection, edit: AnswerPatch) -> Selection:
-        fresh = asked.touched.names.rows(edit.fresh).fields_size
-        size = base.fields_size + fresh + 8 * (len(base) + len(edit.fresh) + 1)
+    async def _splice(self, key: bytes, asked: _Asked, base: Selection, patch: AnswerPatch) -> Selection:
+        fresh = asked.overlay.names.rows(patch.added).fields_size
+        size = base.fields_size + fresh + 8 * (len(base) + len(patch.added) + 1)
         async with self._places:
             if not self._answers.claim(size):
                 raise PassToNextLister(
                     "answers_limit", f"an answer of {size} bytes does not fit into answers"
                 )
             try:
-                make = partial(patched, base, asked.touched, edit, asked.pattern)
+                make = partial(patched, base, asked.overlay, patch, asked.pattern)
                 selection = make() if size <= _QUICK_BYTES else await asyncio.to_thread(make)
             finally:
                 self._answers.give_back(size)
@@ -239,11 +239,11 @@ class _Asked:
     mode: Mode
     pattern: TopicsPattern | None
     properties: Mapping[str, str]
-    touched: Overlay
+    overlay: Overlay
     version: CatalogVersion
 
     async def matching(self, after: int = -1) -> Any:
-        """The touched names that the mode and the pattern match."""
-        if self.touched.matching_is_quick(self.pattern):
-            return self.touched.matching(self.mode, self.pattern, after=after)
-        return await asyncio.to_thread(self.touched.matching, self.mode, self.pattern, after=after)
+        """The rows of the overlay that the mode and the pattern match."""
+        if self.overlay.matching_is_quick(self.pattern):
+            return self.overlay.matching(self.mode, self.pattern, after=after)
+        return await asyncio.to_thread(self.overlay.matching, self.mode, self.pattern, after=after)

@@ -70,12 +70,12 @@ def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
         if parts.netloc not in ("", "localhost"):
             raise StoreFailed(f"{uri}: a file address has no host (three slashes: file:///...)")
         return _folder(Path(unquote(parts.path)))
-    from broker_core_spark.store import bucket_store as store_bucket
+    from broker_core_spark.store import bucket_store
 
     if scheme == "memory":
-        return store_bucket.memory_store(rest)
+        return bucket_store.memory_store(rest)
     if scheme in ("s3", "s3a", "gs", "az", "abfs", "abfss"):
-        return store_bucket.bucket_store(uri, options or {})
+        return bucket_store.bucket_store(uri, options or {})
     raise StoreFailed(
         f"{scheme}:// is no place for generations: a path, file://, s3://, gs://, az:// or memory://"
     )

@@ -38,7 +38,7 @@ def test_what_is_kept_says_what_its_selectors_pick(store: Store, made: Manifest)
     assert not damaged
     assert [result.entry for result in results] == list(made.segments[1:])
     assert not any(result.new for result in results)
-    assert sum(int(run["count"].sum()) for result in results for run in result.tallies) > 10
+    assert sum(int(run["count"].sum()) for result in results for run in result.run_entries) > 10
 
 
 def test_damaged_files_are_named_and_the_others_kept(store: Store, made: Manifest, tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> lis
     for names, values in parts:
         writer = staging.writer()
         runs += [*writer.add("a/b", "persistent", texts(*names), [texts(*values)]), *writer.finish()]
-    (plan,) = assign_tasks(runs, 1, selectors={})
-    store.put_new("temporary/test-plan-0.json", plan.to_bytes())
+    (assignment,) = assign_tasks(runs, 1, selectors={})
+    store.put_new("temporary/test-assignment-0.json", assignment.to_bytes())
     question = CanonicalQuestion.of("a/b", Mode.PERSISTENT, ".*[13]", {"k": "x"})
     store.put_new("temporary/test-questions.jsonl", question.line)
-    work = SegmentTask(staging, "temporary/test-plan-", "temporary/test-questions.jsonl")
+    work = SegmentTask(staging, "temporary/test-assignment-", "temporary/test-questions.jsonl")
     batch = pa.record_batch([pa.array([0])], names=["id"])
     return [SegmentResult.parse(result) for result in work(iter([batch]))]
 
@@ -44,7 +44,7 @@ def test_names_that_come_twice_are_one(tmp_path: Path) -> None:
     data = (tmp_path / result.entry.name).read_bytes()
     (run,) = Segment.open(pa.py_buffer(data), result.entry.name).runs()
     assert run.names.names.to_pylist() == ["t1", "t2", "t3"]
-    ((entries,),) = (each.tallies for each in results)
+    ((entries,),) = (each.run_entries for each in results)
     assert entries["count"].tolist() == [1]
 
 

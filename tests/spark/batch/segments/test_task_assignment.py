@@ -34,17 +34,19 @@ def runs_of(pick: random.Random, runs: int = 4, names: int = 2000) -> list[tuple
 def test_each_segment_gets_all_of_its_keys_and_no_other(tasks: int) -> None:
     made = runs_of(random.Random(1))
     every = [run for run, _ in made]
-    plans = [TaskAssignment.parse(plan.to_bytes()) for plan in assign_tasks(every, tasks, selectors={})]
-    stretches = [part for plan in plans for part in plan.stretches]
-    assert [part.high for part in stretches[:-1]] == [part.low for part in stretches[1:]]
-    assert (stretches[0].low, stretches[-1].high) == (b"", b"")
-    assert len(stretches) == 1 + len({cut for run in every for cut in run.cuts})
-    assert len(plans) <= min(tasks, len(stretches))
+    assignments = [
+        TaskAssignment.parse(assignment.to_bytes()) for assignment in assign_tasks(every, tasks, selectors={})
+    ]
+    segments = [part for assignment in assignments for part in assignment.segments]
+    assert [part.high for part in segments[:-1]] == [part.low for part in segments[1:]]
+    assert (segments[0].low, segments[-1].high) == (b"", b"")
+    assert len(segments) == 1 + len({cut for run in every for cut in run.segment_starts})
+    assert len(assignments) <= min(tasks, len(segments))
     read: list[bytes] = []
-    for plan in plans:
-        low, high = plan.stretches[0].low, plan.stretches[-1].high
+    for assignment in assignments:
+        low, high = assignment.segments[0].low, assignment.segments[-1].high
         for run, keys in made:
-            blocks = plan.blocks.get(run.path, ())
+            blocks = assignment.blocks.get(run.path, ())
             held = [each for block in blocks for each in keys[block.start : block.stop]]
             read += [each for each in held if each >= low and (not high or each < high)]
     assert sorted(read) == sorted(each for _, keys in made for each in keys)
@@ -52,17 +54,17 @@ def test_each_segment_gets_all_of_its_keys_and_no_other(tasks: int) -> None:
 
 def test_one_namespace_with_most_names_is_shared_out() -> None:
     made = [run for run, _ in runs_of(random.Random(2))]
-    plans = assign_tasks(made, 8, selectors={"a/b": 1000})
-    assert len(plans) == 8
-    sizes = [sum(part.rows for part in plan.stretches) for plan in plans]
+    assignments = assign_tasks(made, 8, selectors={"a/b": 1000})
+    assert len(assignments) == 8
+    sizes = [sum(part.rows for part in assignment.segments) for assignment in assignments]
     assert max(sizes) < 2 * sum(sizes) / len(sizes)
 
 
 def test_a_window_is_planned_alone() -> None:
     made = runs_of(random.Random(3))
-    window = ((key(1000), key(1500)), (key(4000), b""))
-    plans = assign_tasks([run for run, _ in made], 2, selectors={}, window=window)
-    bounds = [(part.low, part.high) for plan in plans for part in plan.stretches]
+    key_ranges = ((key(1000), key(1500)), (key(4000), b""))
+    assignments = assign_tasks([run for run, _ in made], 2, selectors={}, key_ranges=key_ranges)
+    bounds = [(part.low, part.high) for assignment in assignments for part in assignment.segments]
     assert bounds[0][0] == key(1000)
     assert (key(1400), key(1500)) in bounds
     assert bounds[-1][1] == b""

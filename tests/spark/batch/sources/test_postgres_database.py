@@ -13,7 +13,7 @@ import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.job import build
-from broker_core_spark.batch.sources import postgres_database as source_postgres
+from broker_core_spark.batch.sources import postgres_database
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -66,7 +66,7 @@ def staged(store: Any, runs: list[Any], properties: int) -> KeyedNames:
 def test_all_tasks_read_one_snapshot(
     spark: SparkSession, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_postgres, "_PAGES", 16)  # many tasks, for few topics
+    monkeypatch.setattr(postgres_database, "_PAGES", 16)  # many tasks, for few topics
     filled(database)
     staging = StagingArea(str(tmp_path), "temporary/test", ("region",), 1 << 20)
     with PostgresSource(database.dsn, spark).snapshot() as snapshot:
@@ -239,14 +239,14 @@ def test_what_the_driver_quotes_of_an_address_is_not_even_a_cause() -> None:
 
 
 def test_the_address_of_a_task_is_not_shown() -> None:
-    work = source_postgres._ReadPages("postgresql://secret", "0-1", cast(Any, None), (), 1)
+    work = postgres_database._ReadPages("postgresql://secret", "0-1", cast(Any, None), (), 1)
     assert "secret" not in repr(work)
 
 
 def test_csv_keeps_empty_texts_and_nulls_apart() -> None:
     text = b'"a","n/s","persistent",""\n"b\nc","n/s","persistent",\n"d""","n/s","persistent","x,y"\n'
-    (batch,) = source_postgres._parsed(text, 1)
+    (batch,) = postgres_database._parsed(text, 1)
     assert batch.column(0).to_pylist() == ["a", "b\nc", 'd"']
     assert batch.column(3).to_pylist() == ["", None, "x,y"]
     assert batch.schema.types == [pa.large_string()] * 4
-    assert list(source_postgres._parsed(b"", 0)) == []
+    assert list(postgres_database._parsed(b"", 0)) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core_spark.batch.spark import java_home as jre
+from broker_core_spark.batch.spark import java_home
 from broker_core_spark.batch.spark.java_home import JavaMissing, find_java_home
 
 
@@ -25,7 +25,7 @@ def java(home: Path, version: str, *, release: bool = True) -> Path:
 def _nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
-    monkeypatch.setattr(jre, "_HOMES", tmp_path / "jvm")
+    monkeypatch.setattr(java_home, "_HOMES", tmp_path / "jvm")
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21"])

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.staging import sorted_runs as runs_module
+from broker_core_spark.batch.staging import sorted_runs
 from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
 from broker_core_spark.batch.staging.sorted_runs import (
     KeyRanges,
@@ -25,8 +25,8 @@ def texts(*values: str | None) -> pa.LargeStringArray:
     return pa.array(values, pa.large_string())
 
 
-def writer(store: Store, *, properties: int = 0, window: KeyRanges | None = None) -> SortedRunWriter:
-    return SortedRunWriter(store, "temporary/test", properties=properties, target=4096, window=window)
+def writer(store: Store, *, properties: int = 0, key_ranges: KeyRanges | None = None) -> SortedRunWriter:
+    return SortedRunWriter(store, "temporary/test", properties=properties, target=4096, key_ranges=key_ranges)
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_a_run_is_sorted_and_says_what_is_in_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs_module, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(sorted_runs, "BLOCK_ROWS", 64)
     names = texts(
         *(f"orders-{number * 7919 % 1000}" for number in range(1000)), "__change_events", "😀", "\ue000"
     )
@@ -60,13 +60,13 @@ def test_a_run_is_sorted_and_says_what_is_in_it(store: Store, monkeypatch: pytes
         assert value == (by_name[local] if namespace == "a/b" else None)
     shown = names.filter(pa.array([name != "__change_events" for name in names.to_pylist()]))
     begins = shown.filter(pa.array(begins_segment("a/b", "persistent", shown, target=4096)))
-    assert set(order_key("a/b", "persistent", begins).to_pylist()) <= set(run.cuts)
+    assert set(order_key("a/b", "persistent", begins).to_pylist()) <= set(run.segment_starts)
     part = read_blocks(store, run.path, run.blocks[3:5], 1)
     assert part.keys.to_pylist() == keys[3 * 64 : 5 * 64]
 
 
 def test_full_runs_are_written_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs_module, "RUN_ROWS", 100)
+    monkeypatch.setattr(sorted_runs, "RUN_ROWS", 100)
     made = writer(store)
     runs = [*made.add("a/b", "persistent", texts(*map(str, range(250)))), *made.finish()]
     assert [sum(block.rows for block in run.blocks) for run in runs] == [100, 100, 50]
@@ -76,7 +76,7 @@ def test_full_runs_are_written_at_once(store: Store, monkeypatch: pytest.MonkeyP
 
 def test_only_names_within_the_window_are_staged(store: Store) -> None:
     (low, middle, high) = (key.as_py() for key in order_key("a/b", "persistent", texts("b", "d", "f")))
-    made = writer(store, window=((low, middle), (high, b"")))
+    made = writer(store, key_ranges=((low, middle), (high, b"")))
     names = texts("a", "b", "c", "d", "e", "f", "g")
     (run,) = [*made.add("a/b", "persistent", names), *made.finish()]
     found = [name_of_key(key)[2] for key in read_blocks(store, run.path, run.blocks, 0).keys.to_pylist()]

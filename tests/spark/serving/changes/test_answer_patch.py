@@ -60,14 +60,14 @@ def of_generation(names: list[str], mode: Mode, wanted: list[str]) -> tuple[Sele
 
 
 def touched_by(base: Listing, steps: list[dict[str, tuple[bool, str | None]]]) -> Overlay:
-    touched = Overlay.nothing(NAMESPACE, ["team"])
+    overlay = Overlay.nothing(NAMESPACE, ["team"])
     for number, step in enumerate(steps, 1):
         states = {
             name: NameState(listed, {} if team is None else {"team": team}, number)
             for name, (listed, team) in step.items()
         }
-        touched = touched.with_states(base, states)
-    return touched
+        overlay = overlay.with_states(base, states)
+    return overlay
 
 
 @settings(max_examples=200)
@@ -83,7 +83,7 @@ def test_an_answer_after_changes_is_what_matching_anew_gives(
     known = st.one_of(full_names(), st.sampled_from(sorted(names))) if names else full_names()
     step = st.dictionaries(known, st.tuples(st.booleans(), teams), max_size=6)
     steps = data.draw(st.lists(step, min_size=1, max_size=3))
-    touched = touched_by(Listing.from_names(NAMESPACE, Mode.ALL, list(names)), steps)
+    overlay = touched_by(Listing.from_names(NAMESPACE, Mode.ALL, list(names)), steps)
     for each in steps:
         for name, (listed, of_team) in each.items():
             if listed:
@@ -92,14 +92,14 @@ def test_an_answer_after_changes_is_what_matching_anew_gives(
                 names.pop(name, None)
 
     expected = asked(names, mode, pattern, properties)
-    rows = touched.matching(mode, pattern)
-    edit = patch_for(base, first_row, touched, rows, properties)
-    if edit is None:
+    rows = overlay.matching(mode, pattern)
+    patch = patch_for(base, first_row, overlay, rows, properties)
+    if patch is None:
         assert expected == wanted
         return
     assert expected != wanted
-    answer = patched(base, touched, edit, pattern)
-    assert len(answer) == len(base) + len(edit.fresh) - len(edit.gone)
+    answer = patched(base, overlay, patch, pattern)
+    assert len(answer) == len(base) + len(patch.added) - len(patch.removed)
     assert answer.topics_hash == topics_hash(expected)
     assert_selection(answer, expected)
     assert_listing(answer.listing, expected)
@@ -116,16 +116,16 @@ def test_many_changes_of_a_long_answer(scattered: bool) -> None:
     step: dict[str, tuple[bool, str | None]] = {
         name: (chosen.random() < 0.5, None) for name in chosen.sample(every, 3000)
     }
-    touched = touched_by(Listing.from_names(NAMESPACE, Mode.ALL, names), [step])
+    overlay = touched_by(Listing.from_names(NAMESPACE, Mode.ALL, names), [step])
     now = dict.fromkeys(names)
     for name, (listed, _) in step.items():
         now.pop(name, None)
         if listed:
             now[name] = None
     expected = asked(now, Mode.PERSISTENT, pattern, {})
-    edit = patch_for(base, 0, touched, touched.matching(Mode.PERSISTENT, pattern), {})
-    assert edit is not None
-    answer = patched(base, touched, edit, pattern)
+    patch = patch_for(base, 0, overlay, overlay.matching(Mode.PERSISTENT, pattern), {})
+    assert patch is not None
+    answer = patched(base, overlay, patch, pattern)
     assert_selection(answer, expected)
 
 
@@ -136,9 +136,9 @@ def test_what_is_as_before_again_is_no_change() -> None:
         {names[0]: (False, None), "persistent://t/n/d": (True, None)},
         {names[0]: (True, "red"), "persistent://t/n/d": (False, None)},
     ]
-    touched = touched_by(base, steps)
-    rows = touched.matching(Mode.PERSISTENT, None)
+    overlay = touched_by(base, steps)
+    rows = overlay.matching(Mode.PERSISTENT, None)
     assert len(rows) == 2
-    assert patch_for(base.all(), 0, touched, rows, {}) is None
+    assert patch_for(base.all(), 0, overlay, rows, {}) is None
     nobody = base.rows(np.empty(0, np.int64))
-    assert patch_for(nobody, 0, touched, rows, {"team": "red"}) is not None
+    assert patch_for(nobody, 0, overlay, rows, {"team": "red"}) is not None

@@ -107,20 +107,20 @@ async def test_changes_are_seen_as_soon_as_they_are_committed(
 ) -> None:
     catalog.create(topic("a"))
     follower = follower_from(catalog, ["a"])
-    touched, version = await follower.current(log)
-    assert (len(touched), version.number) == (0, 1)
+    overlay, version = await follower.current(log)
+    assert (len(overlay), version.number) == (0, 1)
     catalog.create(topic("b"), partitions=2)
     catalog.delete(topic("a"))
-    touched, version = await follower.current(log)
+    overlay, version = await follower.current(log)
     assert version == catalog.version(NAMESPACE)
-    assert touched.names.names.to_pylist() == [
+    assert overlay.names.names.to_pylist() == [
         str(topic(name)) for name in ("a", "b-partition-0", "b-partition-1")
     ]
-    assert touched.listed.tolist() == [False, True, True]
+    assert overlay.listed.tolist() == [False, True, True]
     catalog.create(topic("a"))
-    touched, version = await follower.current(log)
-    assert (touched.listed.tolist(), version.number) == ([True, True, True], 4)
-    assert touched.versions.tolist() == [4, 2, 2]
+    overlay, version = await follower.current(log)
+    assert (overlay.listed.tolist(), version.number) == ([True, True, True], 4)
+    assert overlay.versions.tolist() == [4, 2, 2]
 
 
 async def test_a_gap_is_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -> None:
@@ -137,14 +137,14 @@ async def test_a_gap_is_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -
 async def test_more_changes_than_allowed_are_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -> None:
     follower = follower_from(catalog, [], limit=3)
     catalog.create(topic("a"), partitions=3)
-    touched, before = await follower.current(log)
-    assert len(touched) == 3
+    overlay, before = await follower.current(log)
+    assert len(overlay) == 3
     catalog.create(topic("b"))
     with pytest.raises(PassToNextLister, match="more than 3") as refused:
         await follower.current(log)
     assert refused.value.reason == "overlay_limit"
     # What was right last stays known, for who may answer with it.
-    assert (len(follower.touched), follower.version) == (3, before)
+    assert (len(follower.overlay), follower.version) == (3, before)
 
 
 async def test_many_changes_at_once_are_taken_in_a_thread(
@@ -152,8 +152,8 @@ async def test_many_changes_at_once_are_taken_in_a_thread(
 ) -> None:
     follower = follower_from(catalog, [])
     catalog.create(topic("a"), partitions=2000)
-    touched, _ = await follower.current(log)
-    assert len(touched) == 2000
+    overlay, _ = await follower.current(log)
+    assert len(overlay) == 2000
 
 
 async def test_another_catalogue_is_not_followed() -> None:
@@ -274,8 +274,8 @@ async def test_a_version_that_a_restored_copy_comes_to_again_is_another_one(
         with pytest.raises(PassToNextLister, match="restored"):
             await follower.current(log)
         assert follower.ended == "gap"
-        touched, version = await before.current(log)
+        overlay, version = await before.current(log)
         assert version.same_state(catalog.version(NAMESPACE))
         names = {str(topic(f"new-{made}")) for made in range(number + 1)}
-        assert set(touched.names.names.to_pylist()) == names
+        assert set(overlay.names.names.to_pylist()) == names
     assert before.restarts == 1

@@ -95,47 +95,46 @@ def states(
 
 def test_names_are_matched_by_mode_pattern_and_version() -> None:
     base = Listing.from_names(NAMESPACE, Mode.ALL, ["persistent://t/n/a", "persistent://t/n/c"])
-    touched = Overlay.nothing(NAMESPACE)
-    assert len(touched) == 0
-    touched = touched.with_states(
+    overlay = Overlay.nothing(NAMESPACE)
+    assert len(overlay) == 0
+    overlay = overlay.with_states(
         base, states(3, {"persistent://t/n/c": False, "persistent://t/n/b-partition-1": True})
     )
-    touched = touched.with_states(
+    overlay = overlay.with_states(
         base, states(5, {"non-persistent://t/n/b": True, "persistent://t/n/c": True})
     )
-    names = touched.names.names.to_pylist()
+    names = overlay.names.names.to_pylist()
     assert names == ["non-persistent://t/n/b", "persistent://t/n/b-partition-1", "persistent://t/n/c"]
-    assert touched.places.tolist() == [0, 1, 1]
-    assert touched.there.tolist() == [False, False, True]
-    assert touched.versions.tolist() == [5, 3, 5]
+    assert overlay.base_rows.tolist() == [0, 1, 1]
+    assert overlay.in_base.tolist() == [False, False, True]
+    assert overlay.versions.tolist() == [5, 3, 5]
 
     b = compile_pattern("t/n/b")
-    assert touched.matching(Mode.ALL, None).tolist() == [0, 1, 2]
-    assert touched.matching(Mode.ALL, b).tolist() == [0, 1]
-    assert touched.matching(Mode.PERSISTENT, b).tolist() == [1]
-    assert touched.matching(Mode.NON_PERSISTENT, None).tolist() == [0]
-    assert touched.matching(Mode.ALL, None, after=3).tolist() == [0, 2]
-    assert touched.matching(Mode.ALL, b, after=3).tolist() == [0]
-    assert touched.matching(Mode.ALL, b, after=5).tolist() == []
-    assert touched.nbytes > 0
+    assert overlay.matching(Mode.ALL, None).tolist() == [0, 1, 2]
+    assert overlay.matching(Mode.ALL, b).tolist() == [0, 1]
+    assert overlay.matching(Mode.PERSISTENT, b).tolist() == [1]
+    assert overlay.matching(Mode.NON_PERSISTENT, None).tolist() == [0]
+    assert overlay.matching(Mode.ALL, None, after=3).tolist() == [0, 2]
+    assert overlay.matching(Mode.ALL, b, after=3).tolist() == [0]
+    assert overlay.matching(Mode.ALL, b, after=5).tolist() == []
 
 
 def test_properties_select_among_what_is_listed() -> None:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [])
-    touched = Overlay.nothing(NAMESPACE, ["team"])
+    overlay = Overlay.nothing(NAMESPACE, ["team"])
     names = {f"persistent://t/n/{letter}": True for letter in "ab"}
-    touched = touched.with_states(base, states(1, names, {"team": "red", "other": "x"}))
-    touched = touched.with_states(base, states(2, {"persistent://t/n/a": False}))
-    touched = touched.with_states(base, states(2, {"persistent://t/n/c": True}))
-    rows = touched.matching(Mode.ALL, None)
-    assert touched.shown(rows, {}).tolist() == [False, True, True]
-    assert touched.shown(rows, {"team": "red"}).tolist() == [False, True, False]
-    assert touched.shown(rows, {"team": "blue"}).tolist() == [False, False, False]
+    overlay = overlay.with_states(base, states(1, names, {"team": "red", "other": "x"}))
+    overlay = overlay.with_states(base, states(2, {"persistent://t/n/a": False}))
+    overlay = overlay.with_states(base, states(2, {"persistent://t/n/c": True}))
+    rows = overlay.matching(Mode.ALL, None)
+    assert overlay.listed_with(rows, {}).tolist() == [False, True, True]
+    assert overlay.listed_with(rows, {"team": "red"}).tolist() == [False, True, False]
+    assert overlay.listed_with(rows, {"team": "blue"}).tolist() == [False, False, False]
 
 
 def test_topics_that_no_client_sees_are_not_touched() -> None:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [])
-    touched = Overlay.nothing(NAMESPACE).with_states(
+    overlay = Overlay.nothing(NAMESPACE).with_states(
         base, states(1, {"persistent://t/n/__change_events": True})
     )
-    assert len(touched) == 0
+    assert len(overlay) == 0

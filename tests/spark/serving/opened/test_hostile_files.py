@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from broker_core import EncodedNames
 from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
-from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
@@ -118,20 +118,22 @@ def test_without_damage_all_of_it_is_right() -> None:
 
 def places(content: bytes) -> tuple[set[int], set[int]]:
     """(bytes that say where something is, the borders of parts) of a segment."""
-    at, size, _ = layout.TRAILER.unpack_from(content, len(content) - layout.TRAILER.size)
-    structural = {*range(layout.HEADER.size), *range(at, len(content))}
-    borders = {0, layout.HEADER.size, at, at + size, len(content)}
-    start = layout.HEADER.size
+    at, size, _ = segment_layout.TRAILER.unpack_from(content, len(content) - segment_layout.TRAILER.size)
+    structural = {*range(segment_layout.HEADER.size), *range(at, len(content))}
+    borders = {0, segment_layout.HEADER.size, at, at + size, len(content)}
+    start = segment_layout.HEADER.size
     for run in json.loads(content[at : at + size])["runs"]:
-        place = layout.RunLayout(start, *(run[key] for key in ("names", "fields_size", "entries", "rows")))
+        place = segment_layout.RunLayout(
+            start, *(run[key] for key in ("names", "fields_size", "entries", "rows"))
+        )
         for number, (begin, length) in enumerate(place.sections()):
             end = begin + length
-            borders |= {begin, end, end + layout.padding(length)}
+            borders |= {begin, end, end + segment_layout.padding(length)}
             if number in (0, 3):  # offsets and rows: the first and the last of them, and zeros behind
                 structural |= {*range(begin, min(begin + 8, end)), *range(max(begin, end - 8), end)}
-            structural |= set(range(end, end + layout.padding(length)))
+            structural |= set(range(end, end + segment_layout.padding(length)))
         if place.entries:
-            structural |= set(range(place.entries_at, place.entries_at + layout.ENTRY.itemsize))
+            structural |= set(range(place.entries_at, place.entries_at + segment_layout.ENTRY.itemsize))
         start = place.end
     return structural, borders
 

@@ -43,7 +43,7 @@ def reread_segments(
             data = fetch_verified(store, entry, None)
         except (InvalidGeneration, DamagedFile):
             return None
-        runs = list(checks.runs(number, Segment.open(data, entry.name), every_cut=True))
+        runs = list(checks.runs(number, Segment.open(data, entry.name), every_boundary=True))
         checks.check_end(number, last_place(runs[-1]))
         # Copies, so that the file goes.
         return SegmentResult(entry, tuple(run.entries.copy() for run in runs), new=False, duplicates=0)

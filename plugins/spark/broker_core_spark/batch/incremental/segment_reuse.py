@@ -19,7 +19,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace, order_key
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
-from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.questions_file import read_questions
@@ -45,7 +45,7 @@ class SegmentReuse:
     """Segments to keep; and the ranges of keys that are made anew, in order, with the namespaces that are in them."""
 
     kept: tuple[SegmentEntry, ...]
-    window: tuple[tuple[bytes, bytes], ...]
+    key_ranges: tuple[tuple[bytes, bytes], ...]
     namespaces: tuple[str, ...]
 
 
@@ -74,7 +74,7 @@ def _begins_with(store: Store, entry: SegmentEntry) -> bool:
     """Whether the first name in a segment's file is the one that the manifest says."""
     namespace, domain, names = entry.runs[0]
     expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
-    place = layout.RunLayout(layout.HEADER.size, names, len(expected), 0, 0)
+    place = segment_layout.RunLayout(segment_layout.HEADER.size, names, len(expected), 0, 0)
     if place.end > entry.size:
         return False
     offsets = store.get_range(entry.name, place.start, place.start + 8)
@@ -115,16 +115,16 @@ def reusable_segments(
             touched.add(at - 1)
     for low, high in whole:
         touched.update(range(bisect_right(firsts, low) - 1, max(bisect_left(firsts, high), 1)))
-    window: list[tuple[bytes, bytes]] = []
+    key_ranges: list[tuple[bytes, bytes]] = []
     for at in sorted(touched):
         stop = firsts[at + 1] if at + 1 < len(firsts) else b""
-        if window and window[-1][1] == firsts[at]:
-            window[-1] = (window[-1][0], stop)
+        if key_ranges and key_ranges[-1][1] == firsts[at]:
+            key_ranges[-1] = (key_ranges[-1][0], stop)
         else:
-            window.append((firsts[at], stop))
-    inside = tuple(name for name in sorted(versions) if _overlaps(name, window))
+            key_ranges.append((firsts[at], stop))
+    inside = tuple(name for name in sorted(versions) if _overlaps(name, key_ranges))
     kept = tuple(segment for at, segment in enumerate(manifest.segments) if at not in touched)
-    return SegmentReuse(kept, tuple(window), inside)
+    return SegmentReuse(kept, tuple(key_ranges), inside)
 
 
 def _changed(
@@ -177,6 +177,6 @@ def _first_key(segment: SegmentEntry) -> bytes:
     return key
 
 
-def _overlaps(namespace: str, window: Sequence[tuple[bytes, bytes]]) -> bool:
+def _overlaps(namespace: str, key_ranges: Sequence[tuple[bytes, bytes]]) -> bool:
     low, high = first_of_namespace(namespace), end_of_namespace(namespace)
-    return any((not stop or low < stop) and start < high for start, stop in window)
+    return any((not stop or low < stop) and start < high for start, stop in key_ranges)

@@ -33,9 +33,9 @@ def question_totals(
     asked = list(questions)
     parts: dict[tuple[str, str], list[_Array]] = {}
     for segment in segments:
-        for (namespace, domain, _), tallies in zip(segment.entry.runs, segment.tallies, strict=True):
-            parts.setdefault((namespace, domain), []).append(tallies)
-    found = {place: _by_key(np.concatenate(tallies)) for place, tallies in parts.items()}
+        for (namespace, domain, _), run_entries in zip(segment.entry.runs, segment.run_entries, strict=True):
+            parts.setdefault((namespace, domain), []).append(run_entries)
+    found = {place: _by_key(np.concatenate(run_entries)) for place, run_entries in parts.items()}
     groups: list[tuple[int, list[_Array]]] = []
     for number, question in enumerate(asked):
         key = question.selector.key
@@ -62,15 +62,15 @@ def question_totals(
     ]
 
 
-def _by_key(tallies: _Array) -> dict[bytes, _Array]:
-    """The tallies of each key, in the order of segments."""
-    data = np.ascontiguousarray(tallies["key"]).tobytes()
+def _by_key(run_entries: _Array) -> dict[bytes, _Array]:
+    """The entries of each key, in the order of segments."""
+    data = np.ascontiguousarray(run_entries["key"]).tobytes()
     keys = np.frombuffer(data, "V16")
     different, which = np.unique(np.frombuffer(data, ">u8").reshape(-1, 2), axis=0, return_inverse=True)
     which = which.reshape(-1)
     order = np.argsort(which, kind="stable")
     bounds = np.searchsorted(which[order], np.arange(len(different) + 1))
     return {
-        keys[order[low]].tobytes(): tallies[order[low:high]]
+        keys[order[low]].tobytes(): run_entries[order[low:high]]
         for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
     }

@@ -36,7 +36,7 @@ __all__ = ["SegmentResult", "SegmentTask"]
 
 #: Names that are matched together, of as many neighbouring segments as have them.
 _GROUP_ROWS: Final = 262_144
-#: A plan, or the file of questions, in bytes.
+#: An assignment, or the file of questions, in bytes.
 _MOST_BYTES: Final = 2 * 1024**3
 _Array = np.ndarray[Any, Any]
 
@@ -49,7 +49,7 @@ class SegmentResult:
     """
 
     entry: SegmentEntry
-    tallies: tuple[_Array, ...]
+    run_entries: tuple[_Array, ...]
     new: bool
     duplicates: int
 
@@ -60,7 +60,7 @@ class SegmentResult:
             "size": self.entry.size,
             "first_local": self.entry.first_local,
             "runs": self.entry.runs,
-            "tallies": [base64.b64encode(part.tobytes()).decode() for part in self.tallies],
+            "run_entries": [base64.b64encode(part.tobytes()).decode() for part in self.run_entries],
             "new": self.new,
             "duplicates": self.duplicates,
         }
@@ -72,19 +72,19 @@ class SegmentResult:
         record = json.loads(data)
         runs = tuple((namespace, domain, names) for namespace, domain, names in record["runs"])
         entry = SegmentEntry(record["name"], record["size"], record["first_local"], runs)
-        tallies = tuple(np.frombuffer(base64.b64decode(part), ENTRY) for part in record["tallies"])
-        return cls(entry, tallies, record["new"], record["duplicates"])
+        run_entries = tuple(np.frombuffer(base64.b64decode(part), ENTRY) for part in record["run_entries"])
+        return cls(entry, run_entries, record["new"], record["duplicates"])
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
     """The work of tasks by their number; pickled by reference into the executors.
 
-    ``plans`` is what the paths of the plans begin with, ``questions`` the path of the questions, both in the store.
+    ``assignments`` is what the paths of the assignments begin with, ``questions`` the path of the questions.
     """
 
     staging: StagingArea
-    plans: str
+    assignments: str
     questions: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
@@ -92,10 +92,10 @@ class SegmentTask:
         asked = _asked(store, self.questions)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                data = store.get(f"{self.plans}{number}.json", _MOST_BYTES)
+                data = store.get(f"{self.assignments}{number}.json", _MOST_BYTES)
                 if data is None:
                     raise InvalidCatalogue(
-                        f"The plan of task {number} is gone: was the job's staging folder emptied?"
+                        f"The work of task {number} is gone: was the job's staging folder emptied?"
                     )
                 for result in _make(store, TaskAssignment.parse(data), asked, self.staging.property_keys):
                     yield result.to_bytes()
@@ -112,32 +112,32 @@ def _asked(store: Store, path: str) -> _Asked:
 
 
 def _make(
-    store: Store, plan: TaskAssignment, asked: _Asked, property_keys: Sequence[str]
+    store: Store, assignment: TaskAssignment, asked: _Asked, property_keys: Sequence[str]
 ) -> Iterator[SegmentResult]:
     patterns = CompiledPatterns()
     group: list[SegmentRange] = []
-    for position, stretch in enumerate(plan.stretches):
-        group.append(stretch)
-        last = position == len(plan.stretches) - 1
-        if last or sum(part.rows for part in group) + plan.stretches[position + 1].rows > _GROUP_ROWS:
-            yield from _make_group(store, plan, group, asked, property_keys, patterns)
+    for position, segment in enumerate(assignment.segments):
+        group.append(segment)
+        last = position == len(assignment.segments) - 1
+        if last or sum(part.rows for part in group) + assignment.segments[position + 1].rows > _GROUP_ROWS:
+            yield from _make_group(store, assignment, group, asked, property_keys, patterns)
             group = []
 
 
 def _make_group(
     store: Store,
-    plan: TaskAssignment,
-    stretches: Sequence[SegmentRange],
+    assignment: TaskAssignment,
+    segments: Sequence[SegmentRange],
     asked: _Asked,
     property_keys: Sequence[str],
     patterns: CompiledPatterns,
 ) -> Iterator[SegmentResult]:
-    rows, twice = _ordered(_read(store, plan, stretches, len(property_keys)), property_keys)
+    rows, twice = _ordered(_read(store, assignment, segments, len(property_keys)), property_keys)
     bounds = [
-        bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows.keys, row)) for part in stretches
+        bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows.keys, row)) for part in segments
     ]
     bounds.append(len(rows))
-    writers: list[SegmentWriter | None] = [None] * len(stretches)
+    writers: list[SegmentWriter | None] = [None] * len(segments)
     for namespace, domain, low, high in namespace_ranges(rows.keys):
         names = EncodedNames.of(namespace, domain, local_names(rows.keys[low:high], namespace), ordered=True)
         selectors = asked.get((namespace, domain), ())
@@ -163,15 +163,15 @@ def _stored(store: Store, writer: SegmentWriter, duplicates: int) -> SegmentResu
     made = writer.finish()
     with made.file:
         new = put_verified(store, made.entry, made.file)
-    return SegmentResult(made.entry, made.tallies, new, duplicates)
+    return SegmentResult(made.entry, made.run_entries, new, duplicates)
 
 
 def _read(
-    store: Store, plan: TaskAssignment, stretches: Sequence[SegmentRange], properties: int
+    store: Store, assignment: TaskAssignment, segments: Sequence[SegmentRange], properties: int
 ) -> KeyedNames:
-    low, high = stretches[0].low, stretches[-1].high
+    low, high = segments[0].low, segments[-1].high
     parts: list[KeyedNames] = []
-    for path, blocks in plan.blocks.items():
+    for path, blocks in assignment.blocks.items():
         wanted = blocks_within(blocks, low, high)
         if not wanted:
             continue

@@ -1,6 +1,6 @@
 """Which task makes which segments of which blocks: decided by the driver from what runs say of themselves.
 
-Segments are the stretches between the keys that begin one, so they are the same however many tasks there are. Tasks get
+Segments lie between the keys that begin one, so they are the same however many tasks there are. Tasks get
 neighbouring segments of about the same work; a namespace with most of all names is many segments, and many tasks.
 """
 
@@ -36,13 +36,13 @@ class SegmentRange:
 class TaskAssignment:
     """What one task makes: neighbouring segments, and the blocks of each run (by its path) that hold their names."""
 
-    stretches: tuple[SegmentRange, ...]
+    segments: tuple[SegmentRange, ...]
     blocks: Mapping[str, tuple[RunBlock, ...]]
 
     def to_bytes(self) -> bytes:
         """For the way to the task, through the store."""
         record = {
-            "stretches": [[part.low.hex(), part.high.hex(), part.rows] for part in self.stretches],
+            "segments": [[part.low.hex(), part.high.hex(), part.rows] for part in self.segments],
             "blocks": {
                 path: [[block.first.hex(), block.start, block.stop, block.rows] for block in blocks]
                 for path, blocks in self.blocks.items()
@@ -57,7 +57,7 @@ class TaskAssignment:
         return cls(
             tuple(
                 SegmentRange(bytes.fromhex(low), bytes.fromhex(high), rows)
-                for low, high, rows in record["stretches"]
+                for low, high, rows in record["segments"]
             ),
             {
                 path: tuple(RunBlock(bytes.fromhex(first), *rest) for first, *rest in blocks)
@@ -71,60 +71,60 @@ def assign_tasks(
     tasks: int,
     *,
     selectors: Mapping[str, int],
-    window: KeyRanges = EVERYTHING,
+    key_ranges: KeyRanges = EVERYTHING,
 ) -> list[TaskAssignment]:
-    """At most ``tasks`` plans for the names of ``runs`` within ``window``.
+    """At most ``tasks`` assignments for the names of ``runs`` within ``key_ranges``.
 
-    Each range of the window begins where a segment does. ``selectors`` is how many each namespace is asked.
+    Each range begins where a segment does. ``selectors`` is how many each namespace is asked.
     """
-    stretches = _stretches(runs, window)
-    if not stretches:
+    segments = _segments(runs, key_ranges)
+    if not segments:
         return []
-    work = [part.rows * (_NAME_WORK + selectors.get(_namespace(part), 0)) for part in stretches]
+    work = [part.rows * (_NAME_WORK + selectors.get(_namespace(part), 0)) for part in segments]
     total = sum(work)
-    plans: list[TaskAssignment] = []
+    assignments: list[TaskAssignment] = []
     taken: list[SegmentRange] = []
     done = 0
-    for part, effort in zip(stretches, work, strict=True):
+    for part, effort in zip(segments, work, strict=True):
         # A segment belongs to the task in whose equal share of the work its middle is.
         share = (done + effort // 2) * tasks // max(total, 1)
-        if taken and share > len(plans):
-            plans.append(_task(runs, taken))
+        if taken and share > len(assignments):
+            assignments.append(_task(runs, taken))
             taken = []
         taken.append(part)
         done += effort
-    plans.append(_task(runs, taken))
-    return plans
+    assignments.append(_task(runs, taken))
+    return assignments
 
 
 def _namespace(part: SegmentRange) -> str:
     return name_of_key(part.low)[0] if part.low else ""
 
 
-def _stretches(runs: Sequence[SortedRun], window: KeyRanges) -> list[SegmentRange]:
-    """The segments within the window that may have names."""
-    cuts = sorted({key for run in runs for key in run.cuts})
+def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentRange]:
+    """The segments within the ranges that may have names."""
+    cuts = sorted({key for run in runs for key in run.segment_starts})
     firsts = sorted((block.first, block.rows) for run in runs for block in run.blocks)
     starts = [first for first, _ in firsts]
     sums = [0]
     for _, rows in firsts:
         sums.append(sums[-1] + rows)
-    stretches: list[SegmentRange] = []
-    for low, high in window:
+    segments: list[SegmentRange] = []
+    for low, high in key_ranges:
         last = len(cuts) if not high else bisect_left(cuts, high)
         bounds = [low, *cuts[bisect_right(cuts, low) : last]]
         for start, stop in zip(bounds, [*bounds[1:], high], strict=True):
             ends = bisect_left(starts, stop) if stop else len(starts)
             rows = sums[ends] - sums[bisect_left(starts, start)]
             # Names in front of the first block that begins here are in a block that begins before.
-            stretches.append(SegmentRange(start, stop, max(rows, min(BLOCK_ROWS, sums[-1]))))
-    return stretches if sums[-1] else []
+            segments.append(SegmentRange(start, stop, max(rows, min(BLOCK_ROWS, sums[-1]))))
+    return segments if sums[-1] else []
 
 
-def _task(runs: Iterable[SortedRun], stretches: Sequence[SegmentRange]) -> TaskAssignment:
-    low, high = stretches[0].low, stretches[-1].high
+def _task(runs: Iterable[SortedRun], segments: Sequence[SegmentRange]) -> TaskAssignment:
+    low, high = segments[0].low, segments[-1].high
     blocks = {run.path: tuple(blocks_within(run.blocks, low, high)) for run in runs if run.blocks}
-    return TaskAssignment(tuple(stretches), {path: found for path, found in blocks.items() if found})
+    return TaskAssignment(tuple(segments), {path: found for path, found in blocks.items() if found})
 
 
 def blocks_within(blocks: Sequence[RunBlock], low: bytes, high: bytes) -> Sequence[RunBlock]:

@@ -69,7 +69,7 @@ class SortedRun:
 
     path: str
     blocks: tuple[RunBlock, ...]
-    cuts: tuple[bytes, ...]
+    segment_starts: tuple[bytes, ...]
     names: Mapping[tuple[str, str], int] = field(default_factory=dict)
     system: int = 0
 
@@ -78,7 +78,7 @@ class SortedRun:
         record = {
             "path": self.path,
             "blocks": [[block.first.hex(), block.start, block.stop, block.rows] for block in self.blocks],
-            "cuts": [key.hex() for key in self.cuts],
+            "segment_starts": [key.hex() for key in self.segment_starts],
             "names": [[*place, count] for place, count in self.names.items()],
             "system": self.system,
         }
@@ -91,7 +91,7 @@ class SortedRun:
         return cls(
             record["path"],
             tuple(RunBlock(bytes.fromhex(first), *rest) for first, *rest in record["blocks"]),
-            tuple(map(bytes.fromhex, record["cuts"])),
+            tuple(map(bytes.fromhex, record["segment_starts"])),
             {(namespace, domain): count for namespace, domain, count in record["names"]},
             record["system"],
         )
@@ -129,21 +129,21 @@ def block_schema(properties: int) -> pa.Schema:
 class SortedRunWriter:
     """Takes names in any order and writes them as runs, whose paths begin with ``folder``.
 
-    ``window`` are the ranges of keys that matter (``None``: all); of other names only the number is kept. ``target`` is
-    the size of segments. Names of runs are random: a task that is tried again writes other files, of which nobody is
-    told, and which go with the others of the build.
+    ``key_ranges`` are those that matter (``None``: all); of other names only the number is kept. ``target`` is the size
+    of segments. Names of runs are random: a task that is tried again writes other files, of which nobody is told, and
+    which go with the others of the build.
     """
 
     def __init__(
-        self, store: Store, folder: str, *, properties: int, target: int, window: KeyRanges | None = None
+        self, store: Store, folder: str, *, properties: int, target: int, key_ranges: KeyRanges | None = None
     ) -> None:
         self._store = store
         self._folder = folder
         self._properties = properties
         self._target = target
-        self._window = window
+        self._key_ranges = key_ranges
         self._parts: list[KeyedNames] = []
-        self._cuts: list[pa.LargeBinaryArray] = []
+        self._segment_starts: list[pa.LargeBinaryArray] = []
         self._names: Counter[tuple[str, str]] = Counter()
         self._system = 0
         self._rows = 0
@@ -177,14 +177,14 @@ class SortedRunWriter:
             names = names.filter(shown)
             properties = [column.filter(shown) for column in properties]
         keys = order_key(namespace, domain, names)
-        if self._window is not None:
-            inside = pa.array(_within(keys, self._window))
+        if self._key_ranges is not None:
+            inside = pa.array(_within(keys, self._key_ranges))
             names, keys = names.filter(inside), keys.filter(inside)
             properties = [column.filter(inside) for column in properties]
         if not len(names):
             return
         begins = begins_segment(namespace, domain, names, target=self._target)
-        self._cuts.append(keys.filter(pa.array(begins)))
+        self._segment_starts.append(keys.filter(pa.array(begins)))
         for low in range(0, len(names), RUN_ROWS):
             part = KeyedNames(keys, tuple(properties)).slice(low, min(low + RUN_ROWS, len(names)))
             self._parts.append(part)
@@ -214,9 +214,9 @@ class SortedRunWriter:
                     blocks.append(RunBlock(part.keys[0].as_py(), start, file.tell(), len(part)))
                 file.seek(0)
                 self._store.put_new(path, cast(BinaryIO, file))
-        cuts = sorted({key for part in self._cuts for key in part.to_pylist()})
+        cuts = sorted({key for part in self._segment_starts for key in part.to_pylist()})
         run = SortedRun(path, tuple(blocks), tuple(cuts), dict(self._names), self._system)
-        self._cuts.clear()
+        self._segment_starts.clear()
         self._names.clear()
         self._system = self._rows = self._bytes = 0
         return run
@@ -227,10 +227,10 @@ def _size(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
     return int(offsets[-1] - offsets[0]) + 8 * len(column)
 
 
-def _within(keys: pa.LargeBinaryArray, window: KeyRanges) -> _Array:
+def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> _Array:
     """Which keys are in one of the ranges."""
-    at = segment_ids([low for low, _ in window], keys) - 1
-    highs = pa.array([high for _, high in window], pa.large_binary())
+    at = segment_ids([low for low, _ in key_ranges], keys) - 1
+    highs = pa.array([high for _, high in key_ranges], pa.large_binary())
     last = highs.take(pa.array(np.maximum(at, 0)))
     inside = pc.or_(pc.equal(pc.binary_length(last), 0), pc.less(keys, last))
     result: _Array = inside.to_numpy(zero_copy_only=False) & (at >= 0)

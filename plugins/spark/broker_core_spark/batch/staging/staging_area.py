@@ -20,7 +20,7 @@ class StagingArea:
     property_keys: tuple[str, ...]
     target: int
     options: Mapping[str, str] = field(default_factory=dict)
-    window: KeyRanges | None = None
+    key_ranges: KeyRanges | None = None
 
     def open(self) -> Store:
         """The store, opened by this process."""
@@ -33,9 +33,9 @@ class StagingArea:
             self.folder,
             properties=len(self.property_keys),
             target=self.target,
-            window=self.window,
+            key_ranges=self.key_ranges,
         )
 
-    def within(self, window: KeyRanges | None) -> StagingArea:
+    def within(self, key_ranges: KeyRanges | None) -> StagingArea:
         """The same for a part of the names."""
-        return replace(self, window=window)
+        return replace(self, key_ranges=key_ranges)

@@ -19,44 +19,51 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class AnswerPatch:
-    """``gone`` are positions in the answer, ascending. ``fresh`` are rows of the touched names, ascending, and each
-    goes in front of the position ``put``."""
+    """What changes of one answer.
 
-    gone: _Array
-    fresh: _Array
-    put: _Array
+    ``removed`` are positions in the answer, ascending. ``added`` are rows of the overlay, ascending; each goes in front
+    of its position ``added_before``.
+    """
+
+    removed: _Array
+    added: _Array
+    added_before: _Array
 
 
 def patch_for(
-    base: Selection, first_row: int, touched: Overlay, rows: _Array, properties: Mapping[str, str]
+    base: Selection, first_row: int, overlay: Overlay, rows: _Array, properties: Mapping[str, str]
 ) -> AnswerPatch | None:
     """How ``base`` differs from the answer now; ``None`` where it does not.
 
-    ``rows`` are the touched names that the question's mode and pattern match; ``first_row`` is the row in the
+    ``rows`` are those of the overlay that the question's mode and pattern match; ``first_row`` is the row in the
     generation's listing of mode ``ALL`` where the listing of ``base`` begins.
     """
     if not len(rows):
         return None
-    places = touched.places[rows] - first_row
+    places = overlay.base_rows[rows] - first_row
     if base.is_slice:
         low, high = base.bounds
         at = np.clip(places - low, 0, len(base))
-        inside = touched.there[rows] & (places >= low) & (places < high)
+        inside = overlay.in_base[rows] & (places >= low) & (places < high)
     else:
         own = base.row_array  # at least one: of none it would be a slice
         at = np.searchsorted(own, places)
-        inside = touched.there[rows] & (own[np.minimum(at, len(own) - 1)] == places)
-    shown = touched.shown(rows, properties)
+        inside = overlay.in_base[rows] & (own[np.minimum(at, len(own) - 1)] == places)
+    shown = overlay.listed_with(rows, properties)
     gone, fresh = inside & ~shown, shown & ~inside
     if not gone.any() and not fresh.any():
         return None
     return AnswerPatch(at[gone], rows[fresh], at[fresh])
 
 
-def patched(base: Selection, touched: Overlay, edit: AnswerPatch, pattern: TopicsPattern | None) -> Selection:
-    """The answer after an edit: all of a listing of its own.
+def patched(
+    base: Selection, overlay: Overlay, patch: AnswerPatch, pattern: TopicsPattern | None
+) -> Selection:
+    """The answer after a patch: all of a listing of its own.
 
     ``pattern`` is the one that was asked. What goes in is matched by the core too, so that the result needs no look.
     """
-    added = touched.names.rows(edit.fresh)
-    return base.spliced(edit.gone, edit.put, added if pattern is None else added.matching(pattern))
+    added = overlay.names.rows(patch.added)
+    return base.spliced(
+        patch.removed, patch.added_before, added if pattern is None else added.matching(pattern)
+    )

@@ -49,10 +49,10 @@ class NamespaceFollower:
         self._reading: asyncio.Task[None] | None = None
         self._ended: PassToNextLister | None = None
         self._began = version
-        #: The state that :attr:`touched` leads to.
+        #: The state that :attr:`overlay` leads to.
         self.version = version
-        self.touched = Overlay.nothing(namespace, self._keys)
-        #: How often :attr:`touched` began anew: numbers of versions before and after that are not comparable.
+        self.overlay = Overlay.nothing(namespace, self._keys)
+        #: How often :attr:`overlay` began anew: numbers of versions before and after that are not comparable.
         self.restarts = 0
         #: When that was last seen to be the current state, on the clock of the event loop.
         self.current_at = float("-inf")
@@ -82,7 +82,7 @@ class NamespaceFollower:
         except ListingFailed as error:
             raise PassToNextLister("unreachable", str(error)) from error
         self.current_at = max(self.current_at, asked_at)
-        return self.touched, self.version
+        return self.overlay, self.version
 
     async def _move(self, log: ChangeLog, now: CatalogVersion, known: CatalogVersion) -> None:
         """Read the changes up to ``now``; ``known`` was the state here before ``now`` was asked for."""
@@ -109,7 +109,7 @@ class NamespaceFollower:
 
     def _restart(self) -> None:
         self._reading = None
-        self.version, self.touched = self._began, Overlay.nothing(self._namespace, self._keys)
+        self.version, self.overlay = self._began, Overlay.nothing(self._namespace, self._keys)
         self.restarts += 1
 
     def _begin(self, log: ChangeLog) -> asyncio.Task[None]:
@@ -126,7 +126,7 @@ class NamespaceFollower:
 
     async def _read(self, log: ChangeLog) -> None:
         """Move to the state that the log has now."""
-        since, before = self.version, self.touched
+        since, before = self.version, self.overlay
         async with asyncio.timeout(self._timeout):
             changes = await log.changes(self._namespace, since)
         if isinstance(changes, Gap) and since is not self._began:
@@ -144,17 +144,17 @@ class NamespaceFollower:
         try:
             states = states_after(changes.changes, self._keys, self._limit)
             if len(states) <= _FEW:
-                touched = before.with_states(self._base, states)
+                overlay = before.with_states(self._base, states)
             else:
-                touched = await asyncio.to_thread(before.with_states, self._base, states)
-            if len(touched) > self._limit:
+                overlay = await asyncio.to_thread(before.with_states, self._base, states)
+            if len(overlay) > self._limit:
                 raise TooManyNames
         except TooManyNames:
             raise self._end(
                 "overlay_limit", f"more than {self._limit} names changed since the generation"
             ) from None
         if self.version is since:  # nobody went back meanwhile
-            self.version, self.touched = changes.version, touched
+            self.version, self.overlay = changes.version, overlay
 
     def _end(self, reason: str, detail: str) -> PassToNextLister:
         """No later look makes this better: the log only loses its beginning, and changed names only get more."""

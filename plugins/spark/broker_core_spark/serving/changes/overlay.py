@@ -62,20 +62,21 @@ def states_after(changes: Sequence[Change], property_keys: Sequence[str], limit:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The touched names in the order of a listing of mode ``ALL``; all arrays are aligned with :attr:`names`.
+    """The changed names in the order of a listing of mode ``ALL``; all arrays are aligned with :attr:`names`.
 
-    ``listed``: whether the name is listed now. ``versions``: the number of the version that touched it last.
-    ``places``: its row in the generation's listing of mode ``ALL``, or in front of which row it would be put;
-    ``there``: whether the generation has it. ``values``: its selecting properties, ``None`` where it has none.
+    ``listed``: whether the name is listed now. ``versions``: the number of the version that changed it last.
+    ``base_rows``: its row in the generation's listing of mode ``ALL``, or in front of which row it would be put;
+    ``in_base``: whether the generation has it. ``property_values``: its value of each
+    selecting property, or ``None``.
     ``first_persistent`` is the first row of the persistent domain.
     """
 
     names: Listing
     listed: _Array
     versions: _Array
-    places: _Array
-    there: _Array
-    values: Mapping[str, _Array]
+    base_rows: _Array
+    in_base: _Array
+    property_values: Mapping[str, _Array]
     first_persistent: int = 0
 
     @classmethod
@@ -93,12 +94,6 @@ class Overlay:
     def __len__(self) -> int:
         return len(self.names)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory, about."""
-        arrays = (self.listed, self.versions, self.places, self.there, *self.values.values())
-        return self.names.nbytes + sum(int(array.nbytes) for array in arrays)
-
     def with_states(self, base: Listing, states: Mapping[str, NameState]) -> Overlay:
         """The same after more changes; ``base`` is the generation's listing of mode ``ALL``.
 
@@ -112,13 +107,15 @@ class Overlay:
         at, known = self.names.locate(changed)
         fresh, put = np.flatnonzero(~known), at[~known]
         names = self.names.with_changes((), changed)
-        fresh_places, fresh_there = base.locate(changed.take(pa.array(fresh)))
+        fresh_rows, fresh_in_base = base.locate(changed.take(pa.array(fresh)))
         listed = np.insert(self.listed, put, False)
         versions = np.insert(self.versions, put, 0)
-        places = np.insert(self.places, put, fresh_places)
-        there = np.insert(self.there, put, fresh_there)
+        base_rows = np.insert(self.base_rows, put, fresh_rows)
+        in_base = np.insert(self.in_base, put, fresh_in_base)
         none = np.full(len(put), None, object)
-        values: dict[str, _Array] = {key: np.insert(column, put, none) for key, column in self.values.items()}
+        values: dict[str, _Array] = {
+            key: np.insert(column, put, none) for key, column in self.property_values.items()
+        }
 
         rows, _ = names.locate(changed)
         final = [states[name] for name in changed.to_pylist()]
@@ -128,7 +125,7 @@ class Overlay:
             column[rows] = [state.properties.get(key) for state in final]
         namespace = self.names.namespace
         bound, _ = names.locate([f"{PERSISTENT}://{namespace}/"])
-        return Overlay(names, listed, versions, places, there, values, int(bound[0]))
+        return Overlay(names, listed, versions, base_rows, in_base, values, int(bound[0]))
 
     def matching_is_quick(self, pattern: TopicsPattern | None) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most."""
@@ -137,7 +134,7 @@ class Overlay:
     def matching(self, mode: Mode, pattern: TopicsPattern | None, *, after: int = -1) -> _Array:
         """The rows here that a question's mode and pattern match, listed or not, ascending.
 
-        Only those that a version after ``after`` touched.
+        Only those that a version after ``after`` changed.
         """
         low = 0 if mode.lists(NON_PERSISTENT) else self.first_persistent
         high = len(self) if mode.lists(PERSISTENT) else self.first_persistent
@@ -151,9 +148,9 @@ class Overlay:
             return found[(found >= low) & (found < high)]
         return self.names.rows(rows).matching(pattern).row_array
 
-    def shown(self, rows: _Array, properties: Mapping[str, str]) -> _Array:
+    def listed_with(self, rows: _Array, properties: Mapping[str, str]) -> _Array:
         """Which of these rows (bool) are listed now with all of these selecting properties."""
         keep: _Array = self.listed[rows]
         for key, value in properties.items():
-            keep = keep & (self.values[key][rows] == value)
+            keep = keep & (self.property_values[key][rows] == value)
         return keep

@@ -15,7 +15,7 @@ import numpy as np
 
 from broker_core import EncodedNames
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core_spark.format import segment_layout as layout
+from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion
 from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.store.private_file import PrivateFile
@@ -34,7 +34,7 @@ RECORD: Final = np.dtype(
         ("kind", "<u8"),
     ]
 )
-IS_RANGE: Final = layout.KIND_RANGE
+IS_RANGE: Final = segment_layout.KIND_RANGE
 _ROWS_AT_ONCE: Final = 4_000_000
 _Array = np.ndarray[Any, Any]
 
@@ -69,7 +69,7 @@ class NamespacePostings:
         """The next run of its domain."""
         domain = self._domains[run.domain]
         entries = run.entries.copy()
-        by_rows = entries["kind"] == layout.KIND_ROWS
+        by_rows = entries["kind"] == segment_layout.KIND_ROWS
         entries["first"][by_rows] += self._scratch.size // 4
         self._scratch.write(run.rows)
         domain.entries.append(entries)
@@ -104,7 +104,7 @@ class NamespacePostings:
         ranges = answered[is_range]
         records["first"][ranges] = first[starts[is_range]]
         scattered = np.flatnonzero(~is_range)
-        records["kind"][answered[scattered]] = layout.KIND_ROWS
+        records["kind"][answered[scattered]] = segment_layout.KIND_ROWS
         ends = np.append(starts[1:], len(first))
         scratch = self._scratch.array("<u4") if len(scattered) else np.empty(0, np.uint32)
         for group in _blocks(scattered, counts):
@@ -142,15 +142,15 @@ class _Parts:
         self.base = base
         self.count = entries["count"].astype(np.int64)
         self.first = entries["first"].astype(np.int64)
-        self.by_rows: _Array = entries["kind"] == layout.KIND_ROWS
+        self.by_rows: _Array = entries["kind"] == segment_layout.KIND_ROWS
         self._places = places
 
     @classmethod
     def of(cls, domains: dict[str, _Domain]) -> _Parts:
         places: dict[str, dict[bytes, tuple[int, int]]] = {}
-        all_entries, all_bases, at = [np.empty(0, layout.ENTRY)], [np.empty(0, np.int64)], 0
+        all_entries, all_bases, at = [np.empty(0, segment_layout.ENTRY)], [np.empty(0, np.int64)], 0
         for name, domain in domains.items():
-            entries = np.concatenate([np.empty(0, layout.ENTRY), *domain.entries])
+            entries = np.concatenate([np.empty(0, segment_layout.ENTRY), *domain.entries])
             bases = np.concatenate([np.empty(0, np.int64), *domain.bases])
             halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
             order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable: runs stay in order

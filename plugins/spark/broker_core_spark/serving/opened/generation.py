@@ -44,13 +44,13 @@ class PrecomputedAnswer:
     core itself has matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics.
     """
 
-    __slots__ = ("count", "fault", "is_seen", "selection", "topics_hash")
+    __slots__ = ("count", "fault", "is_verified", "selection", "topics_hash")
 
     def __init__(self, selection: Selection, count: int, topics_hash: str) -> None:
         self.selection = selection
         self.count = count
         self.topics_hash = topics_hash
-        self.is_seen = False
+        self.is_verified = False
         self.fault: str | None = None
 
     def look(self, pattern: TopicsPattern | None) -> None:
@@ -65,7 +65,7 @@ class PrecomputedAnswer:
                 self.selection = found
         except ValueError as error:  # what is mapped are no names
             self.fault = str(error)
-        self.is_seen = True
+        self.is_verified = True
 
     def __repr__(self) -> str:
         return f"<Answer of {self.count} topics, {self.topics_hash}>"
