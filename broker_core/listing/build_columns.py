@@ -13,15 +13,8 @@ from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.fields_codec import binary_column, encode_fields
 from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
 from broker_core.names.column_sort import sorted_rows
-from broker_core.names.name_columns import (
-    as_column,
-    check_local_names,
-    column_data,
-    hash_order_key,
-    is_ascending,
-    system_topics,
-    with_ends,
-)
+from broker_core.names.hash_order import hash_order_key, is_ascending
+from broker_core.names.name_columns import as_column, check_local_names, column_data, system_topics, with_ends
 from broker_core.names.partition_columns import partitioned_local_names
 
 __all__ = [

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.errors import InvalidListing, InvalidName
+from broker_core.errors import InvalidListing
+from broker_core.listing.build_columns import checked_local_names
 from broker_core.listing.crc_combine import joined_groups
 from broker_core.listing.fields_codec import decode_fields, encode_fields, fields_fault
 from broker_core.listing.listing_data import ListingData
@@ -24,13 +25,9 @@ from broker_core.listing.pattern_set import match_patterns
 from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import DOMAINS, PERSISTENT, Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows
+from broker_core.names.hash_order import hash_order_key, is_ascending, names_of_key
 from broker_core.names.name_columns import (
-    as_column,
-    check_local_names,
     column_data,
-    hash_order_key,
-    is_ascending,
-    names_of_key,
     system_topics,
     with_ends,
     without_ends,
@@ -87,7 +84,7 @@ class EncodedNames:
         :exc:`~broker_core.errors.InvalidListing` for a name that cannot be one, and where that order is broken.
         """
         namespace = _namespace(namespace, domain)
-        column = _checked(names)
+        column = checked_local_names(names)
         key = hash_order_key(column)
         if not is_ascending(key):
             if ordered:
@@ -219,7 +216,7 @@ class EncodedNames:
     @staticmethod
     def check(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:
         """Local names as a ``large_string`` column; raises ``InvalidListing`` for the first that cannot be one."""
-        return _checked(names)
+        return checked_local_names(names)
 
     @staticmethod
     def sort_key(names: pa.LargeStringArray) -> pa.LargeBinaryArray:
@@ -253,12 +250,3 @@ def _namespace(namespace: NamespaceName | str, domain: str) -> NamespaceName:
     if domain not in DOMAINS:
         raise InvalidListing(f"{domain!r:.50} is no domain: write {' or '.join(map(repr, DOMAINS))}")
     return NamespaceName.parse(namespace) if isinstance(namespace, str) else namespace
-
-
-def _checked(names: Any) -> pa.LargeStringArray:
-    column = as_column(names)
-    try:
-        check_local_names(column)
-    except InvalidName as error:
-        raise InvalidListing(str(error)) from None
-    return column

@@ -27,7 +27,8 @@ from broker_core.listing.pattern_matches import find_matches, matches_are_quick
 from broker_core.listing.record_batches import record_batches
 from broker_core.listing.selection_splice import spliced_fields
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.names.name_columns import as_column, hash_order_key, split_full_names
+from broker_core.names.hash_order import hash_order_key
+from broker_core.names.name_columns import as_column, split_full_names
 from broker_core.patterns import TopicsPattern
 from broker_core.patterns.topics_pattern import real_pattern
 

@@ -39,7 +39,8 @@ from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.memory.mapped_memory import map_of
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows
-from broker_core.names.name_columns import column_data, contains, hash_order_bytes, without_ends
+from broker_core.names.hash_order import hash_order_bytes
+from broker_core.names.name_columns import column_data, contains, without_ends
 from broker_core.names.partition_columns import matched_forms
 
 __all__ = ["ListingData", "RowsKey", "frozen", "rows_key"]

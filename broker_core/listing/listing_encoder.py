@@ -20,12 +20,10 @@ from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows
+from broker_core.names.hash_order import hash_order_bytes, hash_order_key, is_ascending
 from broker_core.names.name_columns import (
     check_local_names,
     column_data,
-    hash_order_bytes,
-    hash_order_key,
-    is_ascending,
     system_topics,
     with_ends,
     without_ends,

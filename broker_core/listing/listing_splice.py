@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from broker_core.listing.build_columns import Columns, build_columns, row_type
 from broker_core.listing.fields_codec import binary_column
 from broker_core.listing.listing_data import ListingData
-from broker_core.names.name_columns import column_data, hash_order_key, split_full_names
+from broker_core.names.hash_order import hash_order_key
+from broker_core.names.name_columns import column_data, split_full_names
 
 __all__ = ["splice"]
 

@@ -18,7 +18,7 @@ from broker_core.listing.build_columns import row_type
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
 from broker_core.names.column_sort import sorted_rows
-from broker_core.names.name_columns import hash_order_bytes, hash_order_key
+from broker_core.names.hash_order import hash_order_bytes, hash_order_key
 from broker_core.names.partition_columns import split_partitions
 
 __all__ = ["BUILD_FACTOR", "PageOrder"]

@@ -15,7 +15,8 @@ from broker_core.listing.fields_codec import decode_fields, name_start
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topics_hash import crc_text
 from broker_core.names import Mode
-from broker_core.names.name_columns import column_data, hash_order_bytes, hash_order_key
+from broker_core.names.hash_order import hash_order_bytes, hash_order_key
+from broker_core.names.name_columns import column_data
 
 __all__ = ["spliced_fields"]
 

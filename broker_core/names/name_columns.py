@@ -28,10 +28,6 @@ __all__ = [
     "check_local_names",
     "column_data",
     "contains",
-    "hash_order_bytes",
-    "hash_order_key",
-    "is_ascending",
-    "names_of_key",
     "split_full_names",
     "system_topics",
     "with_ends",
@@ -43,12 +39,6 @@ _TEXT: Final = pa.large_string()
 _OBJECTS: Final = 5000
 
 _END: Final = 2**31 - 1  # behind the end of any name; Arrow's own default overflows its sizes
-
-# UTF-8 sorts characters beyond the BMP behind U+E000..U+FFFF, UTF-16 in front of them. Their lead bytes (F0..F4) stay,
-# those of U+E000..U+FFFF (EE, EF) move behind, to values that UTF-8 never uses: then bytes sort as UTF-16 does.
-_UTF16_ORDER: Final = bytes({0xEE: 0xFE, 0xEF: 0xFF}.get(byte, byte) for byte in range(256))
-_UTF8_ORDER: Final = bytes({0xFE: 0xEE, 0xFF: 0xEF}.get(byte, byte) for byte in range(256))
-_FIRST_MOVED: Final = 0xEE
 
 
 def as_column(names: Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.LargeStringArray:
@@ -234,39 +224,3 @@ def without_ends(
     """Each name without its first ``head`` and last ``tail`` bytes, which must be whole characters."""
     stop = -tail if tail else _END
     return pc.binary_slice(column.cast(pa.large_binary()), head, stop).cast(pa.large_string())
-
-
-def hash_order_key(column: pa.LargeStringArray) -> pa.LargeBinaryArray:
-    """A column of bytes that sorts as Java sorts the strings (by UTF-16 code units, as the topics hash wants it)."""
-    data, offsets = column_data(column)
-    used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
-    if not used or np.frombuffer(used, np.uint8).max() < _FIRST_MOVED:
-        return column.cast(pa.large_binary())
-    moved = pa.py_buffer(bytes(used).translate(_UTF16_ORDER))
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(column), [None, pa.py_buffer(offsets - offsets[0]), moved]
-    )
-
-
-def names_of_key(key: pa.LargeBinaryArray) -> pa.LargeStringArray:
-    """The strings of a :func:`hash_order_key`. Raises ``ArrowInvalid`` where it is no key of strings."""
-    data, offsets = column_data(key)
-    used = memoryview(data)[int(offsets[0]) : int(offsets[-1])]
-    if used and np.frombuffer(used, np.uint8).max() > _UTF16_ORDER[_FIRST_MOVED] - 1:
-        back = pa.py_buffer(bytes(used).translate(_UTF8_ORDER))
-        key = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), len(key), [None, pa.py_buffer(offsets - offsets[0]), back]
-        )
-    return key.cast(pa.large_string())
-
-
-def hash_order_bytes(name: bytes) -> bytes:
-    """The same key for the UTF-8 bytes of one name."""
-    return name.translate(_UTF16_ORDER)
-
-
-def is_ascending(key: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:
-    """Whether each value is greater than the one before it: sorted, and nothing twice."""
-    if len(key) < 2:
-        return True
-    return bool(pc.all(pc.less(key[:-1], key[1:])).as_py())

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.encoded_names import EncodedNames
 from broker_core.listing.listing import Listing
-from broker_core.listing.topics_hash import utf16_key
 from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.names import system_topics as rules
 from broker_core.names.name_columns import (
@@ -25,9 +24,6 @@ from broker_core.names.name_columns import (
     check_local_names,
     column_data,
     contains,
-    hash_order_bytes,
-    hash_order_key,
-    is_ascending,
     split_full_names,
     system_topics,
     with_ends,
@@ -232,25 +228,6 @@ def test_ends_are_put_on_and_taken_off(names: list[str], prefix: str, suffix: st
     assert wrapped.to_pylist() == [f"{prefix}{name}{suffix}" for name in names]
     assert wrapped.type == pa.large_string()
     assert without_ends(wrapped, len(prefix.encode()), len(suffix.encode())).to_pylist() == names
-
-
-@given(st.lists(local_names(), max_size=8))
-def test_the_key_sorts_as_java_does(names: list[str]) -> None:
-    keys = hash_order_key(column(names)).to_pylist()
-    assert keys == [hash_order_bytes(name.encode()) for name in names]
-    by_key = [name for _, name in sorted(zip(keys, names, strict=True))]
-    assert by_key == sorted(names, key=utf16_key)
-
-
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=8))
-def test_the_key_sorts_any_unicode_as_java_does(names: list[str]) -> None:
-    assert sorted(names, key=lambda name: hash_order_bytes(name.encode())) == sorted(names, key=utf16_key)
-
-
-@given(st.lists(st.text(st.sampled_from("ab"), max_size=3), max_size=5))
-def test_ascending_is_sorted_and_nothing_twice(names: list[str]) -> None:
-    assert is_ascending(column(names)) == (names == sorted(set(names)))
-    assert is_ascending(hash_order_key(column(names))) == (names == sorted(set(names)))
 
 
 @pytest.mark.parametrize("count", [0, 1, 4999, 5000, 5001, 12_345])

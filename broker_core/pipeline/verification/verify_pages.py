@@ -14,7 +14,7 @@ from broker_core.listing.listing import Selection
 from broker_core.listing.page import Page, Position
 from broker_core.listing.page_order import PageOrder
 from broker_core.names import TopicName
-from broker_core.names.name_columns import hash_order_key
+from broker_core.names.hash_order import hash_order_key
 from broker_core.names.partition_columns import split_partitions
 
 __all__ = ["check_order", "check_page", "surely_whole"]
