@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
 from broker_core.listing.build_columns import Columns, gathered, row_type
-from broker_core.listing.check_fields import check_fields, checked_column
+from broker_core.listing.check_encoded_names import check_fields, checked_column
 from broker_core.listing.fields_codec import binary_column, decode_fields, name_start
 from broker_core.listing.topics_hash import EMPTY_HASH, crc_text, extend_crc
 from broker_core.memory.bounded_cache import BoundedCache
