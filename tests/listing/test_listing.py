@@ -18,14 +18,10 @@ from broker_core.listing.listing import Listing, data_of, part_of
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.patterns import compile_pattern
-from tests.support.topics import NAMESPACE, assert_listing, full_names, visible
+from tests.support.topics import NAMESPACE, assert_listing, full_names, persistent, visible
 
 _MODES = st.sampled_from(Mode)
 _LISTS = _MODES.flatmap(lambda mode: st.tuples(st.just(mode), st.lists(full_names(mode), max_size=25)))
-
-
-def persistent(*names: str) -> list[str]:
-    return [f"persistent://t/n/{name}" for name in names]
 
 
 @settings(max_examples=200)

@@ -11,19 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.listing import data_of
 from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from tests.support.topics import NAMESPACE, assert_listing, full_names, visible
-
-
-def persistent(*names: str) -> list[str]:
-    return [f"persistent://t/n/{name}" for name in names]
-
-
-def listing_of(names: list[str], mode: Mode = Mode.ALL) -> Listing:
-    return Listing.from_names(NAMESPACE, mode, names)
+from tests.support.topics import assert_listing, full_names, listing_of, persistent, visible
 
 
 @settings(max_examples=150)

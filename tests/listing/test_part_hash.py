@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from broker_core.listing.listing import Listing, data_of, part_of
+from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.part_hash import compute_hash, remembered_hash
 from broker_core.listing.topics_hash import topics_hash
-from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from tests.support.topics import NAMESPACE
-
-
-def persistent(*names: str) -> list[str]:
-    return [f"persistent://t/n/{name}" for name in names]
-
-
-def listing_of(names: list[str]) -> Listing:
-    return Listing.from_names(NAMESPACE, Mode.ALL, names)
+from tests.support.topics import listing_of, persistent
 
 
 def test_what_is_remembered_by_the_listing() -> None:

@@ -7,26 +7,18 @@ import threading
 
 import numpy as np
 import pytest
-import re2
 
-from broker_core.listing.listing import Listing, data_of, part_of
+from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.pattern_matches import MatchSearch, find_matches
 from broker_core.listing.topics_hash import topics_hash
-from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from tests.support.topics import NAMESPACE, assert_selection, matched_form, visible
-
-
-def persistent(*names: str) -> list[str]:
-    return [f"persistent://t/n/{name}" for name in names]
-
-
-def listing_of(names: list[str]) -> Listing:
-    return Listing.from_names(NAMESPACE, Mode.ALL, names)
-
-
-def matching(text: str, names: list[str]) -> list[str]:
-    return [name for name in names if re2.fullmatch(text, matched_form(name)) is not None]
+from tests.support.topics import (
+    assert_selection,
+    listing_of,
+    matching,
+    persistent,
+    visible,
+)
 
 
 def test_match_all_takes_even_a_newline() -> None:

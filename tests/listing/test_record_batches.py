@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.listing.listing import Listing, data_of, part_of
+from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.record_batches import record_batches
-from broker_core.names import Mode
-from tests.support.topics import NAMESPACE
-
-
-def persistent(*names: str) -> list[str]:
-    return [f"persistent://t/n/{name}" for name in names]
-
-
-def listing_of(names: list[str]) -> Listing:
-    return Listing.from_names(NAMESPACE, Mode.ALL, names)
+from tests.support.topics import listing_of, persistent
 
 
 def test_batches_are_the_rows_in_order() -> None:

@@ -7,16 +7,21 @@ import weakref
 
 import numpy as np
 import pytest
-import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.listing.fields_reader import GATHERED
-from broker_core.listing.listing import Listing, data_of, part_of
+from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.topics_hash import topics_hash
-from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from tests.support.topics import NAMESPACE, assert_selection, full_names, matched_form, visible
+from tests.support.topics import (
+    assert_selection,
+    full_names,
+    listing_of,
+    matching,
+    persistent,
+    visible,
+)
 
 PATTERNS = [
     *(
@@ -50,18 +55,6 @@ PATTERNS = [
         "(?m)t/n/^?.*",
     ),
 ]
-
-
-def persistent(*names: str) -> list[str]:
-    return [f"persistent://t/n/{name}" for name in names]
-
-
-def listing_of(names: list[str]) -> Listing:
-    return Listing.from_names(NAMESPACE, Mode.ALL, names)
-
-
-def matching(text: str, names: list[str]) -> list[str]:
-    return [name for name in names if re2.fullmatch(text, matched_form(name)) is not None]
 
 
 @settings(max_examples=300)

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from broker_core.listing.listing import Listing
 from broker_core.listing.selection_search import Matching, search, search_is_quick
-from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
-from tests.support.topics import NAMESPACE, assert_selection
-
-
-def persistent(*names: str) -> list[str]:
-    return [f"persistent://t/n/{name}" for name in names]
-
-
-def listing_of(names: list[str]) -> Listing:
-    return Listing.from_names(NAMESPACE, Mode.ALL, names)
+from tests.support.topics import assert_selection, listing_of, persistent
 
 
 def test_a_search_in_slices_gives_what_a_search_at_once_gives() -> None:

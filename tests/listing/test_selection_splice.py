@@ -11,12 +11,9 @@ import pytest
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
 from broker_core.patterns import compile_pattern
+from tests.support.topics import listing_of
 
 NAMESPACE = "t/n"
-
-
-def listing_of(names: list[str], mode: Mode = Mode.ALL) -> Listing:
-    return Listing.from_names(NAMESPACE, mode, names)
 
 
 @pytest.mark.parametrize("seed", range(30))

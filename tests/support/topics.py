@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import re2
 from hypothesis import strategies as st
 
 from broker_core.listing.listing import Listing, Selection, data_of
@@ -17,8 +18,11 @@ __all__ = [
     "assert_selection",
     "decoded_topics",
     "full_names",
+    "listing_of",
     "local_names",
     "matched_form",
+    "matching",
+    "persistent",
     "visible",
 ]
 
@@ -56,6 +60,20 @@ def matched_form(name: str) -> str:
     """What a pattern has to match of this full name."""
     topic = TopicName.parse(name).partitioned_name
     return f"{topic.namespace}/{topic.local}"
+
+
+def persistent(*names: str) -> list[str]:
+    """Full names of persistent topics."""
+    return [f"persistent://{NAMESPACE}/{name}" for name in names]
+
+
+def listing_of(names: list[str], mode: Mode = Mode.ALL) -> Listing:
+    return Listing.from_names(NAMESPACE, mode, names)
+
+
+def matching(text: str, names: list[str]) -> list[str]:
+    """Those full names that RE2 itself matches."""
+    return [name for name in names if re2.fullmatch(text, matched_form(name)) is not None]
 
 
 def decoded_topics(body: bytes | memoryview) -> list[str]:
