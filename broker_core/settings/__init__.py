@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.quantities import ListenAddress
-from broker_core.settings.layers import CONFIG_VARIABLE, EnvironmentLayer, FileLayer, Layer, OptionsLayer
+from broker_core.settings.environment_layer import CONFIG_VARIABLE
 from broker_core.settings.load import (
     LoadedSettings,
     SettingInForce,
@@ -24,21 +24,17 @@ from broker_core.settings.models import (
     UpstreamSettings,
 )
 from broker_core.settings.problems import SettingsError
-from broker_core.settings.problems import dotted as dotted  # for other parts of the core
+from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
 
 __all__ = [
     "CONFIG_VARIABLE",
     "MASK",
     "CatalogSettings",
-    "EnvironmentLayer",
-    "FileLayer",
     "HttpSettings",
-    "Layer",
     "LimitsSettings",
     "ListenAddress",
     "LoadedSettings",
     "LogSettings",
-    "OptionsLayer",
     "PatternsSettings",
     "PluginsSettings",
     "PulsarSettings",

@@ -10,16 +10,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from broker_core.settings.layers import CONFIG_VARIABLE, EnvironmentLayer, FileLayer, Layer, OptionsLayer
+from broker_core.settings.environment_layer import CONFIG_VARIABLE, EnvironmentLayer
+from broker_core.settings.file_layer import FileLayer
+from broker_core.settings.layer import Layer
 from broker_core.settings.models import Settings
-from broker_core.settings.problems import (
-    SettingPath,
-    SettingsError,
-    dotted,
-    findings,
-    known_keys,
-    what_is_wrong,
-)
+from broker_core.settings.options_layer import OptionsLayer
+from broker_core.settings.problems import SettingsError, findings, what_is_wrong
+from broker_core.settings.setting_paths import SettingPath, dotted, known_keys
 
 __all__ = ["LoadedSettings", "SettingInForce", "SettingProblem", "find_problems", "load_settings"]
 

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from broker_core.plugins.load.plugin_options import CommonOptions
 from broker_core.settings import Settings, load_settings
-from broker_core.settings.layers import CONFIG_VARIABLE, variable_name
+from broker_core.settings.environment_layer import CONFIG_VARIABLE, variable_name
 from tests.docs.pages import blocks, code_in, read, tables
 
 PAGE = "reference/settings.md"

@@ -3,38 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from broker_core.settings.models import HttpSettings, PulsarSettings, Settings, UpstreamSettings
-from broker_core.settings.problems import dotted, findings, known_keys, nearest, table_model, what_is_wrong
-
-
-def test_known_keys_are_tables_and_values() -> None:
-    known = known_keys(Settings)
-    assert known[("pulsar",)] is PulsarSettings
-    assert known[("http",)] is HttpSettings
-    assert known[("pulsar", "listen")] is None
-    assert ("plugins", "enabled") in known
-    assert table_model(PulsarSettings, "listen") is None
-
-
-@pytest.mark.parametrize(
-    ("unknown", "meant"),
-    [
-        ("pulsar.lisen", "pulsar.listen"),
-        ("pulsr", "pulsar"),
-        ("limits.heap", "limits.heap_permits"),
-        ("limits.permits_timeout", "limits.permit_timeout"),
-        ("pulsar.path", "catalog.path"),
-        ("service_url", "upstream.service_url"),
-        ("http.metrics", "http.listen"),
-    ],
-)
-def test_the_nearest_key(unknown: str, meant: str) -> None:
-    assert dotted(nearest(tuple(unknown.split(".")), Settings)) == meant
-
-
-def test_the_nearest_key_can_be_no_table() -> None:
-    assert nearest(("pulsar",), Settings, leaves=True) in known_keys(Settings)
-    assert len(nearest(("pulsar",), Settings, leaves=True)) == 2
+from broker_core.settings.models import Settings, UpstreamSettings
+from broker_core.settings.problems import findings, what_is_wrong
+from broker_core.settings.setting_paths import dotted
 
 
 def test_a_finding_shows_no_password() -> None:

@@ -1,6 +1,6 @@
-"""The places that settings come from: the file, the environment, the options; each knows the name of every value.
+"""Settings from environment variables.
 
-The environment. Every setting has a variable ``BROKER_CORE_<TABLE>__<KEY>`` in capitals, such as
+Every setting has a variable ``BROKER_CORE_<TABLE>__<KEY>`` in capitals, such as
 ``BROKER_CORE_PULSAR__LISTEN``, with two underscores between the parts; one is understood as well where table and key
 are exactly those of a setting. A plugin's own settings are ``BROKER_CORE_PLUGINS__<NAME>__<KEY>`` with ``_`` for every
 other character of the plugin's name. A list is JSON or separated by commas. Variables without ``__`` that name no
@@ -11,70 +11,20 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from broker_core.settings.layer import resolve_paths
 from broker_core.settings.models import Settings
-from broker_core.settings.problems import SettingPath, SettingsError, dotted, known_keys, nearest
+from broker_core.settings.problems import SettingsError
+from broker_core.settings.setting_paths import LISTS, SettingPath, dotted, known_keys, nearest
 
-__all__ = [
-    "CONFIG_VARIABLE",
-    "PREFIX",
-    "EnvironmentLayer",
-    "FileLayer",
-    "Layer",
-    "OptionsLayer",
-    "variable_name",
-]
+__all__ = ["CONFIG_VARIABLE", "PREFIX", "EnvironmentLayer", "variable_name"]
 
 PREFIX: Final = "BROKER_CORE_"
 #: Not a setting: names the settings file where the option ``--config`` is not given.
 CONFIG_VARIABLE: Final = "BROKER_CORE_CONFIG"
-#: The settings that are lists: a variable of theirs is split.
-_LISTS: Final = frozenset({("plugins", "enabled"), ("catalog", "property_keys")})
-
-#: The settings that name a file.
-_FILES: Final = (("catalog", "path"), ("log", "file"))
-
-
-class Layer(Protocol):
-    """One place that settings come from."""
-
-    kind: str
-    values: dict[str, Any]
-
-    def label(self, path: SettingPath) -> str:
-        """How an error names the place of this value, such as the file and the key, or the variable."""
-
-    def unknown(self, path: SettingPath) -> str:
-        """The error for a value that is no setting: one line, with the nearest setting."""
-
-
-class FileLayer:
-    """The TOML file of the operator."""
-
-    kind = "file"
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        try:
-            with file.open("rb") as stream:
-                self.values: dict[str, Any] = tomllib.load(stream)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{file}: not valid TOML: {error}") from error
-        except OSError as error:
-            raise SettingsError(
-                f"{file}: cannot read the settings file: {error.strerror or error}"
-            ) from error
-        _resolve_paths(self.values, file.absolute().parent)
-
-    def label(self, path: SettingPath) -> str:
-        return f"{self.file}: {dotted(path)}"
-
-    def unknown(self, path: SettingPath) -> str:
-        return f"{self.file}: unknown key {dotted(path)!r}, did you mean {dotted(nearest(path, Settings))!r}?"
 
 
 class EnvironmentLayer:
@@ -97,8 +47,8 @@ class EnvironmentLayer:
                 named = ("plugins", _plugin_name(path[1], plugins), *path[2:])
                 self._set(named, variable, json.loads(text) if _is_json(text) else text)
             else:
-                self._set(path, variable, _list(text, variable) if path in _LISTS else text)
-        _resolve_paths(self.values, Path.cwd())
+                self._set(path, variable, _list(text, variable) if path in LISTS else text)
+        resolve_paths(self.values, Path.cwd())
 
     def _set(self, path: SettingPath, variable: str, value: object) -> None:
         self._variables[path] = variable
@@ -116,28 +66,6 @@ class EnvironmentLayer:
         whole = next((known for known in self._variables if known[: len(path)] == path), path)
         meant = variable_name(nearest(whole, Settings, leaves=True))
         return f"{self.label(whole)}: unknown setting {dotted(whole)!r}, did you mean {meant}?"
-
-
-class OptionsLayer:
-    """Options of the command line that override a setting."""
-
-    kind = "option"
-
-    def __init__(self, options: Mapping[str, tuple[SettingPath, object]]) -> None:
-        """``options``: option (``--pulsar``) to the path of its setting and its value; ``None`` is not given."""
-        self.values: dict[str, Any] = {}
-        self._options: dict[SettingPath, str] = {}
-        for option, (path, value) in options.items():
-            if value is not None:
-                self._options[path] = option
-                self.values.setdefault(path[0], {})[path[1]] = value
-        _resolve_paths(self.values, Path.cwd())
-
-    def label(self, path: SettingPath) -> str:
-        return self._options.get(path, dotted(path))
-
-    def unknown(self, path: SettingPath) -> str:
-        return f"{self.label(path)}: unknown setting {dotted(path)!r}"
 
 
 def variable_name(path: SettingPath) -> str:
@@ -185,11 +113,3 @@ def _list(text: str, variable: str) -> list[object]:
         except ValueError as error:
             raise SettingsError(f"{variable}: {text!r} is not a JSON list: {error}") from None
     return [item.strip() for item in text.split(",") if item.strip()]
-
-
-def _resolve_paths(values: dict[str, Any], folder: Path) -> None:
-    """A relative path is the business of who wrote it: of a file's folder, or of the working directory."""
-    for name, key in _FILES:
-        table = values.get(name)
-        if isinstance(table, dict) and isinstance(table.get(key), str | Path) and str(table[key]).strip():
-            table[key] = folder / Path(table[key]).expanduser()

@@ -1,0 +1,31 @@
+"""What the places have in common that settings come from: the file, the environment and the options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from broker_core.settings.setting_paths import FILES, SettingPath
+
+__all__ = ["Layer", "resolve_paths"]
+
+
+class Layer(Protocol):
+    """One place that settings come from; it knows how each value is called there."""
+
+    kind: str
+    values: dict[str, Any]
+
+    def label(self, path: SettingPath) -> str:
+        """How an error names the place of this value, such as the file and the key, or the variable."""
+
+    def unknown(self, path: SettingPath) -> str:
+        """The error for a value that is no setting: one line, with the nearest setting."""
+
+
+def resolve_paths(values: dict[str, Any], folder: Path) -> None:
+    """A relative path is the business of who wrote it: of a file's folder, or of the working directory."""
+    for name, key in FILES:
+        table = values.get(name)
+        if isinstance(table, dict) and isinstance(table.get(key), str | Path) and str(table[key]).strip():
+            table[key] = folder / Path(table[key]).expanduser()

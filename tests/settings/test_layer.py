@@ -1,0 +1,30 @@
+"""What the layers have in common: whose business a relative path is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker_core.settings.environment_layer import EnvironmentLayer
+from broker_core.settings.layer import resolve_paths
+from broker_core.settings.options_layer import OptionsLayer
+
+
+def test_the_catalogue_of_a_variable_or_an_option_is_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    variable = EnvironmentLayer({"BROKER_CORE_CATALOG__PATH": "t.sqlite"})
+    option = OptionsLayer({"--catalog": (("catalog", "path"), Path("t.sqlite"))})
+    assert variable.values["catalog"]["path"] == option.values["catalog"]["path"] == tmp_path / "t.sqlite"
+
+
+def test_only_settings_that_name_a_file_are_resolved(tmp_path: Path) -> None:
+    values = {"catalog": {"path": "a"}, "log": {"file": "", "level": "info"}, "plugins": {"x": {"path": "b"}}}
+    resolve_paths(values, tmp_path)
+    assert values == {
+        "catalog": {"path": tmp_path / "a"},
+        "log": {"file": "", "level": "info"},
+        "plugins": {"x": {"path": "b"}},
+    }
