@@ -32,7 +32,8 @@ from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Selection
-from broker_core.memory.permits import PermitError, Permits
+from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.plugin_api.describe_request import DescribeRequest

@@ -17,7 +17,7 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable
 from typing import Final
 
-from broker_core.memory.permits import PermitTimeout
+from broker_core.memory.permit_errors import PermitTimeout
 
 __all__ = ["INITIAL_SIZE", "Estimate", "Estimates"]
 
@@ -99,7 +99,7 @@ class Estimate:
     async def take(self, timeout: float | None = None) -> int:
         """The bytes to ask permits for; waits for a request that is finding them out.
 
-        Raises :exc:`~broker_core.memory.permits.PermitTimeout` after ``timeout`` seconds of waiting.
+        Raises :exc:`~broker_core.memory.permit_errors.PermitTimeout` after ``timeout`` seconds of waiting.
         """
         taken = self.try_take()
         if taken is not None:

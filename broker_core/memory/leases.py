@@ -21,7 +21,7 @@ _RELEASE_DELAY: Final = 0.1  # seconds; another thread may be freeing the rest j
 
 
 class Releasable(Protocol):
-    """A number of bytes that somebody holds (:class:`~broker_core.memory.permits.Permit`)."""
+    """A number of bytes that somebody holds (:class:`~broker_core.memory.permit_budget.Permit`)."""
 
     @property
     def count(self) -> int: ...

@@ -9,7 +9,7 @@ import pyarrow as pa
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Selection
 from broker_core.listing.page import Position
-from broker_core.memory.permits import Permit
+from broker_core.memory.permit_budget import Permit
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import ChainStep
 

@@ -11,14 +11,9 @@ import structlog
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.memory.estimates import Estimate
-from broker_core.memory.permits import (
-    Permit,
-    PermitError,
-    PermitQueueFull,
-    Permits,
-    PermitTimeout,
-    whole_count,
-)
+from broker_core.memory.permit_budget import Permit, whole_count
+from broker_core.memory.permit_errors import PermitError, PermitQueueFull, PermitTimeout
+from broker_core.memory.permits import Permits
 
 __all__ = ["HeldPermit"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from broker_core.listing.listing import Selection
-from broker_core.memory.permits import whole_count
+from broker_core.memory.permit_budget import whole_count
 from broker_core.pipeline.held_permit import HeldPermit
 
 __all__ = ["RestOfChainMemory"]

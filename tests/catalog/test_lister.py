@@ -20,7 +20,8 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing.listing import Listing, Selection
-from broker_core.memory.permits import PermitBudget, Permits
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister, TopicListingResult

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.memory.estimates import INITIAL_SIZE, Estimate, Estimates
-from broker_core.memory.permits import PermitTimeout
+from broker_core.memory.permit_errors import PermitTimeout
 from tests.support.clock import time_passes
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from broker_core.memory import leases as leases_module
 from broker_core.memory.leases import Leases
-from broker_core.memory.permits import Permit, PermitBudget
+from broker_core.memory.permit_budget import Permit, PermitBudget
 from tests.support.eventually import eventually
 
 

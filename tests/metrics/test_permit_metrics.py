@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker_core.memory.permits import PermitTimeout
+from broker_core.memory.permit_errors import PermitTimeout
 from broker_core.settings import LimitsSettings
 from tests.support.scraped import scraped, shown
 

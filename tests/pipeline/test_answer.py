@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.listing.listing import Listing
-from broker_core.memory.permits import PermitBudget
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Trace
 

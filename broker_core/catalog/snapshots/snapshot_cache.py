@@ -17,7 +17,7 @@ import structlog
 from broker_core.catalog.snapshots.snapshot import Snapshot, SnapshotRest
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.memory.leases import Leases
-from broker_core.memory.permits import Permit, PermitBudget
+from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.listing_result import TopicListingResult
 
@@ -88,7 +88,7 @@ class KeptSnapshots:
     async def permit_for(self, key: SnapshotKey, size: int) -> Permit:
         """Permits for a snapshot of ``size`` bytes that is about to be read.
 
-        Raises :exc:`~broker_core.memory.permits.PermitError` where clients hold all that there is.
+        Raises :exc:`~broker_core.memory.permit_errors.PermitError` where clients hold all that there is.
         """
         return self._permit_now(key, size) or await self.unkept.acquire(size)
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from broker_core.listing.listing import Listing
 from broker_core.memory.leases import Leases
-from broker_core.memory.permits import Permit, PermitBudget
+from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.names import NamespaceName
 
 __all__ = ["OVERHEAD", "AnswerStore"]

@@ -25,7 +25,9 @@ from typing import Final
 
 from broker_core.errors import Cause, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
-from broker_core.memory.permits import SMALL_ANSWER, Permit, PermitBudget, PermitError, Permits, PermitTimeout
+from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permit_errors import PermitError, PermitTimeout
+from broker_core.memory.permits import SMALL_ANSWER, Permits
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = ["CROWDED", "WINDOW", "AnswerWriter"]

@@ -21,7 +21,8 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, ServerError, TooManyRequests
 from broker_core.errors.pulsar_codes import lookup_code
 from broker_core.memory.ended_frames import let_go_of_cancelled
-from broker_core.memory.permits import SMALL_ANSWER, Permit, PermitBudget, Permits
+from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permits import SMALL_ANSWER, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest

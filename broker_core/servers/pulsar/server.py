@@ -12,7 +12,8 @@ from typing import Any, Final
 import structlog
 
 from broker_core.access.asker import Asker
-from broker_core.memory.permits import PermitBudget, Permits
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import Acceptor, ConnectionLimits, RequestSlots

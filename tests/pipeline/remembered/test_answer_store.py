@@ -11,7 +11,7 @@ from hypothesis import given
 
 from broker_core.listing.listing import Listing
 from broker_core.memory.leases import Leases
-from broker_core.memory.permits import PermitBudget
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline.remembered.answer_store import OVERHEAD, AnswerStore
 

@@ -9,7 +9,7 @@ import pytest
 from broker_core import Listing, ListingRequest, Mode
 from broker_core.access.asker import Asker
 from broker_core.memory.leases import Leases
-from broker_core.memory.permits import PermitBudget
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.change_notices import ChangeNotices

@@ -13,7 +13,7 @@ from broker_core.access.asker import Asker
 from broker_core.client import LookupClient
 from broker_core.listing.listing import Listing
 from broker_core.memory.leases import Leases
-from broker_core.memory.permits import PermitBudget
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer

@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.listing.listing import Listing
 from broker_core.memory.leases import Leases
-from broker_core.memory.permits import PermitBudget
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline.remembered.answer_store import OVERHEAD, AnswerStore
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion

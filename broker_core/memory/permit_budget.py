@@ -1,0 +1,430 @@
+"""Memory permits: how much memory all requests together may hold at a time (PIP-442's limiter, for one event loop).
+
+Theory of operation. A budget has a number of permits (bytes). Whoever needs memory acquires as many first, and
+releases them when the memory is free again. Who cannot have them at once waits in a queue:
+
+- First in, first out, in turns: the first demand of each connection comes before the second one of any, so that a
+  hundred demands of one client are not in front of another's first.
+- A small demand passes a larger one that does not fit, since it would wait for nothing; but only until that one has
+  waited half of its time, or it would starve.
+- A demand above the maximum is clamped to it: it runs alone, it is never refused.
+- The queue has a limit (``PermitQueueFull``) and a time (``PermitTimeout``), below the 30 s of clients.
+- Who gives up, because its client went or its task is cancelled, leaves its place at once, and the followers move up.
+- An update upwards waits for the difference only, and keeps what it has. So when all that is acquired is held by
+  requests that wait in this very queue, the first of them goes on with what there is, like a demand above the maximum:
+  more than this cannot be had. ``acquired`` never exceeds the maximum.
+- What outlives its request (:meth:`PermitBudget.keep`) may last for good, so nobody waits for it: a demand above what
+  it leaves runs alone, as one above the maximum does. Only where it takes more than :data:`_MOST_KEPT` do others wait.
+
+Everything happens on the event loop's thread, and nothing polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import operator
+import sys
+from collections.abc import Callable, Hashable
+from typing import Final, SupportsIndex
+
+from broker_core.concurrency.cancelled import Cancelled, is_over, watch
+from broker_core.concurrency.turn_queue import TurnQueue
+from broker_core.memory.permit_errors import (
+    PermitCancelled,
+    PermitError,
+    PermitQueueFull,
+    PermitsClosed,
+    PermitTimeout,
+)
+
+__all__ = ["Permit", "PermitBudget", "whole_count"]
+
+
+#: The share of the time to wait after which who waits presses those who hold permits, and how often again.
+PRESSURE: Final = 0.1
+_PRESS_AGAIN: Final = 0.02
+#: A demand of at most this share of the budget is small: it may pass a larger one that has to wait.
+_SMALL_SHARE: Final = 16
+#: How far behind the head of a queue small demands are looked for, so that a release never scans a thousand waiters.
+_PASSING_LOOKS_AT: Final = 64
+#: The share of a budget that may outlive its requests without keeping large demands out.
+_MOST_KEPT: Final = 0.75
+
+
+def whole_count(n: SupportsIndex) -> int:
+    """A number of permits as an ``int``: :exc:`TypeError` for what is none (a NaN would spoil every sum after it),
+    :exc:`ValueError` for less than 0."""
+    count = operator.index(n)
+    if count < 0:
+        raise ValueError(f"Invalid negative permits value: {count}")
+    return count
+
+
+class Permit:
+    """A number of permits held by one request. Made by a :class:`PermitBudget` only; releasing twice is harmless."""
+
+    __slots__ = ("budget", "count", "lasts", "released", "updates")
+
+    def __init__(self, budget: PermitBudget, count: int, *, lasts: bool = False) -> None:
+        self.budget = budget
+        self.count = count  # 0 once this was released, or replaced by an update; only the budget sets it
+        self.lasts = lasts  # beyond its request
+        self.updates = 0  # updates of this permit that wait in the queue
+        self.released = False  # its owner wants nothing back, not even from an update that fails
+
+    def release(self) -> None:
+        self.budget.release(self)
+
+    def __repr__(self) -> str:
+        return f"<Permit {self.count} of {self.budget!r}>"
+
+
+class _Waiter:
+    __slots__ = ("cancelled", "demand", "future", "held", "key", "passed_until", "permit", "pressing", "turn")
+
+    pressing: asyncio.TimerHandle
+
+    def __init__(
+        self,
+        future: asyncio.Future[Permit],
+        demand: int,
+        permit: Permit | None,
+        cancelled: Cancelled | None,
+        passed_until: float,
+        key: Hashable,
+    ) -> None:
+        self.future = future
+        self.demand = demand
+        self.permit = permit  # what an update replaces
+        self.cancelled = cancelled
+        self.passed_until = passed_until  # loop time up to which small demands may be granted before this one
+        self.key = key  # who takes turns
+        self.turn = (0, 0)
+        self.held = 0  # what that permit had when the update was granted
+
+    def need(self, most: int) -> int:
+        """What is missing of a demand that counts ``most``. An update of a released permit needs the whole."""
+        demand = min(self.demand, most)
+        return demand if self.permit is None else max(demand - self.permit.count, 0)
+
+
+class PermitBudget:
+    """A bounded number of permits, given out first in, first out.
+
+    ``maximum`` of 0 or less is unlimited: nothing is counted, nobody waits. ``queue_limit`` of 0 or less: no limit.
+    ``timeout`` is in seconds, without it nobody gives up. ``on_wait`` gets the seconds that a granted demand waited,
+    ``on_timeout`` those after which one gave up; grants without waiting, the usual case, are only counted
+    (:attr:`granted_at_once`).
+    """
+
+    def __init__(
+        self,
+        maximum: int,
+        *,
+        queue_limit: int = 0,
+        timeout: float = math.inf,
+        name: str = "",
+        on_wait: Callable[[float], None] | None = None,
+        on_timeout: Callable[[float], None] | None = None,
+    ) -> None:
+        self.name, self.timeout = name, timeout
+        self.maximum, self.queue_limit = max(maximum, 0), max(queue_limit, 0)
+        self.on_wait, self.on_timeout = on_wait, on_timeout
+        #: Called with this budget when somebody has waited for :data:`PRESSURE` of its time, and again and again:
+        #: whoever holds permits and can be done without may be made to give them back.
+        self.on_pressure: Callable[[PermitBudget], None] | None = None
+        self.granted_at_once = 0
+        self._acquired = 0
+        self._held_by_waiting = 0  # part of _acquired: permits whose update waits in the queue
+        self._kept = 0  # part of _acquired: what has outlived its request
+        self._queue: TurnQueue[_Waiter] = TurnQueue()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<PermitBudget {self.name} {self.acquired}/{self.maximum or 'unlimited'}, {self.queue_size} waiting>"
+
+    @property
+    def available(self) -> int:
+        return self.maximum - self._acquired if self.maximum else sys.maxsize
+
+    @property
+    def acquired(self) -> int:
+        return self._acquired
+
+    @property
+    def queue_size(self) -> int:
+        return len(self._queue)
+
+    def fits(self, n: int) -> bool:
+        """Whether ``n`` permits can be had at all without being clamped to the maximum."""
+        return not self.maximum or n <= self.maximum
+
+    def try_acquire(self, n: int) -> Permit | None:
+        """``n`` permits at once, or ``None`` where that would mean to wait. Raises as :meth:`acquire` does."""
+        count, demand = self._checked(n)
+        if demand:
+            demand = min(demand, self._most)
+            if demand > self.maximum - self._acquired or not self._may_go_first(demand):
+                return None
+            self._acquired += demand
+        self.granted_at_once += 1
+        return Permit(self, demand if self.maximum else count)
+
+    async def acquire(
+        self,
+        n: int,
+        *,
+        timeout: float | None = None,
+        cancelled: Cancelled | None = None,
+        key: Hashable = None,
+    ) -> Permit:
+        """Wait for ``n`` permits; more than the maximum means the maximum.
+
+        ``timeout`` (seconds) replaces the budget's; ``cancelled`` done or set means that nobody wants them any more.
+        Demands with different ``key`` take turns.
+        Raises :exc:`PermitTimeout`, :exc:`PermitQueueFull`, :exc:`PermitCancelled` or :exc:`PermitsClosed`, and
+        :exc:`ValueError` for a negative ``n``, :exc:`TypeError` for one that is no whole number.
+        """
+        if self.maximum and is_over(cancelled):
+            raise PermitCancelled
+        permit = self.try_acquire(n)
+        if permit is not None:
+            return permit
+        return await self._wait(self._checked(n)[1], None, timeout, cancelled, key)
+
+    def try_update(self, permit: Permit, n: int) -> Permit | None:
+        """``permit`` changed to ``n`` permits at once, or ``None`` where that would mean to wait."""
+        self._check_owner(permit)
+        count, demand = self._checked(n)
+        if not self.maximum:
+            permit.count = 0
+            return Permit(self, count)
+        if demand > permit.count:
+            demand = max(min(demand, self._most), permit.count)
+        more = demand - permit.count
+        if more > 0 and (more > self.maximum - self._acquired or not self._may_go_first(more)):
+            return None
+        self._zero(permit)
+        self._acquired += more
+        if more < 0:
+            self._drain()
+        return Permit(self, demand)
+
+    async def update(
+        self,
+        permit: Permit,
+        n: int,
+        *,
+        timeout: float | None = None,
+        cancelled: Cancelled | None = None,
+        key: Hashable = None,
+    ) -> Permit:
+        """Change ``permit`` to ``n`` permits: down at once, up by waiting for the difference.
+
+        The returned permit replaces ``permit``, which is 0 from then on. One that fails leaves it as it is. Raises as
+        :meth:`acquire` does, and :exc:`ValueError` for a permit of another budget.
+        """
+        updated = self.try_update(permit, n)
+        if updated is not None:
+            return updated
+        if is_over(cancelled):
+            raise PermitCancelled
+        return await self._wait(self._checked(n)[1], permit, timeout, cancelled, key)
+
+    def release(self, permit: Permit) -> None:
+        """Give the permits back; once is enough, more is harmless. :exc:`ValueError` for a permit of another budget."""
+        self._check_owner(permit)
+        permit.released = True
+        count = self._zero(permit)
+        if count and self.maximum:
+            self._acquired -= count
+            self._drain()
+
+    def keep(self, permit: Permit, n: int) -> Permit:
+        """At most ``n`` of these permits, as a permit of their own for what outlives the request."""
+        part = Permit(self, min(n, permit.count), lasts=bool(self.maximum))
+        permit.count -= part.count
+        self._held_by_waiting -= part.count * bool(permit.updates)
+        if part.lasts:
+            self._kept += part.count
+            self._drain()  # somebody who waited for these runs with what there is
+        return part
+
+    @property
+    def _most(self) -> int:
+        """What one demand may have at the most: all but what may never come back."""
+        return max(self.maximum - self._kept, self.maximum - int(self.maximum * _MOST_KEPT))
+
+    def close(self) -> None:
+        """Fail everybody who waits, and all who come later, with :exc:`PermitsClosed`. What is held can be released."""
+        self._closed = True
+        for waiter in self._queue.first(len(self._queue)):
+            self._remove(waiter)
+            if not waiter.future.done():
+                waiter.future.set_exception(PermitsClosed())
+
+    def _checked(self, n: int) -> tuple[int, int]:
+        """``n`` as a whole number, and the number of permits that a demand for it counts."""
+        count = whole_count(n)
+        if self._closed:
+            raise PermitsClosed
+        return count, min(count, self.maximum)
+
+    def _check_owner(self, permit: Permit) -> None:
+        if permit.budget is not self:
+            raise ValueError(f"Invalid permit type: {permit!r} is not of {self!r}")
+
+    async def _wait(
+        self,
+        demand: int,
+        permit: Permit | None,
+        timeout: float | None,
+        cancelled: Cancelled | None,
+        key: Hashable,
+    ) -> Permit:
+        if self.queue_limit and len(self._queue) >= self.queue_limit:
+            raise PermitQueueFull
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        limit = self.timeout if timeout is None else timeout
+        waiter = _Waiter(loop.create_future(), demand, permit, cancelled, started + max(limit, 0.0) / 2, key)
+        self._queue.put(waiter)
+        if permit is not None:
+            if not permit.updates:
+                self._held_by_waiting += permit.count
+            permit.updates += 1
+        timer = loop.call_later(max(limit, 0.0), self._expire, waiter, limit)
+        pressure = loop.call_later(max(limit, 0.0) * PRESSURE, self._press, waiter, max(limit, 0.0))
+        waiter.pressing = pressure
+        unwatch = watch(cancelled, lambda: self._fail(waiter, PermitCancelled()))
+        self._drain()  # this one may be the last that everybody waits for
+        try:
+            granted = await waiter.future
+        except asyncio.CancelledError:
+            self._abandon(waiter)
+            raise
+        finally:
+            timer.cancel()
+            waiter.pressing.cancel()
+            unwatch()
+        if self.on_wait is not None:
+            self.on_wait(loop.time() - started)
+        return granted
+
+    def _press(self, waiter: _Waiter, limit: float) -> None:
+        if not waiter.future.done():
+            loop = waiter.future.get_loop()
+            waiter.pressing = loop.call_later(limit * _PRESS_AGAIN, self._press, waiter, limit)
+            if self.on_pressure is not None and self._queue.head is waiter:
+                self.on_pressure(self)
+
+    def _expire(self, waiter: _Waiter, seconds: float) -> None:
+        if not waiter.future.done():
+            if self.on_timeout is not None:
+                self.on_timeout(seconds)
+            self._fail(waiter, PermitTimeout())
+
+    def _fail(self, waiter: _Waiter, error: PermitError) -> None:
+        self._remove(waiter)
+        if not waiter.future.done():
+            waiter.future.set_exception(error)
+        self._drain()
+
+    def _abandon(self, waiter: _Waiter) -> None:
+        """Take back what a cancelled task was granted in the moment of its cancellation, or else its place."""
+        future = waiter.future
+        if future.cancelled() or future.exception() is not None:
+            self._remove(waiter)
+        else:
+            granted, permit = future.result(), waiter.permit
+            self._acquired -= granted.count
+            granted.count = 0
+            # A failed update leaves the old permit, unless its owner has let go of it since the grant.
+            if permit is not None and not permit.released:
+                self._acquired += waiter.held
+                permit.count = waiter.held
+                if permit.updates:
+                    self._held_by_waiting += waiter.held
+        self._drain()
+
+    def _may_go_first(self, need: int) -> bool:
+        """Whether a demand that fits may be granted before those that wait: nobody waits, or it is small and the first
+        of them can be passed still."""
+        if not self._queue:
+            return True
+        head = self._queue.head
+        if head.future.done() or need > self.maximum // _SMALL_SHARE or need >= head.need(self._most):
+            return False
+        return head.future.get_loop().time() < head.passed_until
+
+    def _small_behind(self) -> _Waiter | None:
+        """The first who waits behind the head of the queue, fits, and may be granted before it."""
+        free = self.maximum - self._acquired
+        for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
+            if waiter.future.done() or is_over(waiter.cancelled):
+                continue
+            need = waiter.need(self._most)
+            if need <= free and self._may_go_first(need):
+                return waiter
+        return None
+
+    def _drain(self) -> None:
+        """Grant from the head of the queue as long as it fits, then what may pass it."""
+        while self._queue:
+            head = self._queue.head
+            if head.future.done():  # cancelled a moment ago, its task has not run since
+                self._remove(head)
+            elif is_over(head.cancelled):
+                self._remove(head)
+                head.future.set_exception(PermitCancelled())
+            elif head.need(self._most) <= self.maximum - self._acquired:
+                self._queue.take(head)
+                self._granted(head)
+            else:
+                first = self._stuck() or self._small_behind()
+                if first is None:
+                    return
+                self._grant(first)
+
+    def _stuck(self) -> _Waiter | None:
+        """The first holder that waits, where nobody is left who could release anything: see the theory of operation."""
+        if self._held_by_waiting != self._acquired - self._kept:
+            return None
+        for waiter in self._queue.first(len(self._queue)):
+            if waiter.permit is not None and waiter.permit.count and not waiter.future.done():
+                return waiter
+        return None
+
+    def _grant(self, waiter: _Waiter) -> None:
+        self._queue.remove(waiter)
+        self._granted(waiter)
+
+    def _granted(self, waiter: _Waiter) -> None:
+        """Give one that has just left the queue what it needs, or what there is."""
+        take = min(waiter.need(self._most), self.maximum - self._acquired)
+        self._waits_no_more(waiter)
+        if waiter.permit is not None:
+            waiter.held = self._zero(waiter.permit)
+        self._acquired += take
+        waiter.future.set_result(Permit(self, waiter.held + take))
+
+    def _remove(self, waiter: _Waiter) -> None:
+        if self._queue.remove(waiter):
+            self._waits_no_more(waiter)
+
+    def _waits_no_more(self, waiter: _Waiter) -> None:
+        permit = waiter.permit
+        if permit is not None:
+            permit.updates -= 1
+            if not permit.updates:
+                self._held_by_waiting -= permit.count
+
+    def _zero(self, permit: Permit) -> int:
+        count = permit.count
+        permit.count = 0
+        if permit.updates:
+            self._held_by_waiting -= count
+        if permit.lasts:
+            self._kept -= count
+        return count
