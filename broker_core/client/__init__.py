@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from broker_core.client.errors import (
     ClientError,
     ConnectionLost,
@@ -21,7 +23,9 @@ from broker_core.client.pulsar.lookup_client import (
 from broker_core.client.pulsar.lookup_connection import Credentials
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
-from broker_core.listing.topics_hash import topics_hash
+
+if TYPE_CHECKING:
+    from broker_core.listing.topics_hash import topics_hash
 
 __all__ = [
     "BrokerAddress",
@@ -40,3 +44,13 @@ __all__ = [
     "default_client_version",
     "topics_hash",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the hash when it is asked for: it takes Arrow, which a client of small answers starts without."""
+    if name != "topics_hash":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from broker_core.listing.topics_hash import topics_hash
+
+    globals()[name] = topics_hash
+    return topics_hash

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.listing.fields_codec import TAG, binary_column, decode_fields, encode_fields
+from broker_core.listing.fields_codec import binary_column, decode_fields, encode_fields
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
+from broker_core.listing.topic_field import TAG
 from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows

@@ -14,9 +14,8 @@ from broker_core.listing.fields_codec import (
     encode_fields,
     fields_fault,
     name_start,
-    topic_field,
-    varint,
 )
+from broker_core.listing.topic_field import topic_field
 from broker_core.wire.pulsar.pulsar_api_pb2 import CommandGetTopicsOfNamespaceResponse
 
 SIZES = [1, 2, 126, 127, 128, 129, 130, 131, 16_382, 16_383, 16_384, 16_385, 16_386, 16_387, 32_767]
@@ -74,7 +73,3 @@ def test_one_changed_byte_is_found() -> None:
         changed = bytearray(data)
         changed[at] ^= 1 << pick.randrange(8)
         assert fields_fault(binary_column(pa.py_buffer(bytes(changed)), offsets)) is not None
-
-
-def test_varints() -> None:
-    assert list(map(varint, (0, 127, 128, 2**32))) == [b"\0", b"\x7f", b"\x80\x01", b"\x80\x80\x80\x80\x10"]

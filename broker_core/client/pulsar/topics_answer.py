@@ -9,25 +9,26 @@ and with the interpreter locked. What is not as it should be is an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Final, TypeAlias
-
-import numpy as np
-import pyarrow as pa
+from typing import Any, Final, TypeAlias, cast
 
 from broker_core.client.errors import UnexpectedAnswer
-from broker_core.listing.fields_codec import TAG, MalformedFields, read_fields, read_varint
+from broker_core.listing.topic_field import TAG, MalformedFields, read_varint, walk_fields
 from broker_core.wire.pulsar import BaseCommand
 
 __all__ = ["TopicsAnswer", "peek_request_id"]
 
-_Positions: TypeAlias = "np.ndarray[Any, Any]"
+#: Numbers of bytes: a list where the answer is small, else a numpy array.
+_Positions: TypeAlias = Sequence[int]
 
 _BODY: Final = BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
 _MAX_RUNS: Final = (
     64  # topics stand in one run; who scatters them would make us search the body again for each
 )
 _MAX_HASH: Final = 1024  # bytes; Pulsar's hash has 8
+#: Bytes; a shorter run of names is read one by one, without numpy and Arrow: the command line shall start quickly.
+_WALKED: Final = 64 * 1024
 _INLINE: Final = 12  # bytes; a name that is not longer stands within Arrow's view of it
 
 
@@ -68,21 +69,37 @@ class TopicsAnswer:
     @cached_property
     def topics(self) -> list[str]:
         """The full names, in the server's order."""
-        names: list[str] = self.column().to_pylist()
-        return names
+        if not all(isinstance(starts, list) for starts, _ in self._runs):
+            names: list[str] = self.column().to_pylist()
+            return names
+        data = self._data
+        try:
+            return [
+                str(data[start : start + length], "utf-8")
+                for starts, lengths in self._runs
+                for start, length in zip(starts, lengths, strict=True)
+            ]
+        except UnicodeDecodeError:
+            raise _no_utf8() from None
 
     def column(self) -> Any:
         """The names as a ``pyarrow.LargeStringArray``; for a large answer this belongs into a thread."""
+        import pyarrow as pa
+
         try:
             parts = [self._column(starts, lengths) for starts, lengths in self._runs if len(starts)]
         except pa.ArrowInvalid:
-            raise UnexpectedAnswer("the answer to a listing has names that are no UTF-8") from None
+            raise _no_utf8() from None
         if len(parts) == 1:
             return parts[0]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.large_string())
 
-    def _column(self, starts: _Positions, lengths: _Positions) -> Any:
+    def _column(self, begins: _Positions, sizes: _Positions) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
         data = self._data
+        starts, lengths = np.asarray(begins, np.int64), np.asarray(sizes, np.int64)
         if len(starts) < 64 or int(lengths.min()) <= _INLINE:
             names = [
                 bytes(data[start : start + length])
@@ -125,7 +142,7 @@ class TopicsAnswer:
                     raise UnexpectedAnswer(
                         "the answer to a listing has its topics scattered between other fields"
                     )
-                starts, lengths, position = read_fields(data, position, end)
+                starts, lengths, position = _read_run(data, position, end)
                 self._runs.append((starts, lengths))
                 continue
             number, wire_type, position = _key(data, position)
@@ -145,6 +162,22 @@ class TopicsAnswer:
                 self.changed = _flag(data, start)
         if 1 not in seen:
             raise UnexpectedAnswer("the answer to a listing lacks its request id")
+
+
+def _read_run(data: memoryview, position: int, end: int) -> tuple[_Positions, _Positions, int]:
+    """Where the names from ``position`` on begin, their lengths, and where their run ends."""
+    if end - position > _WALKED:
+        from broker_core.listing.search_fields import search_fields
+
+        found = search_fields(data, position, end)
+        if found is not None:
+            starts, lengths, position = found
+            return cast(_Positions, starts), cast(_Positions, lengths), position
+    return walk_fields(data, position, end)
+
+
+def _no_utf8() -> UnexpectedAnswer:
+    return UnexpectedAnswer("the answer to a listing has names that are no UTF-8")
 
 
 def peek_request_id(beginning: bytes | memoryview) -> int | None:

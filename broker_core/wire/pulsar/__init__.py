@@ -7,6 +7,8 @@ encodes them. The messages (``pulsar_api_pb2``) are generated from ``pulsar_api.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
 from broker_core.wire.pulsar.frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
@@ -17,7 +19,6 @@ from broker_core.wire.pulsar.frames import (
     frame,
     frame_limit,
 )
-from broker_core.wire.pulsar.large_commands import LARGE, TooManyElements, decode_large
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, MOST_PARTITIONS, LookupCommand
 from broker_core.wire.pulsar.pulsar_api_pb2 import (
     BaseCommand,
@@ -28,6 +29,9 @@ from broker_core.wire.pulsar.pulsar_api_pb2 import (
     FeatureFlags,
     KeyValue,
 )
+
+if TYPE_CHECKING:
+    from broker_core.wire.pulsar.large_commands import LARGE, TooManyElements, decode_large
 
 __all__ = [
     "DEFAULT_MAX_MESSAGE_SIZE",
@@ -52,3 +56,14 @@ __all__ = [
     "frame",
     "frame_limit",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What only servers need of large commands takes protobuf's own descriptors, which clients start without."""
+    if name not in ("LARGE", "TooManyElements", "decode_large"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from broker_core.wire.pulsar import large_commands
+
+    value = getattr(large_commands, name)
+    globals()[name] = value
+    return value

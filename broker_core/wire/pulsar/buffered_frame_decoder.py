@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from broker_core.wire.pulsar.frames import HEADER_SIZE, FrameError, parse_header
 
 __all__ = ["BufferedFrameDecoder"]
@@ -59,6 +57,8 @@ class BufferedFrameDecoder:
     def get_buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
         if self._large_size and self._large is None:
+            import numpy as np  # whose import would cost a quick command more than all of its answer
+
             # Not a bytearray, which would be written full of zeros first.
             self._large = memoryview(np.empty(self._large_size, np.uint8))  # type: ignore[arg-type]
             self._large[: self._filled] = memoryview(self._chunk)[: self._filled]

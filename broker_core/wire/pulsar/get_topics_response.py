@@ -1,6 +1,6 @@
 """The answer to a listing, around topics that are encoded already.
 
-A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.fields_codec`); an answer
+A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.topic_field`); an answer
 is a head, a
 run of those bytes and a tail, so that nothing is copied and nothing is done per topic. Its exact size is known before
 it is sent.
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable
 from typing import Final
 
-from broker_core.listing.fields_codec import topic_field, varint
+from broker_core.listing.topic_field import topic_field, varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
 __all__ = ["get_topics_response", "get_topics_response_head"]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
-from broker_core.listing.fields_codec import _search_run, topic_field
+from broker_core.listing.search_fields import search_fields
+from broker_core.listing.topic_field import topic_field
 from broker_core.wire.pulsar.commands import decode, get_topics_response
 from broker_core.wire.pulsar.frames import HEADER_SIZE, FrameError
 
@@ -67,7 +68,7 @@ def test_a_large_answer_is_read_at_once(lengths: list[int], kind: type) -> None:
     topics = large(70_000 // lengths[0] + 1000, 1, lengths)
     command = answer(topics)
     read = TopicsAnswer(kind(command))
-    assert _search_run(memoryview(command), command.index(b"\x08\x07\x12") + 2, len(command))
+    assert search_fields(memoryview(command), command.index(b"\x08\x07\x12") + 2, len(command))
     assert read.topics == topics
     assert (read.topics_hash, read.request_id) == ("0123abcd", 7)
 
