@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from broker_core.errors import Cause, InvalidListing, ListingFailed
+from broker_core.errors import InvalidListing
 from broker_core.listing.listing import Selection, data_of
 from broker_core.listing.page import Page
 from broker_core.names.name_columns import as_column
@@ -18,6 +18,7 @@ from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
+from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_names import (
     VerifyFiltered,
     built,
@@ -67,9 +68,9 @@ class Acceptance:
         request, pattern = progress.request, progress.pattern
         if result.kind is AnswerKind.UNCHANGED:
             if request.page is not None:
-                raise _refused("answered unchanged to a question for a page, which no hash is of")
+                raise bad_topics("answered unchanged to a question for a page, which no hash is of")
             if result.topics_hash is None or result.topics_hash != request.topics_hash:
-                raise _refused("answered unchanged to a request without that hash")
+                raise bad_topics("answered unchanged to a request without that hash")
             applied = (
                 pattern
                 if plugin is not None
@@ -80,7 +81,7 @@ class Acceptance:
             # The request's own: what a kind of string is equal to is no matter of its characters.
             return AcceptedAnswer(lister, None, applied is not None, request.topics_hash)
         if result.next is not None and request.page is None:
-            raise _refused("says where the next page begins (next=), and was asked for all topics")
+            raise bad_topics("says where the next page begins (next=), and was asked for all topics")
         selection = known_selection(result, request)
         owned = 0
         if selection is not None:
@@ -146,7 +147,7 @@ class Acceptance:
         try:
             await self._workers.call(progress.request.asker, selection.check, quick=quick)
         except (InvalidListing, pa.ArrowException) as error:
-            raise ListingFailed(f"returned a bad topic: {error}", reason="bad_topics") from None
+            raise bad_topics(f"returned a bad topic: {error}") from None
 
     async def _accept_page(
         self, progress: ListingInProgress, page: Page, result: TopicListingResult, accepted: AcceptedAnswer
@@ -190,7 +191,7 @@ class Acceptance:
             small = len(names) <= QUICK_NAMES
             listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
         except (InvalidListing, pa.ArrowException) as error:
-            raise _refused(f"returned a bad topic: {error}") from None
+            raise bad_topics(f"returned a bad topic: {error}") from None
         if key is not None and result.version is not None and surely_whole(listing.all(), request.page):
             if self._kept.put(key, result.version, listing, len(names), text=key.text):
                 return listing.all(), len(names), 0  # charged where it is kept
@@ -203,7 +204,3 @@ class Acceptance:
         given = given_bytes(topics)
         await progress.request.reserve(2 * given)
         return await self._workers.call(progress.request.asker, partial(as_column, topics))
-
-
-def _refused(what: str) -> ListingFailed:
-    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing, ListingFailed
-from broker_core.errors.causes import Cause
 from broker_core.listing.details import Details, check_values
 from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode
 from broker_core.names.partition_columns import split_partitions
 from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.verification.bad_topics import bad_topics
 
 __all__ = ["CHECK_FACTOR", "check_details", "check_listed_details", "details_of"]
 
@@ -27,7 +27,7 @@ def check_details(details: Details, wants: Collection[str], names: pa.LargeStrin
     try:
         check_values(details, wants)
     except (ValueError, pa.ArrowException) as error:
-        raise _refused(f"gave wrong details: {error}") from None
+        raise bad_topics(f"gave wrong details: {error}") from None
     if names is not None:
         _refuse_others(details, names, "was not asked about")
 
@@ -41,11 +41,10 @@ def check_listed_details(
     gives the details of all that it read, and only its names are filtered.
     """
     check_details(details, wants, None)
-    unlisted = details.topics.filter(
-        pc.invert(pc.is_in(details.topics, value_set=split_partitions(selection.names)[0]))
-    )
-    if not len(unlisted):
+    listed = _are_of(details, selection)
+    if not listed.false_count:
         return details
+    unlisted = details.topics.filter(pc.invert(listed))
     try:
         visible = Listing.from_names(selection.listing.namespace, Mode.ALL, unlisted).all()
     except InvalidListing:
@@ -54,13 +53,18 @@ def check_listed_details(
         visible = visible.matching(pattern)
     if len(visible):
         raise _unlisted(visible.names[0])
-    return details_of(details, selection)
+    return Details(details.batch.filter(listed))
 
 
 def details_of(details: Details, selection: Selection) -> Details:
     """Those of the topics of a selection alone; takes as much memory as :data:`CHECK_FACTOR` says."""
-    known = pc.is_in(details.topics, value_set=split_partitions(selection.names)[0])
-    return Details(details.batch.filter(known)) if known.false_count else details
+    listed = _are_of(details, selection)
+    return Details(details.batch.filter(listed)) if listed.false_count else details
+
+
+def _are_of(details: Details, selection: Selection) -> Any:
+    """Which of the details are of topics of a selection: a mask."""
+    return pc.is_in(details.topics, value_set=split_partitions(selection.names)[0])
 
 
 def _refuse_others(details: Details, names: pa.LargeStringArray, what: str) -> None:
@@ -74,8 +78,4 @@ def _unlisted(topic: Any) -> ListingFailed:
 
 
 def _about(topic: Any, what: str) -> ListingFailed:
-    return _refused(f"gave details of {topic.as_py()[:200]!r}, which {what}")
-
-
-def _refused(what: str) -> ListingFailed:
-    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")
+    return bad_topics(f"gave details of {topic.as_py()[:200]!r}, which {what}")

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
 
@@ -53,7 +53,7 @@ def known_selection(result: TopicListingResult, request: ListingRequest) -> Sele
         return None
     # A listing of one domain is a part of all; its order is the same.
     if listing.namespace != request.namespace or request.mode not in (listing.mode, Mode.ALL):
-        raise _refused(
+        raise bad_topics(
             f"returned a listing of {listing.namespace} {listing.mode.name} to a question about "
             f"{request.namespace} {request.mode.name}",
         )
@@ -85,7 +85,7 @@ def own_hash(result: TopicListingResult, selection: Selection, returned: int) ->
         return None
     given = str.__str__(given)
     if _HASH.fullmatch(given) is None:
-        raise _refused(f"returned a topics hash that is none: {given[:40]!r} (8 lower-case hex digits)")
+        raise bad_topics(f"returned a topics hash that is none: {given[:40]!r} (8 lower-case hex digits)")
     return given if len(selection) == returned else None
 
 
@@ -96,8 +96,3 @@ def claim_sample(selection: Selection, pattern: TopicsPattern, policy: VerifyFil
     if policy is VerifyFiltered.ALWAYS or len(selection) <= SAMPLE_ALL:
         return selection.as_claim()
     return selection.sampled(SAMPLE_OF_MORE)
-
-
-def _refused(what: str) -> ListingFailed:
-    """What is wrong with an answer; whoever asked puts the lister's name in front."""
-    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.errors import ListingFailed
-from broker_core.errors.causes import Cause
 from broker_core.listing.listing import Selection
 from broker_core.listing.page import Page, Position
 from broker_core.listing.page_order import PageOrder
 from broker_core.names import TopicName
 from broker_core.names.hash_order import hash_order_key
 from broker_core.names.partition_columns import split_partitions
+from broker_core.pipeline.verification.bad_topics import bad_topics
 
 __all__ = ["check_order", "check_page", "surely_whole"]
 
@@ -32,7 +31,7 @@ def check_order(names: pa.LargeStringArray) -> None:
         ascends = ascends | (same & (numbers[:-1] < numbers[1:]))
     if not ascends.all():
         at = int(np.argmin(ascends))
-        raise _refused(
+        raise bad_topics(
             f"returned a page out of order: {_shown(names[at])} is in front of {_shown(names[at + 1])} (a page has the "
             "order of the names without partition by UTF-16 units, then of the partitions)"
         )
@@ -41,16 +40,18 @@ def check_order(names: pa.LargeStringArray) -> None:
 def check_page(selection: Selection, page: Page, following: Position) -> None:
     """Raise :exc:`ListingFailed` for topics that are not a page in front of ``following``."""
     if len(selection) > page.limit:
-        raise _refused(f"returned {len(selection)} topics for a page of {page.limit}")
+        raise bad_topics(f"returned {len(selection)} topics for a page of {page.limit}")
     if TopicName.parse(following.base).namespace != selection.listing.namespace:
-        raise _refused(f"says that the next page of {selection.listing.namespace} begins at {_at(following)}")
+        raise bad_topics(
+            f"says that the next page of {selection.listing.namespace} begins at {_at(following)}"
+        )
     if page.start is not None and following <= page.start:
-        raise _refused(
+        raise bad_topics(
             f"says that the next page begins at {_at(following)}, and this one at {_at(page.start)}"
         )
     if not len(selection):
         # Nothing says that such pages come to an end: the position could grow for ever.
-        raise _refused(
+        raise bad_topics(
             f"returned no topic, and says that the next page begins at {_at(following)}: a page that is followed by "
             "another one has at least one topic"
         )
@@ -60,9 +61,9 @@ def check_page(selection: Selection, page: Page, following: Position) -> None:
     ends = order.names_at(listing, np.unique(places[[0, -1]]))
     first, last = (Position.of(ends[at].as_py()) for at in (0, -1))
     if page.start is not None and first < page.start:
-        raise _refused(f"returned {_at(first)} for a page that begins at {_at(page.start)}")
+        raise bad_topics(f"returned {_at(first)} for a page that begins at {_at(page.start)}")
     if not last < following:
-        raise _refused(f"returned {_at(last)}, and says that the next page begins at {_at(following)}")
+        raise bad_topics(f"returned {_at(last)}, and says that the next page begins at {_at(following)}")
 
 
 def surely_whole(selection: Selection, page: Page | None) -> bool:
@@ -88,7 +89,3 @@ def _at(position: Position) -> str:
 
 def _shown(name: Any) -> str:
     return repr(name.as_py()[:200])
-
-
-def _refused(what: str) -> ListingFailed:
-    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics")

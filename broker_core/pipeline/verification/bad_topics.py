@@ -1,0 +1,14 @@
+"""The failure that a wrong answer of a lister, or a describer, is."""
+
+from __future__ import annotations
+
+from broker_core.errors import Cause, ListingFailed
+
+__all__ = ["bad_topics"]
+
+
+def bad_topics(what: str, plugin: str | None = None) -> ListingFailed:
+    """What is wrong with an answer, as a verb with its object; whoever asked puts the plugin's name in front,
+    unless ``plugin`` is given.
+    """
+    return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics", plugin=plugin)
