@@ -11,7 +11,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.depends_on import PROPERTY, key_of
-from broker_core.plugin_api.listing_request import ListingRequest, Pausing
+from broker_core.plugin_api.listing_request import ListingRequest, Pausing, RequestServices
 from broker_core.plugin_api.request_lease import PausedMemory, RequestMemory
 from broker_core.plugin_api.rest_answer import RestAnswer, Same
 
@@ -63,8 +63,6 @@ class CallServices:
     #: Told what the answer depends on because of the call that begins.
     on_call: Callable[[Collection[str]], object]
     calls: _RestCalls = field(default_factory=_RestCalls)
-    #: See :meth:`pausing`.
-    waits: Pausing | None = None
     #: What tells the notices of changed topics apart (``topics_changed``).
     mark: Callable[[], Hashable] = tuple
     #: One entry for each call of all plugins, shared by those of one request of a client.
@@ -77,8 +75,8 @@ class CallServices:
 
     @property
     def memory(self) -> RequestMemory:
-        """The request's memory; waiting for more is not the plugin's time."""
-        return self.held if self.waits is None else PausedMemory(self.held, self.waits)
+        """The request's memory."""
+        return self.held
 
     @property
     def asked(self) -> bool:
@@ -89,6 +87,19 @@ class CallServices:
         self, pattern: str | Same | None, properties: Mapping[str, str] | Same
     ) -> Coroutine[Any, Any, RestAnswer]:
         """See :meth:`ListingRequest.rest`. What is wrong with the call is told at once, before anything is awaited."""
+        self._begin(pattern, properties)
+        asking: Any = self.behind
+        return cast("Coroutine[Any, Any, RestAnswer]", asking(pattern, properties))
+
+    def paused_rest(
+        self, pattern: str | Same | None, properties: Mapping[str, str] | Same, pausing: Pausing
+    ) -> Coroutine[Any, Any, RestAnswer]:
+        """The same for a plugin whose time stands still meanwhile."""
+        self._begin(pattern, properties)
+        return cast("Coroutine[Any, Any, RestAnswer]", pausing(self._run)(pattern, properties))
+
+    def _begin(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> None:
+        """Check and count a call."""
         if self.behind is None:
             raise RuntimeError("request.rest() is for broker_core_list_topics only")
         _check_loop(self.held.loop)
@@ -108,9 +119,6 @@ class CallServices:
         self.calls.count += 1
         self.all_calls.append(self.plugin)
         self.on_call(self._words_of(pattern, properties))
-        behind: Any = self.behind if self.waits is None else self.waits(self._run)
-        asking = behind(pattern, properties)
-        return cast("Coroutine[Any, Any, RestAnswer]", asking)
 
     def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable:
         """See :meth:`ListingRequest.key`."""
@@ -126,20 +134,9 @@ class CallServices:
         # What is behind is filtered by the pattern, whatever it depends on.
         return key_of(asked, {*self.words(), "pattern"}, self.plugin, self.mark())
 
-    def pausing(self, pausing: Pausing) -> CallServices:
+    def pausing(self, pausing: Pausing) -> RequestServices:
         """The same as one call has it: what it waits for is not its time."""
-        return CallServices(
-            self.request,
-            self.plugin,
-            self.held,
-            self.words,
-            self.behind,
-            self.on_call,
-            self.calls,
-            pausing,
-            self.mark,
-            self.all_calls,
-        )
+        return _PausedServices(self, pausing)
 
     def close(self) -> None:
         """The call is over: what it has begun and not awaited ends."""
@@ -164,6 +161,33 @@ class CallServices:
         if not isinstance(properties, Same) and not properties:
             words = {word for word in words if word != "properties" and not word.startswith(PROPERTY)}
         return frozenset(words)
+
+
+@dataclass(slots=True)
+class _PausedServices:
+    """The services of a call such that the plugin's time stands still while it waits for them."""
+
+    services: CallServices
+    waits: Pausing
+
+    @property
+    def memory(self) -> RequestMemory:
+        return PausedMemory(self.services.held, self.waits)
+
+    @property
+    def wrong(self) -> str | None:
+        return self.services.wrong
+
+    def rest(
+        self, pattern: str | Same | None, properties: Mapping[str, str] | Same
+    ) -> Coroutine[Any, Any, RestAnswer]:
+        return self.services.paused_rest(pattern, properties, self.waits)
+
+    def key(self, pattern: str | Same | None, properties: Mapping[str, str] | Same) -> Hashable:
+        return self.services.key(pattern, properties)
+
+    def pausing(self, pausing: Pausing) -> RequestServices:
+        return _PausedServices(self.services, pausing)
 
 
 def _check_loop(loop: asyncio.AbstractEventLoop | None) -> None:

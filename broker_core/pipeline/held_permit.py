@@ -237,6 +237,13 @@ class HeldPermit:
         permit, self._permit = self._permit, None
         return permit
 
+    def release(self, size: int = 0) -> None:
+        """The request is over and holds nothing; ``size`` bytes are what the next one like it may need."""
+        self.settle(size)
+        permit = self.hand_over()
+        if permit is not None:
+            permit.release()
+
     def give_up(self) -> None:
         """The request failed: let go of everything, and let the next one find out the size."""
         self._end()

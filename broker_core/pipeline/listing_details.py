@@ -17,6 +17,7 @@ from broker_core.listing.page import Position
 from broker_core.names.partition_columns import split_partitions
 from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.page_orders import PageOrders
+from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.describe_request import DescribeRequest
@@ -92,11 +93,9 @@ class ListingDetails:
             found += await self._asked(progress, accepted, topics, missing)
         if cut_at is not None and "partitions" in wants and len(topics) and topics[-1].as_py() == cut_at.base:
             if not any("partitions" in details.columns for details in found):
-                raise ListingFailed(
+                raise bad_topics(
                     f"plugin {accepted.lister!r} ended a page within the partitions of {cut_at.base!r:.250}, and "
                     "no number of them: it needs details= with the column 'partitions', or broker_core_describe_topics",
-                    cause=Cause.PLUGIN,
-                    reason="bad_topics",
                     plugin=accepted.lister,
                 )
         size = topics.nbytes + _EACH * len(topics) + 2 * sum(details.batch.nbytes for details in found)

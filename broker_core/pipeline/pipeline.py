@@ -10,7 +10,6 @@ plugins and gives long work to threads, whose kernels run without the interprete
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ import structlog
 
 from broker_core.access.access import Access
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed, TooManyRequests
+from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.listing.selection_search import search, search_is_quick
 from broker_core.memory.estimates import Estimates
@@ -45,6 +44,7 @@ from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVer
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.topic_by_name import TopicsByName
 from broker_core.pipeline.verification.verify_names import known_selection
 from broker_core.pipeline.worker_threads import Workers
@@ -81,6 +81,7 @@ class Pipeline:
         self.permits = permits
         self.metrics = metrics
         self.options = options or PipelineOptions()
+        self._budget = TimeBudget.of_listings(self.options.time_budget)
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
         self.kept = ListingsByResultVersion(self.answers)
@@ -139,25 +140,16 @@ class Pipeline:
         """The request with this pattern, compiled in a thread within its deadline. Raises :exc:`ListingFailed`."""
         started = time.perf_counter()
         try:
-            async with asyncio.timeout_at(request.deadline):
+            async with self._budget.until(request.deadline):
                 pattern = await self.workers.compile(
                     request.asker, topics_pattern, self.options.patterns.max_length
                 )
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
-        except TimeoutError:
-            failure = self._too_late()
-            self._refused(request, failure, time.perf_counter() - started)
-            try:
-                raise failure from None
-            finally:
-                del failure
+        except ListingFailed as late:
+            self._refused(request, late, time.perf_counter() - started)
+            raise
         return replace(request, pattern=pattern)
-
-    def _too_late(self) -> TooManyRequests:
-        return TooManyRequests(
-            f"The listing took longer than {self.options.time_budget:g} s", reason="time", cause=Cause.TIME
-        )
 
     def answer_now(self, request: ListingRequest) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``.
@@ -225,13 +217,8 @@ class Pipeline:
         """
         if not self.dispatcher.gates(access.namespace):
             return
-        if deadline is None:
-            deadline = asyncio.get_running_loop().time() + self.options.time_budget
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self.dispatcher.authorize(access, steps)
-        except TimeoutError:
-            raise self._too_late() from None
+        async with self._budget.until(self._budget.deadline() if deadline is None else deadline):
+            await self.dispatcher.authorize(access, steps)
 
     async def answer(
         self, request: ListingRequest, trace: Trace | None = None, *, topics_pattern: str | None = None
@@ -284,14 +271,8 @@ class Pipeline:
         return failure
 
     async def _in_time(self, request: ListingRequest, trace: Trace | None) -> Answer:
-        budget = asyncio.timeout_at(request.deadline)
-        try:
-            async with budget:
-                return await self._answer(request, trace)
-        except TimeoutError:
-            if not budget.expired():
-                raise
-            raise self._too_late() from None
+        async with self._budget.until(request.deadline):
+            return await self._answer(request, trace)
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
         await loop_turn().time()

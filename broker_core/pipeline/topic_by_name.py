@@ -8,7 +8,6 @@ catalogue says what it lists; brokers upstream are asked elsewhere for what they
 
 from __future__ import annotations
 
-import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ import pyarrow.compute as pc
 import re2
 
 from broker_core.access.asker import Asker
-from broker_core.errors import Cause, ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
@@ -36,6 +34,8 @@ from broker_core.pipeline.in_flight_masks import SharedMasks
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.time_budget import TimeBudget
+from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_names import known_selection
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.depends_on import key_of
@@ -88,7 +88,7 @@ class TopicsByName:
         self._permits = permits
         self._workers = workers
         self._detailing = detailing
-        self._options = options
+        self._budget = TimeBudget.of_lookups(options.time_budget)
         self._ask = ask
         self._estimates = Estimates()
         self._shared: SharedAsks[AcceptedAnswer | None] = SharedAsks()
@@ -109,10 +109,9 @@ class TopicsByName:
 
         And of a system topic that is not listed: no listing has these, whether they exist or not.
         """
-        result = self._lister.list_now(ListingRequest(topic.namespace, _mode(topic), asker=asker))
-        selection = (
-            None if result is None else known_selection(result, ListingRequest(topic.namespace, _mode(topic)))
-        )
+        request = ListingRequest(topic.namespace, _mode(topic), asker=asker)
+        result = self._lister.list_now(request)
+        selection = None if result is None else known_selection(result, request)
         if selection is None:
             return None
         partitions = self._partitions(selection, str(topic))
@@ -128,22 +127,16 @@ class TopicsByName:
         ``by_hook`` true: plugins are only asked to describe it, and ``answered`` gets the names of those that did not
         pass; false: they are only asked to list, without those in ``answered``. Raises :exc:`ListingFailed`.
         """
-        deadline = asyncio.get_running_loop().time() + self._options.time_budget
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await self._of_plugins(topic, asker, deadline, by_hook, answered)
-        except TimeoutError:
-            raise self._too_late() from None
+        deadline = self._budget.deadline()
+        async with self._budget.until(deadline):
+            return await self._of_plugins(topic, asker, deadline, by_hook, answered)
 
     async def of_default_lister(self, topic: TopicName, asker: Asker, told: Topic | None = None) -> Topic:
         """The same of what the default lister lists. ``told`` is what plugins said that do not list."""
-        deadline = asyncio.get_running_loop().time() + self._options.time_budget
+        deadline = self._budget.deadline()
         request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
-        try:
-            async with asyncio.timeout_at(deadline):
-                result = await self._lister.list_topics(request)
-        except TimeoutError:
-            raise self._too_late() from None
+        async with self._budget.until(deadline):
+            result = await self._lister.list_topics(request)
         selection = known_selection(result, request)
         assert selection is not None  # the catalogue has nothing but listings
         return _with(await self._found(selection, topic, asker), told)
@@ -167,15 +160,12 @@ class TopicsByName:
 
     async def some_visible(self, topic: TopicName, asker: Asker, names: pa.LargeStringArray) -> bool:
         """Whether one of these names in the namespace of ``topic`` may be seen."""
-        deadline = asyncio.get_running_loop().time() + self._options.time_budget
+        deadline = self._budget.deadline()
         request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
         key = key_of(request, self._dispatcher.mask_hook.depends_on(topic.namespace))
         ask = partial(self._dispatcher.mask_hook.visible, request, by_name=True)
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await self._masks.some_visible(key, names, ask)
-        except TimeoutError:
-            raise self._too_late() from None
+        async with self._budget.until(deadline):
+            return await self._masks.some_visible(key, names, ask)
 
     # -- asking
 
@@ -246,24 +236,17 @@ class TopicsByName:
             )
             accept = partial(self._accepted, progress, question)
             details = await self._dispatcher.describe_hook.details(plugin.name, question, accept)
-            held.settle(0)
         except BaseException:
             held.give_up()
             raise
-        permit = held.hand_over()
-        if permit is not None:
-            permit.release()
+        held.release()
         return None if details is None else _of_details(details, topic)
 
     async def _accepted(
         self, progress: ListingInProgress, question: DescribeRequest, details: Details
     ) -> Details:
         if "partitions" not in details.columns:
-            raise ListingFailed(
-                "gave details without the column 'partitions', which was asked for",
-                cause=Cause.PLUGIN,
-                reason="bad_topics",
-            )
+            raise bad_topics("gave details without the column 'partitions', which was asked for")
         return await self._detailing.accepted(progress, question, details)
 
     async def _listed(
@@ -308,22 +291,19 @@ class TopicsByName:
         progress = ListingInProgress(copied(request, reserve_bytes=held.reserve), request.pattern, held, None)
         try:
             # Who waits for it has a time of his own, and may be gone before this ends.
-            async with asyncio.timeout_at(request.deadline):
+            async with self._budget.until(request.deadline):
                 await held.acquire_estimate()
                 accepted = await self._ask(progress, progress.request, only=names)
-        except TimeoutError:
-            held.give_up()
-            raise self._too_late() from None
         except BaseException:
             held.give_up()
             raise
-        held.settle(0 if accepted is None else accepted.owned)
-        permit = held.hand_over()
-        if permit is not None:
-            leases = self._permits.leases
-            if accepted is None or accepted.selection is None or accepted.selection.listing in leases:
-                permit.release()
-            else:
+        leases = self._permits.leases
+        if accepted is None or accepted.selection is None or accepted.selection.listing in leases:
+            held.release(0 if accepted is None else accepted.owned)
+        else:
+            held.settle(accepted.owned)
+            permit = held.hand_over()
+            if permit is not None:
                 leases.hold(accepted.selection.listing, permit)
         return accepted
 
@@ -358,10 +338,6 @@ class TopicsByName:
                 self._known.clear()
             self._known.setdefault(selection.listing, {})[topic] = found
         return found
-
-    def _too_late(self) -> ListingFailed:
-        budget = self._options.time_budget
-        return ListingFailed(f"The lookup took longer than {budget:g} s", cause=Cause.TIME, reason="time")
 
 
 def partition_names(topic: TopicName, low: int, high: int) -> pa.LargeStringArray:

@@ -12,6 +12,7 @@ from broker_core import SAME, Asker, Listing, ListingRequest, Mode, RestAnswer
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.call_services import CALLS, CallServices
+from broker_core.plugin_api.listing_request import RequestServices
 from broker_core.plugin_api.request_lease import UNCOUNTED
 from broker_core.plugins.call.deadline import Deadline
 from tests.support.eventually import eventually
@@ -55,7 +56,7 @@ class Made:
         await self.gate.wait()
         return ANSWER
 
-    def as_called(self) -> CallServices:
+    def as_called(self) -> RequestServices:
         return self.services.pausing(Deadline(asyncio.get_running_loop(), 5).paused)
 
 

@@ -345,3 +345,13 @@ async def test_nothing_is_leased_once_the_request_is_over(permits: Permits, esti
     held.give_back(50_000)
     other.release()
     assert permits.heap.acquired == permits.heap.queue_size == 0
+
+
+async def test_a_request_that_holds_nothing_gives_all_back(permits: Permits, estimates: Estimates) -> None:
+    held = await held_by(permits, estimates)
+    await held.reserve(50_000)
+    held.release(30_000)
+    assert permits.heap.acquired == held.count == 0
+    assert (await held_by(permits, estimates)).count == 50_000
+    with pytest.raises(ListingFailed, match="This request is over"):
+        await held.reserve(1)
