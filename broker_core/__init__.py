@@ -5,8 +5,9 @@ A plugin needs no more than the names exported here.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker_core.access.access import Access, Refused
@@ -58,43 +59,40 @@ __all__ = [
     "hookimpl",
 ]
 
-_HOMES: Final = {
-    "Access": "access.access",
-    "Asker": "access.asker",
-    "BoundedCache": "memory.bounded_cache",
-    "BrokerHandle": "broker_handle",
-    "Cause": "errors.causes",
-    "Check": "plugin_api.check_findings",
-    "DescribeRequest": "plugin_api.describe_request",
-    "Details": "listing.details",
-    "EncodedNames": "listing.encoded_names",
-    "Lease": "plugin_api.request_lease",
-    "Listing": "listing.listing",
-    "ListingBuilder": "plugin_api.listing_builder",
-    "ListingRequest": "plugin_api.listing_request",
-    "Mode": "names",
-    "NamespaceName": "names",
-    "Page": "listing.page",
-    "Position": "listing.page",
-    "Refused": "access.access",
-    "RestAnswer": "plugin_api.rest_answer",
-    "SAME": "plugin_api.rest_answer",
-    "Selection": "listing.listing",
-    "TopicListingResult": "plugin_api.listing_result",
-    "TopicName": "names",
-    "hookimpl": "plugin_api.hookspecs",
-}
+# Arrow and RE2 cost a start that `broker-core --help` has no use for.
+_imported: Final = lazy_exports(
+    __name__,
+    {
+        "Access": ".access.access",
+        "Asker": ".access.asker",
+        "BoundedCache": ".memory.bounded_cache",
+        "BrokerHandle": ".broker_handle",
+        "Cause": ".errors.causes",
+        "Check": ".plugin_api.check_findings",
+        "DescribeRequest": ".plugin_api.describe_request",
+        "Details": ".listing.details",
+        "EncodedNames": ".listing.encoded_names",
+        "Lease": ".plugin_api.request_lease",
+        "Listing": ".listing.listing",
+        "ListingBuilder": ".plugin_api.listing_builder",
+        "ListingRequest": ".plugin_api.listing_request",
+        "Mode": ".names",
+        "NamespaceName": ".names",
+        "Page": ".listing.page",
+        "Position": ".listing.page",
+        "Refused": ".access.access",
+        "RestAnswer": ".plugin_api.rest_answer",
+        "SAME": ".plugin_api.rest_answer",
+        "Selection": ".listing.listing",
+        "TopicListingResult": ".plugin_api.listing_result",
+        "TopicName": ".names",
+        "hookimpl": ".plugin_api.hookspecs",
+    },
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first used: Arrow and RE2 cost a start that `broker-core --help` has no use for."""
-    if name == "__version__":
-        return _version()
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return _version() if name == "__version__" else _imported(name)
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker_core.client.errors import (
     ClientError,
@@ -23,6 +23,7 @@ from broker_core.client.pulsar.lookup_client import (
 from broker_core.client.pulsar.lookup_connection import Credentials
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
+from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker_core.listing.topics_hash import topics_hash
@@ -45,12 +46,5 @@ __all__ = [
     "topics_hash",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the hash when it is asked for: it takes Arrow, which a client of small answers starts without."""
-    if name != "topics_hash":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from broker_core.listing.topics_hash import topics_hash
-
-    globals()[name] = topics_hash
-    return topics_hash
+# The hash takes Arrow, which a client of small answers starts without.
+__getattr__ = lazy_exports(__name__, {"topics_hash": "broker_core.listing.topics_hash"})

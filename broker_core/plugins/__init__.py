@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from broker_core.plugins.dispatcher import Dispatcher
-from broker_core.plugins.failures import (
-    BehindFailed,
-    ChainStep,
-    PluginFailed,
-    PluginLoadError,
-    RefusedByPlugin,
-)
-from broker_core.plugins.former_answers import FormerAnswer, LastAnswerKeeper, VersionedAnswerKeeper
-from broker_core.plugins.hooks.listers import ChainResult
-from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_mean, installed_plugins
-from broker_core.plugins.load.plugin_options import PluginOptions
-from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
-from broker_core.plugins.plugin_state_metrics import show_plugins
-from broker_core.plugins.raised_exceptions import in_words
-from broker_core.plugins.reported_problems import as_problems
+from typing import TYPE_CHECKING
+
+from broker_core.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from broker_core.plugins.dispatcher import Dispatcher
+    from broker_core.plugins.failures import (
+        BehindFailed,
+        ChainStep,
+        PluginFailed,
+        PluginLoadError,
+        RefusedByPlugin,
+    )
+    from broker_core.plugins.former_answers import FormerAnswer, LastAnswerKeeper, VersionedAnswerKeeper
+    from broker_core.plugins.hooks.listers import ChainResult
+    from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_mean, installed_plugins
+    from broker_core.plugins.load.plugin_options import PluginOptions
+    from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
+    from broker_core.plugins.plugin_state_metrics import show_plugins
+    from broker_core.plugins.raised_exceptions import in_words
+    from broker_core.plugins.reported_problems import as_problems
 
 __all__ = [
     "RESERVED",
@@ -42,3 +47,31 @@ __all__ = [
     "installed_plugins",
     "show_plugins",
 ]
+
+# A list of plugins needs no dispatcher and no metrics, which take Arrow and more.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "BehindFailed": ".failures",
+        "ChainResult": ".hooks.listers",
+        "ChainStep": ".failures",
+        "Dispatcher": ".dispatcher",
+        "FormerAnswer": ".former_answers",
+        "InstalledPlugin": ".load.installed_plugins",
+        "LastAnswerKeeper": ".former_answers",
+        "LoadedPlugin": ".load.registry",
+        "PluginFailed": ".failures",
+        "PluginLoadError": ".failures",
+        "PluginOptions": ".load.plugin_options",
+        "PluginRegistry": ".load.registry",
+        "RESERVED": ".load.registry",
+        "RefusedByPlugin": ".failures",
+        "VersionedAnswerKeeper": ".former_answers",
+        "as_problems": ".reported_problems",
+        "chain_order": ".load.registry",
+        "did_you_mean": ".load.installed_plugins",
+        "in_words": ".raised_exceptions",
+        "installed_plugins": ".load.installed_plugins",
+        "show_plugins": ".plugin_state_metrics",
+    },
+)

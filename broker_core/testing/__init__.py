@@ -8,7 +8,9 @@ Tests that are not async use the fixture ``broker_core_serve`` (:mod:`broker_cor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker_core.testing.blocking_server import BlockingServer
@@ -29,22 +31,17 @@ __all__ = [
     "serve",
 ]
 
-_HOMES = {
-    "BlockingServer": "blocking_server",
-    "Invoked": "invoke_command",
-    "MetricFamilies": "metric_families",
-    "PipelineAnswer": "pipeline_question",
-    "Server": "server",
-    "invoke": "invoke_command",
-    "listing_request": "make_request",
-    "serve": "server",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for: pytest loads this package in every run, and must not start slower for it."""
-    from importlib import import_module
-
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+# pytest loads this package in every run, and must not start slower for it.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "BlockingServer": ".blocking_server",
+        "Invoked": ".invoke_command",
+        "MetricFamilies": ".metric_families",
+        "PipelineAnswer": ".pipeline_question",
+        "Server": ".server",
+        "invoke": ".invoke_command",
+        "listing_request": ".make_request",
+        "serve": ".server",
+    },
+)

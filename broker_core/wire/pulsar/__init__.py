@@ -7,8 +7,9 @@ encodes them. The messages (``pulsar_api_pb2``) are generated from ``pulsar_api.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from broker_core.lazy_exports import lazy_exports
 from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
 from broker_core.wire.pulsar.frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
@@ -57,13 +58,7 @@ __all__ = [
     "frame_limit",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """What only servers need of large commands takes protobuf's own descriptors, which clients start without."""
-    if name not in ("LARGE", "TooManyElements", "decode_large"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from broker_core.wire.pulsar import large_commands
-
-    value = getattr(large_commands, name)
-    globals()[name] = value
-    return value
+# What only servers need of large commands takes protobuf's own descriptors: clients start without.
+__getattr__ = lazy_exports(
+    __name__, dict.fromkeys(("LARGE", "TooManyElements", "decode_large"), ".large_commands")
+)
