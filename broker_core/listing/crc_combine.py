@@ -13,7 +13,7 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 
-__all__ = ["combined", "joined_groups", "shifted"]
+__all__ = ["joined_groups", "shifted"]
 
 _POLYNOMIAL: Final = 0x82F63B78  # CRC32C (Castagnoli), bits reversed
 _MOST_BITS: Final = 48  # lengths are below 2**48 bytes
@@ -68,11 +68,6 @@ def shifted(crcs: _Array, sizes: _Array) -> _Array:
         values = (lengths >> (_DIGIT * digit)) & ((1 << _DIGIT) - 1)
         result = _applied(_operators(digit), result, (values << 10).reshape(-1, 1))
     return result
-
-
-def combined(first: int, second: int, second_size: int) -> int:
-    """The CRC32C of a text from those of its halves and the length of the second, in bytes."""
-    return int(shifted(np.array([first]), np.array([second_size]))[0]) ^ second
 
 
 def joined_groups(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:

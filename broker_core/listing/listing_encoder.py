@@ -34,7 +34,7 @@ from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.names.system_topics import system_topics_rule
 from broker_core.patterns import TopicsPattern
 
-__all__ = ["ListingEncoder", "page_column"]
+__all__ = ["ListingEncoder"]
 
 _SLASH: Final = 0x2F
 _ZERO: Final = np.zeros(1, np.int64)
@@ -42,11 +42,6 @@ _SUFFIX: Final = PARTITION_SUFFIX.encode()
 #: Bytes of a page whose order is looked at without Arrow, which takes longer to begin than for all of them.
 _SMALL: Final = 1024
 _Array = np.ndarray[Any, Any]
-
-
-def page_column(page: bytes) -> pa.LargeStringArray:
-    """The names of a page as a column that shares its memory, each with its slash. The page is valid UTF-8."""
-    return _column(page, _offsets(page)).cast(pa.large_string())
 
 
 class ListingEncoder:

@@ -209,15 +209,6 @@ class Estimates:
         self.everywhere = _NamespaceSizes(_AT_FIRST)
         self.followed_at = 0.0  # loop time at which one ran that had waited in vain for those before it
 
-    def __len__(self) -> int:
-        """How many questions are remembered."""
-        return len(self._peaks)
-
-    @property
-    def namespaces(self) -> int:
-        """How many namespaces are remembered."""
-        return len(self._namespaces)
-
     def of(self, namespace: Hashable, key: Hashable, at_least: int = INITIAL_SIZE) -> Estimate:
         """The estimate for one request of the question ``key`` about ``namespace``: ``at_least`` where both are new."""
         known = self._namespaces.get(namespace)

@@ -40,9 +40,6 @@ class Leases:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._permits: Owners[Releasable] = Owners(self._ended)
 
-    def __len__(self) -> int:
-        return len(self._permits)
-
     def __contains__(self, owner: object) -> bool:
         return self.held(owner) is not None
 

@@ -29,9 +29,6 @@ class Owners(Generic[P]):
         self._ended: deque[int] = deque()
         self._told = told
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def get(self, owner: object) -> P | None:
         """What belongs to an object."""
         reference, thing = self._held.get(id(owner), (None, None))

@@ -26,9 +26,8 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Hashable
-from typing import Final, SupportsIndex
+from typing import Any, Final, SupportsIndex
 
-from broker_core.concurrency.cancelled import Cancelled, is_over, watch
 from broker_core.concurrency.turn_queue import TurnQueue
 from broker_core.memory.permit_errors import (
     PermitCancelled,
@@ -90,7 +89,7 @@ class _Waiter:
         future: asyncio.Future[Permit],
         demand: int,
         permit: Permit | None,
-        cancelled: Cancelled | None,
+        cancelled: asyncio.Future[Any] | None,
         passed_until: float,
         key: Hashable,
     ) -> None:
@@ -103,6 +102,11 @@ class _Waiter:
         self.turn = (0, 0)
         self.held = 0  # what that permit had when the update was granted
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody wants the permits any more."""
+        return self.cancelled is not None and self.cancelled.done()
+
     def need(self, most: int) -> int:
         """What is missing of a demand that counts ``most``. An update of a released permit needs the whole."""
         demand = min(self.demand, most)
@@ -113,8 +117,7 @@ class PermitBudget:
     """A bounded number of permits, given out first in, first out.
 
     ``maximum`` of 0 or less is unlimited: nothing is counted, nobody waits. ``queue_limit`` of 0 or less: no limit.
-    ``timeout`` is in seconds, without it nobody gives up. ``on_wait`` gets the seconds that a granted demand waited,
-    ``on_timeout`` those after which one gave up; grants without waiting, the usual case, are only counted
+    ``timeout`` is in seconds, without it nobody gives up. Grants without waiting, the usual case, are only counted
     (:attr:`granted_at_once`).
     """
 
@@ -125,12 +128,12 @@ class PermitBudget:
         queue_limit: int = 0,
         timeout: float = math.inf,
         name: str = "",
-        on_wait: Callable[[float], None] | None = None,
-        on_timeout: Callable[[float], None] | None = None,
     ) -> None:
         self.name, self.timeout = name, timeout
         self.maximum, self.queue_limit = max(maximum, 0), max(queue_limit, 0)
-        self.on_wait, self.on_timeout = on_wait, on_timeout
+        #: Called with the seconds that a granted demand waited, and with those after which one gave up.
+        self.on_wait: Callable[[float], None] | None = None
+        self.on_timeout: Callable[[float], None] | None = None
         #: Called with this budget when somebody has waited for :data:`PRESSURE` of its time, and again and again:
         #: whoever holds permits and can be done without may be made to give them back.
         self.on_pressure: Callable[[PermitBudget], None] | None = None
@@ -171,27 +174,17 @@ class PermitBudget:
         self.granted_at_once += 1
         return Permit(self, demand if self.maximum else count)
 
-    async def acquire(
-        self,
-        n: int,
-        *,
-        timeout: float | None = None,
-        cancelled: Cancelled | None = None,
-        key: Hashable = None,
-    ) -> Permit:
+    async def acquire(self, n: int, *, timeout: float | None = None, key: Hashable = None) -> Permit:
         """Wait for ``n`` permits; more than the maximum means the maximum.
 
-        ``timeout`` (seconds) replaces the budget's; ``cancelled`` done or set means that nobody wants them any more.
-        Demands with different ``key`` take turns.
-        Raises :exc:`PermitTimeout`, :exc:`PermitQueueFull`, :exc:`PermitCancelled` or :exc:`PermitsClosed`, and
-        :exc:`ValueError` for a negative ``n``, :exc:`TypeError` for one that is no whole number.
+        ``timeout`` (seconds) replaces the budget's. Demands with different ``key`` take turns. Raises
+        :exc:`PermitTimeout`, :exc:`PermitQueueFull` or :exc:`PermitsClosed`, and :exc:`ValueError` for a negative
+        ``n``, :exc:`TypeError` for one that is no whole number.
         """
-        if self.maximum and is_over(cancelled):
-            raise PermitCancelled
         permit = self.try_acquire(n)
         if permit is not None:
             return permit
-        return await self._wait(self._checked(n)[1], None, timeout, cancelled, key)
+        return await self._wait(self._checked(n)[1], None, timeout, None, key)
 
     def try_update(self, permit: Permit, n: int) -> Permit | None:
         """``permit`` changed to ``n`` permits at once, or ``None`` where that would mean to wait."""
@@ -216,21 +209,21 @@ class PermitBudget:
         permit: Permit,
         n: int,
         *,
-        timeout: float | None = None,
-        cancelled: Cancelled | None = None,
+        cancelled: asyncio.Future[Any] | None = None,
         key: Hashable = None,
     ) -> Permit:
         """Change ``permit`` to ``n`` permits: down at once, up by waiting for the difference.
 
         The returned permit replaces ``permit``, which is 0 from then on. One that fails leaves it as it is. Raises as
-        :meth:`acquire` does, and :exc:`ValueError` for a permit of another budget.
+        :meth:`acquire` does, :exc:`PermitCancelled` once ``cancelled`` is done, and :exc:`ValueError` for a permit of
+        another budget.
         """
         updated = self.try_update(permit, n)
         if updated is not None:
             return updated
-        if is_over(cancelled):
+        if cancelled is not None and cancelled.done():
             raise PermitCancelled
-        return await self._wait(self._checked(n)[1], permit, timeout, cancelled, key)
+        return await self._wait(self._checked(n)[1], permit, None, cancelled, key)
 
     def release(self, permit: Permit) -> None:
         """Give the permits back; once is enough, more is harmless. :exc:`ValueError` for a permit of another budget."""
@@ -280,7 +273,7 @@ class PermitBudget:
         demand: int,
         permit: Permit | None,
         timeout: float | None,
-        cancelled: Cancelled | None,
+        cancelled: asyncio.Future[Any] | None,
         key: Hashable,
     ) -> Permit:
         if self.queue_limit and len(self._queue) >= self.queue_limit:
@@ -297,7 +290,12 @@ class PermitBudget:
         timer = loop.call_later(max(limit, 0.0), self._expire, waiter, limit)
         pressure = loop.call_later(max(limit, 0.0) * PRESSURE, self._press, waiter, max(limit, 0.0))
         waiter.pressing = pressure
-        unwatch = watch(cancelled, lambda: self._fail(waiter, PermitCancelled()))
+
+        def give_up(_: asyncio.Future[Any]) -> None:
+            self._fail(waiter, PermitCancelled())
+
+        if cancelled is not None:
+            cancelled.add_done_callback(give_up)
         self._drain()  # this one may be the last that everybody waits for
         try:
             granted = await waiter.future
@@ -307,7 +305,8 @@ class PermitBudget:
         finally:
             timer.cancel()
             waiter.pressing.cancel()
-            unwatch()
+            if cancelled is not None:
+                cancelled.remove_done_callback(give_up)
         if self.on_wait is not None:
             self.on_wait(loop.time() - started)
         return granted
@@ -362,7 +361,7 @@ class PermitBudget:
         """The first who waits behind the head of the queue, fits, and may be granted before it."""
         free = self.maximum - self._acquired
         for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
-            if waiter.future.done() or is_over(waiter.cancelled):
+            if waiter.future.done() or waiter.is_over:
                 continue
             need = waiter.need(self._most)
             if need <= free and self._may_go_first(need):
@@ -375,7 +374,7 @@ class PermitBudget:
             head = self._queue.head
             if head.future.done():  # cancelled a moment ago, its task has not run since
                 self._remove(head)
-            elif is_over(head.cancelled):
+            elif head.is_over:
                 self._remove(head)
                 head.future.set_exception(PermitCancelled())
             elif head.need(self._most) <= self.maximum - self._acquired:

@@ -11,12 +11,8 @@ from broker_core.settings import LimitsSettings
 
 __all__ = ["DIRECT_RESERVE", "SMALL_ANSWER", "Permits"]
 
-MB: Final = 1024 * 1024
-
 #: Bytes of the direct permits that are kept for small answers, where there are twice as many.
-DIRECT_RESERVE: Final = 8 * MB
-
-
+DIRECT_RESERVE: Final = 8 * 1024 * 1024
 #: Bytes up to which an answer is small.
 SMALL_ANSWER: Final = 64 * 1024
 

@@ -50,11 +50,6 @@ class QuestionCounter:
         self._floor = 0  # what a question that is not here may have been counted before
         self._bytes = 0
 
-    @property
-    def text_bytes(self) -> int:
-        """Memory of the text of all that is held."""
-        return self._bytes
-
     def record(
         self,
         namespace: str,

@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.errors import InvalidListing
 from broker_core.listing.listing import Listing, data_of
-from broker_core.listing.listing_encoder import ListingEncoder, page_column
+from broker_core.listing.listing_encoder import ListingEncoder
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 
@@ -85,7 +85,3 @@ def test_the_topics_of_transactions_are_hidden_in_their_own_namespace() -> None:
     encoder = ListingEncoder(NamespaceName.parse("pulsar/system"), Mode.PERSISTENT)
     encoder.add(PERSISTENT, page(["transaction_coordinator_assign-partition-0", "x"]))
     assert encoder.finish().names.to_pylist() == ["persistent://pulsar/system/x"]
-
-
-def test_a_page_as_a_column() -> None:
-    assert page_column(b"/a/b\xc3\xa9").to_pylist() == ["/a", "/bé"]

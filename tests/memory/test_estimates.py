@@ -31,7 +31,7 @@ async def test_a_question_takes_what_it_took_the_last_time() -> None:
     assert again.try_take() == 15_000
     again.learned(5_000)  # exactly what it took, less as well
     assert estimates.of("t/n", "a.*").try_take() == 5_000
-    assert len(estimates) == 1
+    assert len(estimates._peaks) == 1
 
 
 async def test_a_new_question_takes_what_others_of_the_namespace_took() -> None:
@@ -190,8 +190,8 @@ async def test_only_so_much_is_remembered_and_nobody_who_waits_is_lost() -> None
     waiting = await waiting_for(estimates.of("busy", "q"))
     for number in range(50):
         estimates.of(f"n{number}", number).learned(number)
-    assert len(estimates) == 3
-    assert estimates.namespaces == 3
+    assert len(estimates._peaks) == 3
+    assert len(estimates._namespaces) == 3
     assert estimates.of("n49", 49).try_take() == 49
     assert estimates.of("busy", "other").try_take() is None
     first.learned(7)
@@ -205,12 +205,12 @@ async def test_many_in_use_are_kept_beyond_the_bound_and_never_scanned() -> None
     for number in range(100):
         running.append(estimates.of(number, number))
         assert running[-1].try_take() == INITIAL_SIZE
-    assert estimates.namespaces == 100
+    assert len(estimates._namespaces) == 100
     for estimate in running:
         estimate.learned(1)
     for number in range(100, 120):
         estimates.of(number, "q")
-    assert estimates.namespaces == 3
+    assert len(estimates._namespaces) == 3
 
 
 async def test_long_keys_of_clients_are_not_kept() -> None:

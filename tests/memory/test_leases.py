@@ -34,7 +34,7 @@ async def test_a_lease_ends_with_the_last_reference() -> None:
     assert budget.acquired == 60
     del another
     leases.settle()
-    assert (budget.acquired, len(leases)) == (0, 0)
+    assert (budget.acquired, len(leases._permits._held)) == (0, 0)
 
 
 async def test_who_waits_is_served_without_anybody_settling() -> None:
@@ -62,7 +62,7 @@ async def test_a_second_lease_takes_the_place_of_the_first() -> None:
     thing = Thing()
     leases.hold(thing, held(heap, 60))
     leases.hold(thing, held(snapshots, 70))
-    assert (heap.acquired, snapshots.acquired, len(leases)) == (0, 70, 1)
+    assert (heap.acquired, snapshots.acquired, len(leases._permits._held)) == (0, 70, 1)
     del thing
     leases.settle()
     assert snapshots.acquired == 0
@@ -75,7 +75,7 @@ async def test_an_object_in_the_place_of_one_that_ended_keeps_its_own_lease() ->
         thing = Thing()
         leases.hold(thing, held(budget, 10))
     leases.settle()
-    assert (budget.acquired, len(leases)) == (10, 1)
+    assert (budget.acquired, len(leases._permits._held)) == (10, 1)
     assert thing in leases
 
 

@@ -23,7 +23,7 @@ def test_it_is_told_by_identity() -> None:
     one, other = Thing(), Thing()
     assert one == other
     assert owners.put(one, "one") is None
-    assert (owners.get(one), owners.get(other), len(owners)) == ("one", None, 1)
+    assert (owners.get(one), owners.get(other), len(owners._held)) == ("one", None, 1)
     assert owners.put(one, "again") == "one"
     assert list(owners.ended()) == []
 
@@ -43,7 +43,7 @@ def test_the_end_gives_it_back_once() -> None:
     gc.collect()
     assert sorted(owners.ended()) == [2, 3, 4]
     assert list(owners.ended()) == []
-    assert (len(owners), len(told)) == (2, 3)
+    assert (len(owners._held), len(told)) == (2, 3)
 
 
 def test_a_new_object_of_the_same_number_keeps_its_own() -> None:
@@ -56,4 +56,4 @@ def test_a_new_object_of_the_same_number_keeps_its_own() -> None:
         del thing
     given += len(list(owners.ended()))
     assert given == 200
-    assert len(owners) == 0
+    assert len(owners._held) == 0

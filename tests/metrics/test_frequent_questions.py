@@ -71,7 +71,7 @@ def test_hostile_text_cannot_fill_the_memory() -> None:
         )
     found = counter.most_asked()
     texts = [each.topics_pattern for each in found if each.topics_pattern]
-    assert sum(getsizeof(text) for text in texts) < counter.text_bytes <= counter.max_bytes
+    assert sum(getsizeof(text) for text in texts) < counter._bytes <= counter.max_bytes
     assert found[0].topics_pattern == "often"
     assert len(found) > 100
     assert sum(map(len, question_lines(found))) < 16 * counter.max_bytes
@@ -80,13 +80,13 @@ def test_hostile_text_cannot_fill_the_memory() -> None:
 def test_what_is_counted_of_the_text_is_let_go_with_it() -> None:
     counter = QuestionCounter(capacity=8)
     ask(counter, "a")
-    one = counter.text_bytes
+    one = counter._bytes
     for number in range(100):
         ask(counter, f"{number % 10}")
-    assert counter.text_bytes == one * len(counter.most_asked())
+    assert counter._bytes == one * len(counter.most_asked())
     tiny = QuestionCounter(max_bytes=10)
     ask(tiny, "a")
-    assert (tiny.text_bytes, tiny.most_asked()) == (0, [])
+    assert (tiny._bytes, tiny.most_asked()) == (0, [])
 
 
 def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
