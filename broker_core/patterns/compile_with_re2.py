@@ -28,7 +28,8 @@ from broker_core.redaction.quoted import cut_short, quoted
 
 __all__ = ["MAX_LENGTH", "compile_now", "compile_pattern"]
 
-#: Default for the longest pattern that is compiled, in UTF-16 code units with its scheme (Java's ``String.length``).
+#: The longest pattern that is compiled where nobody says how long it may be; the server goes by its settings. In UTF-16
+#: code units with its scheme, as Java's ``String.length`` counts.
 MAX_LENGTH: Final = 1024
 # What RE2 may spend on compiling, in bytes: 32,000 instructions, of which it keeps fewer. google-re2 holds the
 # interpreter's lock meanwhile: it gives up on `(\pL|\pN){300}` (400,000 instructions) after 2 ms.
@@ -59,9 +60,7 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = 
     return _keep(_plain(raw, text) or _compile(raw, text), remember=remember)
 
 
-def compile_now(
-    raw: str, *, max_length: int = MAX_LENGTH, has_time: Callable[[], bool] = lambda: True
-) -> TopicsPattern | None:
+def compile_now(raw: str, *, max_length: int, has_time: Callable[[], bool]) -> TopicsPattern | None:
     """The compiled pattern if that takes about a millisecond at the most, else ``None``: see :func:`compile_pattern`.
 
     That is so where it is remembered, where nothing has to be compiled (literal text with or without ``.*`` behind it)

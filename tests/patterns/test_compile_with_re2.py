@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,9 @@ import re2
 
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import MAX_LENGTH, compile_pattern
-from broker_core.patterns.compile_with_re2 import compile_now
+from broker_core.patterns.compile_with_re2 import compile_now as compile_if_quick
+from broker_core.patterns.topics_pattern import TopicsPattern
+from broker_core.settings import PatternsSettings
 from tests.support.regexes import HOSTILE
 from tests.support.vectors import pattern_vectors
 
@@ -19,6 +22,10 @@ VECTORS = pattern_vectors()
 
 def _id(case: dict[str, Any]) -> str:
     return f"{case['topics_pattern']}-{case['mode']}"
+
+
+def compile_now(raw: str, has_time: Callable[[], bool] = lambda: True) -> TopicsPattern | None:
+    return compile_if_quick(raw, max_length=MAX_LENGTH, has_time=has_time)
 
 
 @pytest.mark.parametrize("case", [case for case in VECTORS["cases"] if not case["re2"]], ids=_id)
@@ -82,7 +89,7 @@ def test_the_plan(raw: str, plan: str, literal: str | None) -> None:
 
 
 def test_a_pattern_that_is_too_long_is_never_compiled() -> None:
-    assert MAX_LENGTH == 1024
+    assert MAX_LENGTH == PatternsSettings().max_length == 1024
     assert compile_pattern("a" * 1024).supported
     long = compile_pattern("(" * 1025)
     assert not long.supported
