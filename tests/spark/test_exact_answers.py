@@ -52,7 +52,7 @@ async def swap_under_questions(
     server: Server, plugin: SparkPlugin, model: CatalogueModel, questions: list[Asked], random: Random
 ) -> None:
     """Let the plugin look at the pointer while these are asked."""
-    look = asyncio.create_task(plugin.shelf.look())
+    look = asyncio.create_task(plugin.lister.refresher.look())
     await asyncio.gather(*(check(server, model, question, random) for question in questions))
     await look
 
@@ -66,13 +66,13 @@ async def test_3000_questions_before_during_and_after_changes_and_swaps() -> Non
         questions = iter(asked)
         for _ in range(200):  # nothing is published yet
             await check(server, model, next(questions), random)
-        assert plugin.tally.passed["no_generation"] > 0
+        assert plugin.lister.counts.passed["no_generation"] > 0
 
         await publish(uri, model, registered)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         for _ in range(600):
             await check(server, model, next(questions), random)
-        served = plugin.tally.answers.copy()
+        served = plugin.lister.counts.answers.copy()
         assert served["served"] > 200
         assert served["unchanged"] > 50
 
@@ -80,11 +80,11 @@ async def test_3000_questions_before_during_and_after_changes_and_swaps() -> Non
             await model.change(random)
             for _ in range(6):
                 await check(server, model, next(questions), random)
-        assert plugin.tally.answers["served"] > served["served"] + 200
-        assert plugin.shelf.served is not None
-        assert plugin.shelf.served.overlay_names() > 100
+        assert plugin.lister.counts.answers["served"] > served["served"] + 200
+        assert plugin.lister.refresher.served is not None
+        assert plugin.lister.refresher.served.overlay_names() > 100
 
-        generations = [plugin.shelf.served.generation.id]
+        generations = [plugin.lister.refresher.served.generation.id]
         for part in (registered[::2], registered[1::2]):
             generations.append((await publish(uri, model, part)).generation)
             await swap_under_questions(server, plugin, model, [next(questions) for _ in range(100)], random)
@@ -96,7 +96,7 @@ async def test_3000_questions_before_during_and_after_changes_and_swaps() -> Non
             await swap_under_questions(server, plugin, model, [next(questions) for _ in range(60)], random)
         for question in questions:
             await check(server, model, question, random)
-        tally = plugin.tally
+        tally = plugin.lister.counts
         assert (tally.checks["ok"], tally.checks["failed"]) == (12, 0)
         ended = {"gap", "overlay_limit", "unreachable", "other_catalogue", "answers_limit", "property_keys"}
         assert not any(tally.passed[reason] for reason in ended)

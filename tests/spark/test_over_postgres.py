@@ -96,11 +96,11 @@ async def test_the_database_is_followed(database: Database) -> None:
         version = await log.version(NamespaceName.parse(NAMESPACE))
         await asyncio.to_thread(_publish, uri, version, dict(topics))
         await check(server, topics)  # by the database: nothing is served yet
-        await spark.shelf.look()
+        await spark.lister.refresher.look()
         for _ in range(12):
-            served = spark.tally.answers["served"]
+            served = spark.lister.counts.answers["served"]
             await check(server, topics)
-            assert spark.tally.answers["served"] == served + len(QUESTIONS)
+            assert spark.lister.counts.answers["served"] == served + len(QUESTIONS)
             local = f"t-{random.randrange(80)}"
             if local in topics and random.random() < 0.5:
                 await connection.execute("DELETE FROM broker_core.topics WHERE local_name = $1", local)
@@ -108,8 +108,8 @@ async def test_the_database_is_followed(database: Database) -> None:
             else:
                 topics[local] = random.choice([None, "red", "blue"])
                 await put(local, topics[local])
-        assert spark.shelf.served is not None
-        assert spark.shelf.served.overlay_names() > 5
+        assert spark.lister.refresher.served is not None
+        assert spark.lister.refresher.served.overlay_names() > 5
         # What no log can tell apart is read anew from the database.
         await connection.execute("TRUNCATE broker_core.topics")
         topics.clear()

@@ -40,3 +40,8 @@ class SparkSettings(BaseModel):
     on_failure: Literal["error", "next", "stale"] = "next"
     #: With ``on_failure = "stale"``: how old an answer may be where the current state cannot be known.
     max_stale: PositiveDuration = 60.0
+
+    @property
+    def longest_stale(self) -> float | None:
+        """How old an answer may be in seconds, where the current state cannot be known; ``None``: never."""
+        return self.max_stale if self.on_failure == "stale" else None

@@ -38,7 +38,7 @@ from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import open_generation
-from broker_core_spark.serving.served_generation import FollowOptions, ServedGeneration
+from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build, use_generation
@@ -108,9 +108,9 @@ async def _latencies(folder: Path, matches: int) -> list[Row]:
     opened = await asyncio.to_thread(Generation.open, open_store(str(folder / "large")), generation)
     opening = time.perf_counter() - begun
     reader = CatalogLogReader(catalogue)
-    served = ServedGeneration(
-        opened, ChangeLogFinder(lambda: (reader,)), AnswerCache(1 << 28), FollowOptions()
-    )
+    logs = ChangeLogFinder(lambda: (reader,), timeout=1.0, static=False)
+    settings = SparkSettings(store=str(folder / "large"))
+    served = ServedGeneration(opened, logs, AnswerCache(1 << 28), settings)
     hashes = {pattern: (await served.answer(_request(pattern))).topics_hash for pattern in ranges}
 
     async def median(requests: Sequence[ListingRequest]) -> float:
@@ -211,7 +211,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
         await model.fill([f"persistent://{NAMESPACE}/t-{number}" for number in range(300)], Random(1))
         parts = [asked, asked[1:], asked[2:]]
         ids = [(await publish(str(store), model, part)).generation for part in parts]
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         expected = {pattern: model.answer(one) for pattern, one in zip(patterns, asked, strict=True)}
         done = asyncio.Event()
         wrong = answers = 0
@@ -231,11 +231,11 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
         begun = time.perf_counter()
         for number in range(swaps):
             await asyncio.to_thread(use_generation, opened, ids[number % 3])
-            await plugin.shelf.look()
+            await plugin.lister.refresher.look()
         seconds = time.perf_counter() - begun
         done.set()
         failures = [one for one in await asyncio.gather(*clients, return_exceptions=True) if one is not None]
-        swapped = plugin.tally.checks["ok"]
+        swapped = plugin.lister.counts.checks["ok"]
     errors = wrong + len(failures)
     return [
         {

@@ -70,23 +70,23 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
     async with serving() as (server, plugin, model, uri):
         await model.fill([f"persistent://public/default/t-{number}" for number in range(30)], Random(1))
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         for _ in range(2):
             for asked in REGISTERED:
                 await check(server, model, asked, Random(1))
-        assert plugin.tally.passed["wrong_answer"] >= 4
-        assert plugin.tally.answers.total() >= 2  # all topics are right
+        assert plugin.lister.counts.passed["wrong_answer"] >= 4
+        assert plugin.lister.counts.answers.total() >= 2  # all topics are right
         # And after a change, which is not spliced into what is wrong.
         await model.create("persistent://public/default/t-199", Random(1))
         for asked in REGISTERED:
             await check(server, model, asked, Random(1))
-        assert plugin.tally.passed["wrong_answer"] >= 6
-        served = plugin.shelf.served
+        assert plugin.lister.counts.passed["wrong_answer"] >= 6
+        served = plugin.lister.refresher.served
         assert served is not None
         assert served.wrong_answers == 2
         reported: list[Collection[str]] = []
-        monkeypatch.setattr(plugin.shelf, "_report", reported.append)
-        await plugin.shelf.look()
+        monkeypatch.setattr(plugin.lister.refresher, "_report", reported.append)
+        await plugin.lister.refresher.look()
         ((problem,),) = reported
         assert "has wrong answers, 2 so far" in problem
         assert served.generation.id in problem
@@ -103,11 +103,11 @@ async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pyte
         await publish(uri, model, REGISTERED)
         monkeypatch.undo()
         monkeypatch.setattr(generation, "SampleChecks", lambda: SampleChecks(hashed_bytes=0, rematched=0))
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         for asked in REGISTERED:
             await check(server, model, asked, Random(1))
-        assert plugin.tally.passed["wrong_answer"] >= len(REGISTERED)
-        assert plugin.tally.answers.total() == 0
+        assert plugin.lister.counts.passed["wrong_answer"] >= len(REGISTERED)
+        assert plugin.lister.counts.answers.total() == 0
 
 
 def answer_of(pattern: str, *, wrong: bool = False) -> tuple[CanonicalQuestion, PrecomputedAnswer]:

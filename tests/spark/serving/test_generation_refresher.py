@@ -16,10 +16,9 @@ from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.serving import generation_refresher
 from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
-from broker_core_spark.serving.counters import AnswerCounts
 from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.served_generation import FollowOptions, ServedGeneration
+from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build, use_generation
@@ -57,90 +56,91 @@ def damage(folder: Path, kind: str, manifest: Manifest) -> Path:
     return segment
 
 
-def shelf_of(folder: Path, refresh: float) -> GenerationRefresher:
+def refresher_of(folder: Path, refresh: float) -> GenerationRefresher:
     settings = SparkSettings(store=str(folder), refresh=refresh, static=True)
-    options = FollowOptions(static=True)
     answers = AnswerCache(1 << 20)
-    return GenerationRefresher(
-        settings,
-        lambda generation: ServedGeneration(generation, ChangeLogFinder(tuple), answers, options),
-        AnswerCounts(),
-    )
+
+    def serve(generation: Generation) -> ServedGeneration:
+        logs = ChangeLogFinder(tuple, timeout=1.0, static=True)
+        return ServedGeneration(generation, logs, answers, settings)
+
+    return GenerationRefresher(settings, serve, lambda _: None, lambda _: None)
 
 
 @pytest.fixture
-async def shelf(tmp_path: Path) -> AsyncIterator[GenerationRefresher]:
+async def refresher(tmp_path: Path) -> AsyncIterator[GenerationRefresher]:
     """One that looks when the test says so."""
-    made = shelf_of(tmp_path / "store", refresh=3600)
+    made = refresher_of(tmp_path / "store", refresh=3600)
     yield made
     await made.close()
 
 
-def topics(shelf: GenerationRefresher) -> int:
-    assert shelf.served is not None
-    answer = shelf.served.generation.lookup(QUESTION)
+def topics(refresher: GenerationRefresher) -> int:
+    assert refresher.served is not None
+    answer = refresher.served.generation.lookup(QUESTION)
     assert answer is not None
     return answer.count
 
 
-def is_refused(shelf: GenerationRefresher) -> bool:
-    return shelf.refused is not None
+def is_refused(refresher: GenerationRefresher) -> bool:
+    return refresher.refused is not None
 
 
-async def test_what_is_published_is_served(shelf: GenerationRefresher, tmp_path: Path) -> None:
-    await shelf.look()
-    assert shelf.served is None
-    assert shelf.refused is not None
-    assert "nothing is published" in shelf.refused.reason
+async def test_what_is_published_is_served(refresher: GenerationRefresher, tmp_path: Path) -> None:
+    await refresher.look()
+    assert refresher.served is None
+    assert refresher.refused is not None
+    assert "nothing is published" in refresher.refused.reason
     first = await asyncio.to_thread(publish, tmp_path / "store", "a")
-    await shelf.look()
-    assert topics(shelf) == 1
-    assert not is_refused(shelf)
+    await refresher.look()
+    assert topics(refresher) == 1
+    assert not is_refused(refresher)
     await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
-    await shelf.look()
-    assert topics(shelf) == 2
-    assert shelf.published is not None
-    assert shelf.published.number == 2
+    await refresher.look()
+    assert topics(refresher) == 2
+    assert refresher.published is not None
+    assert refresher.published.number == 2
     await asyncio.to_thread(use_generation, open_store(str(tmp_path / "store")), first.id[:12])
-    await shelf.look()
-    assert (topics(shelf), shelf.published.number) == (1, 3)
+    await refresher.look()
+    assert (topics(refresher), refresher.published.number) == (1, 3)
 
 
 async def test_the_pointer_is_followed(tmp_path: Path) -> None:
-    shelf = shelf_of(tmp_path / "store", refresh=0.01)
+    refresher = refresher_of(tmp_path / "store", refresh=0.01)
     await asyncio.to_thread(publish, tmp_path / "store", "a")
-    await shelf.start(60.0)
-    assert topics(shelf) == 1
+    await refresher.start(60.0)
+    assert topics(refresher) == 1
     await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
-    await eventually(lambda: topics(shelf) == 2, timeout=60)
-    await shelf.close()
+    await eventually(lambda: topics(refresher) == 2, timeout=60)
+    await refresher.close()
 
 
 @pytest.mark.parametrize("kind", ["cut", "changed", "missing", "foreign"])
 async def test_a_generation_that_is_not_what_it_must_be_is_refused(
-    shelf: GenerationRefresher, tmp_path: Path, kind: str
+    refresher: GenerationRefresher, tmp_path: Path, kind: str
 ) -> None:
-    folder = tmp_path / "store"
+    folder, results = tmp_path / "store", list[str]()
+    refresher._checked = results.append
     first = await asyncio.to_thread(publish, folder, "a")
-    await shelf.look()
+    await refresher.look()
     second = await asyncio.to_thread(publish, folder, "a", "b")
     segment = await asyncio.to_thread(damage, folder, kind, second)
-    await shelf.look()
-    assert topics(shelf) == 1  # the old one serves on
-    assert shelf.refused is not None
-    assert shelf.refused.generation == second.id
-    assert segment.name in shelf.refused.reason
-    assert shelf._tally.checks["failed"] == 1
-    await shelf.look()  # not checked again and again
-    assert shelf._tally.checks["failed"] == 1
+    await refresher.look()
+    assert topics(refresher) == 1  # the old one serves on
+    assert refresher.refused is not None
+    assert refresher.refused.generation == second.id
+    assert segment.name in refresher.refused.reason
+    assert results == ["ok", "failed"]
+    await refresher.look()  # not checked again and again
+    assert results == ["ok", "failed"]
     await asyncio.to_thread(use_generation, open_store(str(folder)), first.id)
-    await shelf.look()
-    assert topics(shelf) == 1
-    assert not is_refused(shelf)
+    await refresher.look()
+    assert topics(refresher) == 1
+    assert not is_refused(refresher)
 
 
 async def test_a_reader_that_fails_in_any_way_is_no_crash(
-    shelf: GenerationRefresher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    refresher: GenerationRefresher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await asyncio.to_thread(publish, tmp_path / "store", "a")
 
@@ -148,37 +148,39 @@ async def test_a_reader_that_fails_in_any_way_is_no_crash(
         raise MemoryError("too much")
 
     monkeypatch.setattr(generation_refresher, "open_generation", fails)
-    await shelf.look()
-    assert shelf.refused is not None
-    assert "MemoryError: too much" in shelf.refused.reason
+    await refresher.look()
+    assert refresher.refused is not None
+    assert "MemoryError: too much" in refresher.refused.reason
 
 
 async def test_a_store_that_is_none_is_refused_and_looked_at_again(
-    shelf: GenerationRefresher, tmp_path: Path
+    refresher: GenerationRefresher, tmp_path: Path
 ) -> None:
     place = tmp_path / "store"
     await asyncio.to_thread(place.write_text, "a file, no folder")
-    await shelf.look()
-    assert shelf.served is None
-    assert shelf.refused is not None
-    assert "store" in shelf.refused.reason
+    await refresher.look()
+    assert refresher.served is None
+    assert refresher.refused is not None
+    assert "store" in refresher.refused.reason
     await asyncio.to_thread(place.unlink)
     await asyncio.to_thread(publish, place, "a")
-    await shelf.look()
-    assert topics(shelf) == 1
+    await refresher.look()
+    assert topics(refresher) == 1
 
 
-async def test_a_map_goes_with_the_last_who_has_any_of_it(shelf: GenerationRefresher, tmp_path: Path) -> None:
+async def test_a_map_goes_with_the_last_who_has_any_of_it(
+    refresher: GenerationRefresher, tmp_path: Path
+) -> None:
     await asyncio.to_thread(publish, tmp_path / "store", "a")
-    await shelf.look()
-    assert shelf.served is not None
-    generation = weakref.ref(shelf.served.generation)
-    answer = shelf.served.generation.lookup(QUESTION)
+    await refresher.look()
+    assert refresher.served is not None
+    generation = weakref.ref(refresher.served.generation)
+    answer = refresher.served.generation.lookup(QUESTION)
     assert answer is not None
     fields = weakref.ref(answer.selection.listing)
     await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
-    await shelf.look()
-    assert topics(shelf) == 2
+    await refresher.look()
+    assert topics(refresher) == 2
     gc.collect()
     assert generation() is None
     assert bytes(answer.selection.body()).endswith(b"persistent://t/n/a")  # a request under way

@@ -8,7 +8,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker_core.testing import Server
-from broker_core_spark.serving.metrics import PREFIX
+from broker_core_spark.serving.metrics import HOUR, PREFIX, AnswerCounts
 from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 from tests.spark.test_exact_answers import serving
 from tests.support.spark_model import publish
@@ -36,7 +36,7 @@ async def test_what_is_served_is_measured() -> None:
         assert {f"passed_total {reason}" for reason in PASS_REASONS} <= set(before)
 
         published = await publish(uri, model, [("public/default", mode, None, {}) for mode in _modes()])
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         answer = await server.list("public/default")
         await server.list("public/default", topics_hash=answer.topics_hash)
         await server.list("public/default", pattern="public/default/t-1.*")
@@ -45,7 +45,7 @@ async def test_what_is_served_is_measured() -> None:
         now = scraped(server)
         assert now[f"generation_info {published.generation} 1"] == 1
         assert (now["questions"], now["refused"]) == (3, 0)
-        assert now["topics"] == plugin.shelf.served.generation.topics  # type: ignore[union-attr]
+        assert now["topics"] == plugin.lister.refresher.served.generation.topics  # type: ignore[union-attr]
         assert now["mapped_bytes"] > 0
         assert 0 <= now["generation_age_seconds"] < 3600
         assert (now["answers_total served"], now["answers_total unchanged"]) == (2, 1)
@@ -61,3 +61,26 @@ def _modes() -> list:  # type: ignore[type-arg]
     from broker_core.names import Mode
 
     return list(Mode)
+
+
+def test_every_reason_is_there_from_the_start() -> None:
+    assert AnswerCounts().passed == dict.fromkeys(PASS_REASONS, 0)
+
+
+def test_only_the_last_hour_is_told() -> None:
+    now = 1e6
+    tally = AnswerCounts(lambda: now)
+    assert tally.last_hour() == (0, 0)
+    tally.answered("served")
+    tally.answered("unchanged")
+    tally.passed_on("not_registered")
+    assert tally.last_hour() == (2, 1)
+    now += HOUR / 2
+    tally.passed_on("gap")
+    assert tally.last_hour() == (2, 2)
+    now += HOUR / 2 + 60
+    assert tally.last_hour() == (0, 1)
+    now += 10 * HOUR
+    assert tally.last_hour() == (0, 0)
+    assert tally.answers == {"served": 1, "unchanged": 1, "stale": 0}
+    assert (tally.passed["not_registered"], tally.passed["gap"]) == (1, 1)

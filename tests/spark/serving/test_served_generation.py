@@ -30,9 +30,9 @@ async def filled(model: CatalogueModel, count: int = 20) -> None:
 
 async def served_of(plugin: SparkPlugin, server: Server, model: CatalogueModel, asked: Asked) -> bool:
     """Ask; whether it was the plugin that answered, rightly in any case."""
-    before = plugin.tally.answers.total()
+    before = plugin.lister.counts.answers.total()
     await check(server, model, asked, Random(9))
-    return plugin.tally.answers.total() > before
+    return plugin.lister.counts.answers.total() > before
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ async def test_a_generation_is_served_only_for_its_own_catalogue(
     async with serving(settings) as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED, **options)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         for asked in REGISTERED:
             assert await served_of(plugin, server, model, asked) is (reason is None)
-        passed = {word for word, count in plugin.tally.passed.items() if count}
+        passed = {word for word, count in plugin.lister.counts.passed.items() if count}
         assert passed == ({reason} if reason else set())
 
 
@@ -64,7 +64,7 @@ async def test_what_is_not_in_the_generation_is_passed_on() -> None:
     async with serving() as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         asked: list[tuple[Asked, str]] = [
             (("public/default", Mode.ALL, None, {}), "not_registered"),
             (("public/default", Mode.PERSISTENT, None, {"team": "blue"}), "not_registered"),
@@ -73,7 +73,7 @@ async def test_what_is_not_in_the_generation_is_passed_on() -> None:
         ]
         for question, reason in asked:
             assert not await served_of(plugin, server, model, question)
-            assert plugin.tally.passed[reason] > 0
+            assert plugin.lister.counts.passed[reason] > 0
         # The scheme is no part of the question, nor what selects nothing.
         with_scheme: Asked = (
             "public/default",
@@ -90,25 +90,25 @@ async def test_a_generation_that_selects_by_other_properties_is_passed_by(static
         await filled(model)
         options: dict[str, Any] = {"versions": None} if static else {}
         await publish(uri, model, [ALL, TENS], property_keys=[], **options)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         assert await served_of(plugin, server, model, ALL)
         assert not await served_of(plugin, server, model, RED)
-        assert plugin.tally.passed["property_keys"] > 0
+        assert plugin.lister.counts.passed["property_keys"] > 0
 
 
 async def test_with_too_many_changes_questions_are_passed_on() -> None:
     async with serving({"overlay_limit": 3}) as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         random = Random(2)
         for number in range(8):
             await model.delete(f"persistent://public/default/t-{number}")
             await check(server, model, ALL, random)
-        assert plugin.tally.passed["overlay_limit"] > 0
+        assert plugin.lister.counts.passed["overlay_limit"] > 0
         assert not await served_of(plugin, server, model, TENS)
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         assert await served_of(plugin, server, model, TENS)
 
 
@@ -117,7 +117,7 @@ async def test_an_answer_of_before_only_where_the_operator_says_so() -> None:
     async with serving(settings) as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         await model.delete("persistent://public/default/t-3")
         assert await served_of(plugin, server, model, ALL)
         before = model.answer(ALL)
@@ -125,10 +125,10 @@ async def test_an_answer_of_before_only_where_the_operator_says_so() -> None:
             await model.delete(f"persistent://public/default/t-{number}")
         answer = await server.list("public/default")
         assert (answer.topics, answer.topics_hash) == (before, topics_hash(before))
-        assert plugin.tally.answers["stale"] == 1
-        served = plugin.shelf.served
+        assert plugin.lister.counts.answers["stale"] == 1
+        served = plugin.lister.refresher.served
         assert served is not None
-        served.overlays["public/default"].current_at -= 2 * 3600
+        served.followers["public/default"].current_at -= 2 * 3600
         assert not await served_of(plugin, server, model, ALL)  # too old
 
 
@@ -136,11 +136,11 @@ async def test_an_answer_that_does_not_fit_is_passed_on() -> None:
     async with serving({"answers": "1KB"}) as (server, plugin, model, uri):
         await filled(model, 100)
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         assert await served_of(plugin, server, model, ALL)
         await model.delete("persistent://public/default/t-50")
         assert not await served_of(plugin, server, model, ALL)
-        assert plugin.tally.passed["answers_limit"] > 0
+        assert plugin.lister.counts.passed["answers_limit"] > 0
         assert await served_of(plugin, server, model, TENS)  # which the change does not concern
 
 
@@ -148,9 +148,9 @@ async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> 
     async with serving() as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         random = Random(4)
-        served = plugin.shelf.served
+        served = plugin.lister.refresher.served
         assert served is not None
         for number in range(2, 8):
             await model.delete(f"persistent://public/default/t-{number}")
@@ -183,7 +183,7 @@ async def test_masks_and_checks_work_on_its_answers(verify: str) -> None:
         model = CatalogueModel(server)
         await filled(model, 40)
         await publish(uri, model, REGISTERED)
-        await plugin.shelf.look()
+        await plugin.lister.refresher.look()
         for _ in range(2):
             for namespace, mode, pattern, properties in REGISTERED:
                 asked = (namespace, mode, pattern, properties)
@@ -194,6 +194,6 @@ async def test_masks_and_checks_work_on_its_answers(verify: str) -> None:
             await model.delete("persistent://public/default/t-13")
             await model.create("persistent://public/default/t-13-new", Random(3))
             await model.create("persistent://public/default/t-13", Random(5))
-        assert plugin.tally.answers["served"] == 6
+        assert plugin.lister.counts.answers["served"] == 6
         claims = server.broker.pipeline.dispatcher.claim_mismatches()
         assert not any(claims.values())

@@ -18,7 +18,6 @@ def add_commands(app: typer.Typer) -> None:
     """Add all of them to the plugin's group."""
     for name in COMMANDS:
         module = import_module(f"{__name__}.{name}_command")
-        function = getattr(module, name, None) or module.run
-        app.command(name, epilog=getattr(module, "EXAMPLES", None))(function)
+        app.command(name, epilog=getattr(module, "EXAMPLES", None))(getattr(module, name))
     patterns = import_module(f"{__name__}.patterns_command")
     app.add_typer(patterns.app, name="patterns")

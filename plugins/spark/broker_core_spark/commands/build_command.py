@@ -11,7 +11,9 @@ import typer
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import broker_settings, examples, say
 
-__all__ = ["EXAMPLES", "run"]
+__all__ = ["EXAMPLES", "build"]
+
+_SHOWN: Final = 20  # refused patterns
 
 EXAMPLES: Final = examples(
     "broker-core spark build --catalogue broker-core.sqlite --patterns patterns.jsonl --out generations",
@@ -24,7 +26,7 @@ EXAMPLES: Final = examples(
 )
 
 
-def run(
+def build(
     *,
     catalogue: Annotated[
         str,
@@ -136,14 +138,14 @@ def run(
     The last line that is printed is one object of JSON about the result. Patterns that no broker evaluates are reported
     and left out; anything else that is wrong ends the job, and the generation that is published stays as it is.
     """
-    from broker_core_spark.batch.job import build
+    from broker_core_spark.batch import job
     from broker_core_spark.batch.spark.session import spark_session
 
-    keys = _selecting() if property_keys is None else _listed(property_keys)
+    keys = _selecting() if property_keys is None else _property_keys(property_keys)
     spark_settings = _pairs("--conf", conf)
     options = _pairs("--store-option", store_options)
     with spark_session(master=master, conf=spark_settings) as spark:
-        result = build(
+        result = job.build(
             spark,
             catalogue=catalogue,
             patterns=patterns,
@@ -169,9 +171,6 @@ def run(
     print(json.dumps(result.record(), ensure_ascii=False))
 
 
-_SHOWN: Final = 20
-
-
 def _say(text: str) -> None:
     say(f"spark build: {text}")
 
@@ -195,7 +194,7 @@ def _selecting() -> tuple[str, ...]:
     return tuple(sorted(own | plugins))
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _property_keys(text: str) -> tuple[str, ...]:
     return tuple(key.strip() for key in text.split(",") if key.strip())
 
 

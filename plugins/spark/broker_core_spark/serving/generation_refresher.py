@@ -17,7 +17,6 @@ import pyarrow as pa
 import structlog
 
 from broker_core.errors import BrokerCoreError
-from broker_core_spark.serving.counters import AnswerCounts
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
@@ -60,20 +59,20 @@ def _give_back_memory() -> None:
 class GenerationRefresher:
     """Follows the pointer of ``settings.store``. Made and used on one event loop.
 
-    ``serve`` makes a generation that was checked ready to answer; ``report`` is told why one is not served, if it is
-    not, in words that anybody may see.
+    ``serve`` makes a generation that was checked ready to answer. ``checked`` is told the result of each check, ``ok``
+    or ``failed``; ``report`` why a generation is not served, in words that anybody may see.
     """
 
     def __init__(
         self,
         settings: SparkSettings,
         serve: Callable[[Generation], ServedGeneration],
-        tally: AnswerCounts,
-        report: Callable[[Collection[str]], None] = lambda _: None,
+        checked: Callable[[str], None],
+        report: Callable[[Collection[str]], None],
     ) -> None:
         self._settings = settings
         self._serve = serve
-        self._tally = tally
+        self._checked = checked
         self._report = report
         self._store: Store | None = None
         self._task: asyncio.Task[None] | None = None
@@ -139,7 +138,7 @@ class GenerationRefresher:
                 said = f"{type(error).__name__}; the broker's log says more"
                 self._refuse(generation, f"{type(error).__name__}: {error}", said=said)
             else:
-                self._tally.checks["ok"] += 1
+                self._checked("ok")
                 await self._swap(opened, published)
 
     def _waits_for(self, generation: str) -> bool:
@@ -162,7 +161,7 @@ class GenerationRefresher:
         self, generation: str | None, reason: str, *, level: str = "error", said: str | None = None
     ) -> None:
         if generation is not None:
-            self._tally.checks["failed"] += 1
+            self._checked("failed")
         self._tries += 1
         wait = min(self._settings.refresh * 2 ** min(self._tries, 20), _LONGEST_WAIT)
         self._not_before = time.monotonic() + wait
@@ -180,7 +179,7 @@ class GenerationRefresher:
         old, served = self.served, self._serve(opened)
         if old is not None:
             # So that not all who ask next wait for what changed since.
-            await served.warm(list(old.overlays))
+            await served.warm(list(old.followers))
         self.served, self.published = served, published
         self._accept()
         log.info(

@@ -1,9 +1,10 @@
-"""The plugin's metrics, read when they are scraped."""
+"""The plugin's metrics: what is counted while it answers, and what is read when they are scraped."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -12,14 +13,59 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from broker_core_spark.serving.answer_cache import AnswerCache
-from broker_core_spark.serving.counters import AnswerCounts
+from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS
 
 if TYPE_CHECKING:
     from broker_core_spark.serving.generation_refresher import GenerationRefresher
 
-__all__ = ["PREFIX", "ServingMetrics"]
+__all__ = ["HOUR", "PREFIX", "AnswerCounts", "ServingMetrics"]
 
 PREFIX: Final = "broker_core_spark_"
+#: What is told of the last hour is counted minute by minute, in seconds.
+HOUR: Final = 3600
+_MINUTE: Final = 60
+
+
+class AnswerCounts:
+    """Counts of one plugin; for one thread. ``clock`` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        #: By outcome: ``served``, ``unchanged``, ``stale``.
+        self.answers: Counter[str] = Counter({"served": 0, "unchanged": 0, "stale": 0})
+        #: By reason.
+        self.passed: Counter[str] = Counter(dict.fromkeys(PASS_REASONS, 0))
+        #: By result: ``ok``, ``failed``.
+        self.checks: Counter[str] = Counter({"ok": 0, "failed": 0})
+        self._clock = clock
+        self._minutes: deque[list[int]] = deque()  # the minute, answered, passed
+
+    def answered(self, outcome: str) -> None:
+        """A question was answered here."""
+        self.answers[outcome] += 1
+        self._minute()[1] += 1
+
+    def passed_on(self, reason: str) -> None:
+        """A question was left to the next lister."""
+        self.passed[reason] += 1
+        self._minute()[2] += 1
+
+    def checked(self, result: str) -> None:
+        """A generation was checked wholly."""
+        self.checks[result] += 1
+
+    def last_hour(self) -> tuple[int, int]:
+        """How many questions were answered here and how many passed on, in the last hour."""
+        self._minute()
+        return sum(minute[1] for minute in self._minutes), sum(minute[2] for minute in self._minutes)
+
+    def _minute(self) -> list[int]:
+        now = int(self._clock() // _MINUTE)
+        minutes = self._minutes
+        if not minutes or minutes[-1][0] != now:
+            minutes.append([now, 0, 0])
+            while minutes[0][0] <= now - HOUR // _MINUTE:
+                minutes.popleft()
+        return minutes[-1]
 
 
 class ServingMetrics(Collector):
@@ -27,13 +73,13 @@ class ServingMetrics(Collector):
 
     def __init__(
         self,
-        shelf: GenerationRefresher,
-        tally: AnswerCounts,
+        refresher: GenerationRefresher,
+        counts: AnswerCounts,
         answers: AnswerCache,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._shelf = shelf
-        self._tally = tally
+        self._refresher = refresher
+        self._counts = counts
         self._answers = answers
         self._clock = clock
 
@@ -43,11 +89,11 @@ class ServingMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """All of them."""
-        tally, shelf = self._tally, self._shelf
-        yield _counter("answers", "Questions that were answered, by outcome.", "outcome", tally.answers)
-        yield _counter("passed", "Questions left to the next lister, by reason.", "reason", tally.passed)
-        yield _counter("checks", "Generations that were checked wholly, by result.", "result", tally.checks)
-        answered, passed = tally.last_hour()
+        counts, refresher = self._counts, self._refresher
+        yield _counter("answers", "Questions that were answered, by outcome.", "outcome", counts.answers)
+        yield _counter("passed", "Questions left to the next lister, by reason.", "reason", counts.passed)
+        yield _counter("checks", "Generations that were checked wholly, by result.", "result", counts.checks)
+        answered, passed = counts.last_hour()
         hour = GaugeMetricFamily(
             f"{PREFIX}last_hour_questions",
             "Questions of the last hour: answered here, or passed on.",
@@ -59,7 +105,7 @@ class ServingMetrics(Collector):
         yield _gauge(
             "refused",
             "Whether the current generation of the store cannot be served.",
-            shelf.refused is not None,
+            refresher.refused is not None,
         )
         yield _gauge(
             "kept_answers_bytes", "Memory of answers that changes touched.", self._answers.alive_bytes
@@ -67,7 +113,7 @@ class ServingMetrics(Collector):
         yield from self._generation()
 
     def _generation(self) -> Iterator[Metric]:
-        served, published = self._shelf.served, self._shelf.published
+        served, published = self._refresher.served, self._refresher.published
         if served is None or published is None:
             return
         generation = served.generation
@@ -84,9 +130,9 @@ class ServingMetrics(Collector):
         yield _gauge("questions", "Questions that it answers.", generation.questions)
         yield _gauge("topics", "Topics in it.", generation.topics)
         yield _gauge("mapped_bytes", "Bytes of its files that are mapped.", generation.mapped_bytes)
-        overlays = served.overlays
+        followers = served.followers
         yield _gauge(
-            "overlay_namespaces", "Namespaces that are followed since they were asked for.", len(overlays)
+            "overlay_namespaces", "Namespaces that are followed since they were asked for.", len(followers)
         )
         yield _gauge(
             "overlay_names", "Topics that changed there since the generation.", served.overlay_names()
@@ -94,7 +140,7 @@ class ServingMetrics(Collector):
         yield _gauge(
             "overlays_ended",
             "Namespaces that can no longer be followed: too many changes, or a gap.",
-            sum(follower.ended is not None for follower in overlays.values()),
+            sum(follower.ended is not None for follower in followers.values()),
         )
 
 
@@ -106,7 +152,7 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"{PREFIX}{name}", text, value)
 
 
-def _counter(name: str, text: str, label: str, counts: dict[str, int]) -> Metric:
+def _counter(name: str, text: str, label: str, counts: Mapping[str, int]) -> Metric:
     family = CounterMetricFamily(f"{PREFIX}{name}", text, labels=[label])
     for value, count in counts.items():
         family.add_metric([value], count)

@@ -22,8 +22,9 @@ from broker_core_spark.serving.changes.namespace_follower import NamespaceFollow
 from broker_core_spark.serving.changes.overlay import Overlay
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
+from broker_core_spark.settings import SparkSettings
 
-__all__ = ["FollowOptions", "ServedAnswer", "ServedGeneration"]
+__all__ = ["ServedAnswer", "ServedGeneration"]
 
 #: So many bytes are spliced and hashed on the event loop (some hundred microseconds).
 _QUICK_BYTES: Final = 256 * 1024
@@ -32,16 +33,6 @@ _SPLICES: Final = 2
 
 #: Why a question may be answered as of before, where the operator lets it.
 _MAY_BE_STALE: Final = frozenset({"unreachable", "gap", "overlay_limit"})
-
-
-@dataclass(frozen=True, slots=True)
-class FollowOptions:
-    """How a generation is kept right: see the settings of the same names; ``max_stale`` is ``None`` for never."""
-
-    overlay_limit: int = 10_000
-    source_timeout: float = 1.0
-    static: bool = False
-    max_stale: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ class ServedAnswer:
 class ServedGeneration:
     """A generation that was checked. Made and used on one event loop.
 
-    ``log`` finds the change log of its catalogue; ``answers`` keeps what changes made of answers, and is shared by the
+    ``logs`` finds the change log of its catalogue; ``answers`` keeps what changes made of answers, and is shared by the
     generations that come one after the other.
     """
 
@@ -66,19 +57,19 @@ class ServedGeneration:
     def __init__(
         self,
         generation: Generation,
-        log: ChangeLogFinder,
+        logs: ChangeLogFinder,
         answers: AnswerCache,
-        options: FollowOptions,
+        settings: SparkSettings,
     ) -> None:
         self.generation = generation
         manifest = generation.manifest
         self.property_keys: tuple[str, ...] = tuple(manifest.property_keys)
         self._namespaces: Mapping[str, int | None] = manifest.namespaces
         self._counts: Mapping[tuple[str, str], int] = manifest.counts()
-        self._log = log
+        self._logs = logs
         self._answers = answers
-        self._options = options
-        self._proofs = AnswerVerifier(generation.id)
+        self._settings = settings
+        self._verifier = AnswerVerifier(generation.id)
         self._serial = next(ServedGeneration._serials).to_bytes(8)
         self._followers: dict[str, NamespaceFollower] = {}
         self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
@@ -87,14 +78,14 @@ class ServedGeneration:
     # -- what is shown of it
 
     @property
-    def overlays(self) -> dict[str, NamespaceFollower]:
+    def followers(self) -> dict[str, NamespaceFollower]:
         """The namespaces that were asked for, by name."""
         return self._followers
 
     @property
     def wrong_answers(self) -> int:
         """How many answers of the generation were found to be wrong when they were asked for."""
-        return self._proofs.wrong
+        return self._verifier.wrong
 
     def overlay_names(self) -> int:
         """How many changed names are held, of all namespaces."""
@@ -126,9 +117,9 @@ class ServedGeneration:
             raise PassToNextLister(
                 "property_keys", "the broker selects by other properties than the generation"
             )
-        await self._proofs.verify(question, answer, pattern)
+        await self._verifier.verify(question, answer, pattern)
         try:
-            log = await self._log.of(self.generation.manifest, static=self._options.static)
+            log = await self._logs.find(self.generation.manifest)
             if log is None:
                 return ServedAnswer(answer.selection, answer.topics_hash, self.generation.id)
             follower = self._follower(request.namespace)
@@ -149,7 +140,7 @@ class ServedGeneration:
         return ServedAnswer(selection, selection.topics_hash, str(version), stale)
 
     def _may_be_stale(self, follower: NamespaceFollower) -> bool:
-        longest = self._options.max_stale
+        longest = self._settings.longest_stale
         return longest is not None and asyncio.get_running_loop().time() - follower.current_at <= longest
 
     async def warm(self, namespaces: list[str]) -> None:
@@ -157,7 +148,7 @@ class ServedGeneration:
         for name in namespaces:
             if name in self._namespaces:
                 try:
-                    log = await self._log.of(self.generation.manifest, static=self._options.static)
+                    log = await self._logs.find(self.generation.manifest)
                     if log is not None:
                         await self._follower(NamespaceName.parse(name)).current(log)
                 except PassToNextLister:
@@ -174,8 +165,8 @@ class ServedGeneration:
                 base,
                 self.generation.manifest.version(name),
                 property_keys=self.property_keys,
-                limit=self._options.overlay_limit,
-                timeout=self._options.source_timeout,
+                limit=self._settings.overlay_limit,
+                timeout=self._settings.source_timeout,
             )
         return follower
 
@@ -226,7 +217,7 @@ class ServedGeneration:
 
     def close(self) -> None:
         """End what is under way. The generation itself goes, with its map, when nobody has any of it."""
-        self._proofs.close()
+        self._verifier.close()
         for task in self._splicing.values():
             task.cancel()
 

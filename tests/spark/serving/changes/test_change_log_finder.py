@@ -34,19 +34,17 @@ class Of:
     static: bool = False
 
 
-def found(*logs: Any, **options: Any) -> ChangeLogFinder:
-    return ChangeLogFinder(lambda: logs, **options)
+def found(*logs: Any, static: bool = False, timeout: float = 1.0) -> ChangeLogFinder:
+    return ChangeLogFinder(lambda: logs, timeout=timeout, static=static)
 
 
 async def test_the_log_with_the_id_is_found_and_asked_no_more() -> None:
     first, second = Log("two"), Log("one", "postgres")
     log = found(first, second)
-    assert log.name is None
     for _ in range(3):
-        chosen: Any = await log.of(Of(), static=False)  # type: ignore[arg-type]
+        chosen: Any = await log.find(Of())  # type: ignore[arg-type]
         assert chosen is second
     assert (first.asked, second.asked) == (1, 1)
-    assert str(log.name) == "postgres"
 
 
 @pytest.mark.parametrize(
@@ -75,12 +73,12 @@ async def test_the_log_with_the_id_is_found_and_asked_no_more() -> None:
 async def test_without_its_log_a_generation_is_served_only_as_declared(
     logs: list[Log], manifest: Of, static: bool, reason: str | None
 ) -> None:
-    log = found(*logs)
+    log = found(*logs, static=static)
     if reason is None:
-        assert await log.of(manifest, static=static) is None  # type: ignore[arg-type]
+        assert await log.find(manifest) is None  # type: ignore[arg-type]
         return
     with pytest.raises(PassToNextLister) as refused:
-        await log.of(manifest, static=static)  # type: ignore[arg-type]
+        await log.find(manifest)  # type: ignore[arg-type]
     assert refused.value.reason == reason
 
 
@@ -89,7 +87,7 @@ async def test_a_log_that_was_not_it_is_not_asked_for_each_question() -> None:
     looking = found(log)
     for _ in range(20):
         with pytest.raises(PassToNextLister):
-            await looking.of(Of(), static=False)  # type: ignore[arg-type]
+            await looking.find(Of())  # type: ignore[arg-type]
     assert log.asked == 1
 
 
@@ -100,5 +98,5 @@ async def test_a_log_that_hangs_is_unreachable() -> None:
             return "one"
 
     with pytest.raises(PassToNextLister, match="no answer") as refused:
-        await found(Hangs("one"), timeout=0.01).of(Of(), static=False)  # type: ignore[arg-type]
+        await found(Hangs("one"), timeout=0.01).find(Of())  # type: ignore[arg-type]
     assert refused.value.reason == "unreachable"

@@ -19,6 +19,7 @@ from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName.parse("public/default")
+_OPTIONS: dict[str, object] = {"limit": 10_000, "timeout": 1.0}
 
 
 def topic(local: str) -> TopicName:
@@ -27,7 +28,7 @@ def topic(local: str) -> TopicName:
 
 def follower_from(catalog: SqliteCatalog, names: list[str], **options: object) -> NamespaceFollower:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [str(topic(name)) for name in names])
-    return NamespaceFollower(NAMESPACE, base, catalog.version(NAMESPACE), **options)  # type: ignore[arg-type]
+    return NamespaceFollower(NAMESPACE, base, catalog.version(NAMESPACE), **(_OPTIONS | options))  # type: ignore[arg-type]
 
 
 def copied(catalog: SqliteCatalog, to: Path) -> Callable[[], None]:
@@ -99,7 +100,7 @@ class Scripted:
 
 def scripted(log: Scripted, **options: object) -> NamespaceFollower:
     base = Listing.from_names(NAMESPACE, Mode.ALL, [])
-    return NamespaceFollower(NAMESPACE, base, CatalogVersion("one", log.number), **options)  # type: ignore[arg-type]
+    return NamespaceFollower(NAMESPACE, base, CatalogVersion("one", log.number), **(_OPTIONS | options))  # type: ignore[arg-type]
 
 
 async def test_changes_are_seen_as_soon_as_they_are_committed(

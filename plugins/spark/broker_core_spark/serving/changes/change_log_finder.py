@@ -25,25 +25,21 @@ class ChangeLogFinder:
     Plugins start one after the other, so a log may appear after this one has begun.
     """
 
-    def __init__(self, logs: Callable[[], Sequence[ChangeLog]], *, timeout: float = 1.0) -> None:
+    def __init__(self, logs: Callable[[], Sequence[ChangeLog]], *, timeout: float, static: bool) -> None:
         self._logs = logs
         self._timeout = timeout
+        self._static = static
         self._found: ChangeLog | None = None
         self._failure: PassToNextLister | None = None
         self._not_before = float("-inf")
 
-    @property
-    def name(self) -> str | None:
-        """Whose log it is, once it is found."""
-        return None if self._found is None else self._found.name
-
-    async def of(self, manifest: Manifest, *, static: bool) -> ChangeLog | None:
+    async def find(self, manifest: Manifest) -> ChangeLog | None:
         """The log to follow; ``None`` where there is none to, and the operator said so (``static``).
 
         Raises :exc:`PassToNextLister` where a generation must not be served as it is.
         """
         if manifest.static:
-            if not static:
+            if not self._static:
                 raise PassToNextLister(
                     "not_declared_static",
                     "the generation is of a catalogue without versions: declare it by static = true",
@@ -53,7 +49,7 @@ class ChangeLogFinder:
             return self._found
         logs = self._logs()
         if not logs:
-            if static:
+            if self._static:
                 return None
             raise PassToNextLister("no_change_log", "nobody here has a change log")
         clock = asyncio.get_running_loop().time

@@ -38,8 +38,8 @@ class NamespaceFollower:
         version: CatalogVersion,
         *,
         property_keys: Sequence[str] = (),
-        limit: int = 10_000,
-        timeout: float = 1.0,
+        limit: int,
+        timeout: float,
     ) -> None:
         self._namespace = namespace
         self._base = base

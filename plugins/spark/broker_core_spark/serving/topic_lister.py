@@ -1,0 +1,65 @@
+"""Answering topic listings from precomputed generations, or leaving them to the next lister."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from broker_core import TopicListingResult
+from broker_core_spark.serving.answer_cache import AnswerCache
+from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
+from broker_core_spark.serving.generation_refresher import GenerationRefresher
+from broker_core_spark.serving.metrics import AnswerCounts, ServingMetrics
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
+from broker_core_spark.serving.served_generation import ServedGeneration
+from broker_core_spark.settings import SparkSettings
+
+if TYPE_CHECKING:
+    from broker_core import ListingRequest
+
+__all__ = ["PrecomputedTopicLister"]
+
+
+class PrecomputedTopicLister:
+    """The lister of one broker: puts the parts of serving together. Made and used on one event loop."""
+
+    def __init__(self, broker: Any, settings: SparkSettings) -> None:
+        """``broker`` is the :class:`~broker_core.BrokerHandle`."""
+        self.counts = AnswerCounts()
+        self._broker = broker
+        self._settings = settings
+        self._answers = AnswerCache(settings.answers)
+        self._selecting: frozenset[str] | None = broker.selecting_keys
+        #: What is served.
+        self.refresher = GenerationRefresher(
+            settings, self._serve, self.counts.checked, broker.report_problems
+        )
+        broker.metrics_registry.register(ServingMetrics(self.refresher, self.counts, self._answers))
+
+    def _serve(self, generation: Generation) -> ServedGeneration:
+        settings = self._settings
+        logs = ChangeLogFinder(
+            self._broker.change_logs, timeout=settings.source_timeout, static=settings.static
+        )
+        return ServedGeneration(generation, logs, self._answers, settings)
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult | None:
+        """The listing for a request, ``None`` where the next lister is to answer."""
+        served = self.refresher.served
+        if served is None:
+            self.counts.passed_on("no_generation")
+            return None
+        try:
+            answer = await served.answer(request, self._selecting)
+        except PassToNextLister as passed:
+            self.counts.passed_on(passed.reason)
+            return None
+        same = request.topics_hash == answer.topics_hash
+        self.counts.answered("stale" if answer.stale else "unchanged" if same else "served")
+        # Also where the client has them: the broker compares by its own hash of the very topics.
+        return TopicListingResult.success(
+            answer.selection,
+            filtered=request.pattern is not None,
+            topics_hash=answer.topics_hash,
+            version=answer.version,
+        )
