@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the first pattern is measured
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
 
 from broker_core.access.asker import Asker

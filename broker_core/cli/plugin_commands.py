@@ -14,6 +14,7 @@ import typer
 from broker_core.cli.deferred_commands import DeferredCommand, DeferredGroup
 from broker_core.cli.invocation import command
 from broker_core.errors import BrokerCoreError
+from broker_core.plugin_api.project_name import PROJECT
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -53,8 +54,6 @@ def _deferred(entry: EntryPoint) -> DeferredCommand:
 def _entry_points() -> Iterable[EntryPoint]:
     from importlib.metadata import entry_points
 
-    from broker_core.plugin_api.hookspecs import PROJECT
-
     return sorted(entry_points(group=PROJECT), key=lambda entry: entry.name)
 
 
@@ -71,7 +70,7 @@ def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
     """The group of a plugin's commands. Raises :exc:`PluginCommandsFailed` where it has none that works."""
     import pluggy
 
-    from broker_core.plugin_api.hookspecs import PROJECT, HookSpecs
+    from broker_core.plugin_api.hookspecs import HookSpecs
     from broker_core.plugins import in_words
 
     try:

@@ -20,6 +20,7 @@ from pluggy import HookimplMarker, HookspecMarker
 
 from broker_core.errors.causes import Cause
 from broker_core.plugin_api.hook_facts import HookFacts, facts, facts_of
+from broker_core.plugin_api.project_name import PROJECT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,10 +36,7 @@ if TYPE_CHECKING:
     from broker_core.plugin_api.listing_request import ListingRequest
     from broker_core.plugin_api.listing_result import TopicListingResult
 
-__all__ = ["PROJECT", "HookSpecs", "ListingOutcome", "hookimpl", "hookspec"]
-
-#: The name of the pluggy project and of the entry point group that plugins are found in.
-PROJECT: Final = "broker_core"
+__all__ = ["HookSpecs", "ListingOutcome", "hookimpl", "hookspec"]
 
 hookspec = HookspecMarker(PROJECT)
 hookimpl = HookimplMarker(PROJECT)

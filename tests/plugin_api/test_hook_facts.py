@@ -7,7 +7,8 @@ from pathlib import Path
 
 import broker_core
 from broker_core.plugin_api.hook_facts import HookFacts, facts, facts_of
-from broker_core.plugin_api.hookspecs import HOOK_FACTS, PROJECT, HookSpecs
+from broker_core.plugin_api.hookspecs import HOOK_FACTS, HookSpecs
+from broker_core.plugin_api.project_name import PROJECT
 from broker_core.plugins import Dispatcher, PluginRegistry
 from tests.support.plugins import PluginOf
 

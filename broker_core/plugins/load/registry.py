@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from pluggy import PluginManager, PluginValidationError
 
-from broker_core.plugin_api.hookspecs import PROJECT, HookSpecs
+from broker_core.plugin_api.hookspecs import HookSpecs
+from broker_core.plugin_api.project_name import PROJECT
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.load.hook_implementations import (
     Implementation,

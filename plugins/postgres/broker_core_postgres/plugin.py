@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import typer
-
-from broker_core import Check, DescribeRequest, Details, ListingRequest, TopicListingResult, hookimpl
-from broker_core_postgres.changes.change_log import PostgresChangeLog
-from broker_core_postgres.service import PostgresService
+from broker_core import hookimpl
 from broker_core_postgres.settings import PostgresSettings
+
+if TYPE_CHECKING:
+    import typer
+
+    from broker_core import Check, DescribeRequest, Details, ListingRequest, TopicListingResult
+    from broker_core_postgres.changes.change_log import PostgresChangeLog
+    from broker_core_postgres.service import PostgresService
 
 __all__ = ["COMMANDS", "PostgresPlugin"]
 
@@ -46,6 +49,8 @@ class PostgresPlugin:
             raise RuntimeError(
                 "this instance of the plugin serves a broker already: make a PostgresPlugin for each"
             )
+        from broker_core_postgres.service import PostgresService  # a list of plugins needs no database driver
+
         service = (
             PostgresService(settings)
             if broker is None
