@@ -77,7 +77,9 @@ def test_the_wheels_are_installed_as_it_says(machine: Path) -> None:
 
 def test_the_service_is_installed_in_the_same_way() -> None:
     """The same two lines, on every page that makes the environment of a service."""
-    lines = [line.strip() for line in one_with("python3 -m venv /opt/broker-core\n").text.splitlines()]
+    lines = [
+        line.strip() for line in one_with("/usr/bin/python3 -m venv /opt/broker-core\n").text.splitlines()
+    ]
     for page in (UNIT / "README.md", ROOT / "examples" / "postgres_sync" / "README.md"):
         shown = [line.partition("  ")[0] for line in page.read_text(encoding="utf-8").splitlines()]
         start = shown.index(lines[0])

@@ -253,3 +253,9 @@ def test_durations_of_the_probes_are_those_of_the_page() -> None:
     """A pod has five minutes for its first start, as the comment says."""
     probe = container("standalone.yaml")["startupProbe"]
     assert probe["periodSeconds"] * probe["failureThreshold"] == parse_duration("5m")
+
+
+def test_every_page_names_the_image_of_this_release() -> None:
+    pages = [ROOT / "docs" / "how-to" / "install.md", *(ROOT / "examples").rglob("*.yaml"), README]
+    named = {found for page in pages for found in re.findall(r"\bbroker-core:(\d[\w.]*\w)", page.read_text())}
+    assert named == {CORE.project["version"]}
