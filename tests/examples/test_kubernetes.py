@@ -257,5 +257,7 @@ def test_durations_of_the_probes_are_those_of_the_page() -> None:
 
 def test_every_page_names_the_image_of_this_release() -> None:
     pages = [ROOT / "docs" / "how-to" / "install.md", *(ROOT / "examples").rglob("*.yaml"), README]
-    named = {found for page in pages for found in re.findall(r"\bbroker-core:(\d[\w.]*\w)", page.read_text())}
+    named = {
+        found for page in pages for found in re.findall(r"(?<!/)\bbroker-core:(\d[\w.]*\w)", page.read_text())
+    }
     assert named == {CORE.project["version"]}
