@@ -408,8 +408,9 @@ class Selection(Sealed):
 
     def range(self, low: int, high: int) -> Selection:
         """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
-        part, size = part_of(self), len(_data_of(self))
-        return selection_of(_listing_of(self), part.stretch(*row_range(low, high, len(part)), size))
+        part = part_of(self)
+        low, high = row_range(low, high, len(part))
+        return selection_of(_listing_of(self), part.stretch(low, high, _data_of(self).size))
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         """The topics in the order of the hash, at most ``rows`` at a time, as the columns that are named.
