@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core_spark.store.store import Store, open_store
+from broker_core_spark.store.store import Store
+from broker_core_spark.store.store_address import open_store
 
 __all__ = ["Store", "open_store"]

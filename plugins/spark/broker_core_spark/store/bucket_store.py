@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
@@ -13,6 +12,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Not
 from obstore.store import MemoryStore, from_url
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
+from broker_core_spark.store.create_once import check_creates_once
 from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["BucketStore", "bucket_store", "memory_store"]
@@ -45,22 +45,14 @@ class BucketStore:
         return self._uri
 
     def check(self) -> None:
-        path = f"temporary/probe-{secrets.token_hex(8)}"
-        self._checked = True
+        self._checked = True  # the check itself puts files
         try:
-            first = self.put_new(path, b"first")
-            second = self.put_new(path, b"second")
-            found = self.get(path, 64)
-            if not first or second or found != b"first":
-                raise StoreFailed(
-                    f"{self._uri}: this store ignores the condition of a put (If-None-Match) and would replace a file: "
-                    "no place for generations"
-                )
+            check_creates_once(
+                self, "this store ignores the condition of a put (If-None-Match) and would replace a file"
+            )
         except BaseException:
             self._checked = False
             raise
-        finally:
-            self._forget(path)
 
     def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
         checked_path(path)
@@ -141,13 +133,6 @@ class BucketStore:
             pass
         except (BaseError, OSError, ValueError) as error:
             raise self._failed("cannot delete", path, error) from error
-
-    def _forget(self, path: str) -> None:
-        """Delete a probe; one that stays is no reason to hide why it was made."""
-        try:
-            self.delete(path)
-        except StoreFailed:
-            pass
 
     def _failed(self, what: str, path: str, error: Exception) -> StoreFailed:
         return StoreFailed(f"{self._uri}: {what} {path}: {_said(error)}")

@@ -5,7 +5,6 @@ A link to a name that is taken fails, for any number of writers and over NFS too
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
+from broker_core_spark.store.create_once import check_creates_once
 from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["TEMPORARY", "FolderStore"]
@@ -36,23 +36,12 @@ class FolderStore:
         return str(self._root)
 
     def check(self) -> None:
-        path = f"{TEMPORARY}/probe-{secrets.token_hex(8)}"
-        # Twice, by the way that everything is written: the second must find the first.
-        self._checked = True
+        self._checked = True  # the check itself puts files
         try:
-            first = self.put_new(path, b"first")
-            second = self.put_new(path, b"second")
-            found = self.get(path, 64)
-            if not first or second or found != b"first":
-                raise StoreFailed(
-                    f"{self._root}: this file system creates a file twice: no place for generations"
-                )
+            check_creates_once(self, "this file system creates a file twice")
         except BaseException:
             self._checked = False
             raise
-        finally:
-            with contextlib.suppress(OSError):  # one that stays is no reason to hide why it was made
-                (self._root / path).unlink(missing_ok=True)
 
     def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
         return self._put(path, data, self._link)

@@ -1,0 +1,46 @@
+"""Which store an address means: a folder, a bucket, or one in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.store import Store
+
+__all__ = ["open_store"]
+
+
+def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
+    """The store at a path, or at ``file://``, ``s3://``, ``gs://``, ``az://`` or ``memory://NAME``.
+
+    ``options`` are those of obstore for buckets (``endpoint``, ``region`` ...); credentials come from the environment,
+    the instance or a file, as the cloud's own tools take them, and never from the address. ``memory://`` lives in this
+    process. Raises :exc:`StoreFailed` for any other address.
+    """
+    scheme, separator, rest = uri.partition("://")
+    if not separator:
+        if not uri:
+            raise StoreFailed("the address of the store is empty")
+        return _folder(Path(uri))
+    if scheme == "file":
+        parts = urlsplit(uri)
+        if parts.netloc not in ("", "localhost"):
+            raise StoreFailed(f"{uri}: a file address has no host (three slashes: file:///...)")
+        return _folder(Path(unquote(parts.path)))
+    from broker_core_spark.store import bucket_store
+
+    if scheme == "memory":
+        return bucket_store.memory_store(rest)
+    if scheme in ("s3", "s3a", "gs", "az", "abfs", "abfss"):
+        return bucket_store.bucket_store(uri, options or {})
+    raise StoreFailed(
+        f"{scheme}:// is no place for generations: a path, file://, s3://, gs://, az:// or memory://"
+    )
+
+
+def _folder(path: Path) -> Store:
+    from broker_core_spark.store.folder_store import FolderStore
+
+    return FolderStore(path)
