@@ -14,6 +14,9 @@ from broker_core_spark.batch.incremental.reread_segments import reread_segments
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
 from broker_core_spark.batch.segments.question_totals import question_totals
+from broker_core_spark.batch.staging.order_keys import name_of_key
+from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks
+from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import open_store
 from tests.support.generation_builder import build_generation
@@ -24,6 +27,8 @@ __all__ = [
     "generation_files",
     "questions_about",
     "result_of",
+    "staged_names",
+    "staging_area",
     "write_patterns",
 ]
 
@@ -135,3 +140,18 @@ def result_of(
         segments_kept=0,
         tasks=1,
     )
+
+
+def staging_area(tmp_path: Path, *property_keys: str) -> StagingArea:
+    """A place below a folder where names are staged with some properties."""
+    return StagingArea(str(tmp_path / "store"), "temporary/test", property_keys, 1 << 20)
+
+
+def staged_names(place: StagingArea, runs: Iterable[SortedRun]) -> dict[tuple[str, str, str], str | None]:
+    """The (namespace, domain, local name) of all names that were staged, with their first property."""
+    store, count = place.open(), len(place.property_keys)
+    rows = joined_names(
+        [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count
+    )
+    values = rows.properties[0].to_pylist() if count else [None] * len(rows)
+    return dict(zip(map(name_of_key, rows.keys.to_pylist()), values, strict=True))

@@ -12,9 +12,8 @@ import pytest
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource, texts_of
-from broker_core_spark.batch.staging.order_keys import name_of_key
-from broker_core_spark.batch.staging.sorted_runs import joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from tests.support.spark_catalogues import staged_names, staging_area
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,13 +22,7 @@ Found = set[tuple[str, str, str, str | None]]
 
 
 def found_in(place: StagingArea, runs: list[Any]) -> Found:
-    count = len(place.property_keys)
-    store = place.open()
-    rows = joined_names(
-        [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count
-    )
-    values = rows.properties[0].to_pylist() if count else [None] * len(rows)
-    return {(*name_of_key(key), value) for key, value in zip(rows.keys.to_pylist(), values, strict=True)}
+    return {(*name, value) for name, value in staged_names(place, runs).items()}
 
 
 @pytest.mark.parametrize("form", ["map", "struct", "json", "none"])
@@ -48,7 +41,7 @@ def test_properties_of_a_parquet_file(spark: SparkSession, tmp_path: Path, form:
     if form != "none":
         columns["properties"] = pa.array(values[form], types[form])
     pq.write_table(pa.table({**columns, "owner": pa.array([1, 2, 3])}), tmp_path / "topics.parquet")
-    place = StagingArea(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    place = staging_area(tmp_path, "k")
     with TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot:
         assert snapshot.versions is None
         found = found_in(place, snapshot.read(place, None))
@@ -61,7 +54,7 @@ def test_a_table_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     spark.createDataFrame(rows, "name string, namespace string, domain string").createOrReplaceTempView(
         "topics"
     )
-    place = StagingArea(str(tmp_path / "store"), "temporary/test", (), 1 << 20)
+    place = staging_area(tmp_path)
     with TableSource("table:topics", spark).snapshot() as snapshot:
         found = found_in(place, snapshot.read(place, None))
         assert snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 1)) is None
@@ -75,7 +68,7 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
     ):
         pass
     pq.write_table(pa.table({"title": ["x"]}), tmp_path / "other.parquet")
-    place = StagingArea(str(tmp_path / "store"), "temporary/test", (), 1 << 20)
+    place = staging_area(tmp_path)
     with (
         TableSource(str(tmp_path / "other.parquet"), spark).snapshot() as snapshot,
         pytest.raises(InvalidCatalogue, match="no column 'name' among title"),
@@ -108,7 +101,7 @@ def test_what_is_no_utf8_is_refused_by_column_and_row(
     if column == "topic":
         columns["namespace"] = pa.array([None, None], pa.string())
     pq.write_table(pa.table({**columns, column: spoilt}), tmp_path / "topics.parquet")
-    place = StagingArea(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    place = staging_area(tmp_path, "k")
     with (
         TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot,
         pytest.raises(InvalidCatalogue, match=f"column '{column}' has no text in UTF-8 in row 2"),

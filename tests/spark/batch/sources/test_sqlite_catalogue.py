@@ -11,34 +11,18 @@ from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
-from broker_core_spark.batch.staging.order_keys import name_of_key
-from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks
-from broker_core_spark.batch.staging.staging_area import StagingArea
-from tests.support.spark_catalogues import fill
-
-
-def staging(tmp_path: Path, *keys: str) -> StagingArea:
-    return StagingArea(str(tmp_path / "store"), "temporary/test", keys, 1 << 20)
-
-
-def names(place: StagingArea, runs: list[SortedRun]) -> dict[tuple[str, str, str], str | None]:
-    store, count = place.open(), len(place.property_keys)
-    rows = joined_names(
-        [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count
-    )
-    values = rows.properties[0].to_pylist() if count else [None] * len(rows)
-    return dict(zip(map(name_of_key, rows.keys.to_pylist()), values, strict=True))
+from tests.support.spark_catalogues import fill, staged_names, staging_area
 
 
 def test_the_embedded_catalogue_is_read_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.sqlite"
     fill(path, {"a/b": [{"name": "t", "partitions": 2, "properties": {"k": "v"}}, "u"], "a/c": ["x"]})
-    place = staging(tmp_path, "k")
+    place = staging_area(tmp_path, "k")
     with EmbeddedSource(path).snapshot() as snapshot:
         fill(path, {"a/b": ["later"], "a/d": ["later"]})
         assert snapshot.versions == {"a/b": 1, "a/c": 1}
-        found = names(place, snapshot.read(place, None))
-        some = names(place, snapshot.read(place, ["a/c"]))
+        found = staged_names(place, snapshot.read(place, None))
+        some = staged_names(place, snapshot.read(place, ["a/c"]))
     assert found == {
         ("a/b", "persistent", "t-partition-0"): "v",
         ("a/b", "persistent", "t-partition-1"): "v",

@@ -10,9 +10,8 @@ import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.stage_rows import stage_rows
-from broker_core_spark.batch.staging.order_keys import name_of_key
-from broker_core_spark.batch.staging.sorted_runs import joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from tests.support.spark_catalogues import staged_names, staging_area
 
 Found = set[tuple[str, str, str, str | None]]
 TEXT = pa.large_string()
@@ -23,17 +22,11 @@ def texts(*values: str | None) -> pa.LargeStringArray:
 
 
 def found_in(place: StagingArea, runs: list[Any]) -> Found:
-    count = len(place.property_keys)
-    store = place.open()
-    rows = joined_names(
-        [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count
-    )
-    values = rows.properties[0].to_pylist() if count else [None] * len(rows)
-    return {(*name_of_key(key), value) for key, value in zip(rows.keys.to_pylist(), values, strict=True)}
+    return {(*name, value) for name, value in staged_names(place, runs).items()}
 
 
 def staged(tmp_path: Path, *columns: Any, default: str | None = None) -> Found:
-    place = StagingArea(str(tmp_path / "store"), "temporary/test", ("k",), 1 << 20)
+    place = staging_area(tmp_path, "k")
     writer = place.writer()
     names, namespaces, domains, *values = columns
     runs = [*stage_rows(writer, names, namespaces, domains, values, default), *writer.finish()]
