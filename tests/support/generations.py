@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 
 from broker_core.names import Mode, TopicName
 from broker_core.patterns import compile_pattern
-from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
+from broker_core_spark.format.segment_reader import SegmentRun
+from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, open_store
 from tests.support.topics import local_names, visible
 
-__all__ = ["CATALOGUE", "PATTERNS", "QUESTIONS", "catalogues", "expected", "memory", "questions_about"]
+__all__ = [
+    "CATALOGUE",
+    "PATTERNS",
+    "QUESTIONS",
+    "catalogues",
+    "expected",
+    "memory",
+    "picked_by",
+    "questions_about",
+    "questions_of",
+]
 
 _numbers = count()
 
@@ -91,3 +103,17 @@ def catalogues() -> st.SearchStrategy[dict[str, dict[str, list[str]]]]:
     names = st.lists(local_names(), max_size=12, unique=True)
     domains = st.fixed_dictionaries({}, optional={"persistent": names, "non-persistent": names})
     return st.dictionaries(st.sampled_from(["t/n", "t/n-1", "t/m", "a/b"]), domains, min_size=1)
+
+
+def questions_of(generation: Generation) -> list[CanonicalQuestion]:
+    """All questions that a generation answers, in order."""
+    return [CanonicalQuestion.parse(line) for line in bytes(generation._lines).splitlines()]
+
+
+def picked_by(run: SegmentRun, selector: NameSelector) -> list[int]:
+    """The rows of a run that a selector picks."""
+    keys = run.keys()
+    if selector.key not in keys:
+        return []
+    picked = run.picked(keys.index(selector.key))
+    return list(range(*picked)) if isinstance(picked, tuple) else picked.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["buffer_and_offsets", "cut_column", "is_ascending", "with_ends", "without_head"]
+__all__ = ["buffer_and_offsets", "is_ascending", "with_ends", "without_head"]
 
 _Array = np.ndarray[Any, Any]
 _END: Final = 2**31 - 1  # behind the end of any value; Arrow's own default overflows its sizes
@@ -22,13 +22,6 @@ def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tup
     )
     own = every[column.offset : column.offset + len(column) + 1]
     return data if data is not None else pa.py_buffer(b""), own
-
-
-def cut_column(data: pa.Buffer, edges: _Array) -> pa.LargeBinaryArray:
-    """The column of the bytes between neighbouring ``edges`` (int64, ascending); nothing is copied."""
-    return pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), len(edges) - 1, [None, pa.py_buffer(edges), data]
-    )
 
 
 def with_ends(column: pa.LargeStringArray, head: str, tail: str) -> pa.LargeStringArray:

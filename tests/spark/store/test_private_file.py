@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.private_file import PrivateFile, private_directory
+from broker_core_spark.store.private_file import PrivateFile
 
 
 def test_a_private_file_has_no_name_and_outlives_its_closing(tmp_path: Path) -> None:
@@ -42,5 +42,3 @@ def test_nothing_is_mapped_of_an_empty_file() -> None:
 def test_a_folder_that_takes_no_files_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match="no private copy can be kept there"):
         PrivateFile(str(tmp_path / "nothing"))
-    assert private_directory("x") == "x"
-    assert private_directory(None)

@@ -21,7 +21,7 @@ from broker_core.names import NamespaceName
 from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelector, canonical_json
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, canonical_json
 from broker_core_spark.format.segment_writer import Matches
 
 __all__ = ["Segment", "SegmentRun"]
@@ -56,12 +56,6 @@ class SegmentRun:
         """The keys of the selectors that pick something."""
         data = self.entries["key"].tobytes()
         return [data[at : at + 16] for at in range(0, len(data), 16)]
-
-    def matches(self, selector: NameSelector) -> Matches:
-        """What a selector picks, which must be one that the run was asked: ``[low, high)`` or row numbers."""
-        keys = self.keys()
-        key = selector.key
-        return self.picked(keys.index(key)) if key in keys else (0, 0)
 
     def picked(self, index: int) -> Matches:
         """What the selector of an entry picks."""

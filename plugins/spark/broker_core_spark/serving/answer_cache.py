@@ -29,12 +29,8 @@ class AnswerCache:
     """Answers by key, the least used ones make room; ``limit`` bounds the bytes of all listings that are alive."""
 
     def __init__(self, limit: int) -> None:
-        self.limit = limit
         self._made = BoundedCache[bytes, CachedAnswer](limit)
         self._same = BoundedCache[bytes, CachedAnswer](_SAME_BYTES)
-
-    def __len__(self) -> int:
-        return len(self._made) + len(self._same)
 
     @property
     def alive_bytes(self) -> int:

@@ -16,22 +16,20 @@ import pyarrow as pa
 
 from broker_core_spark.errors import StoreFailed
 
-__all__ = ["PrivateFile", "private_directory"]
+__all__ = ["PrivateFile"]
 
 _BUFFERED: Final = 1024 * 1024  # bytes
-
-
-def private_directory(directory: str | None) -> str:
-    """Where private files are made: ``directory``, else the system's place for temporary files."""
-    return directory or tempfile.gettempdir()
 
 
 class PrivateFile:
     """Bytes that are appended, and then mapped; a context manager that closes the file (the map stays)."""
 
     def __init__(self, directory: str | None = None) -> None:
-        """Raises :exc:`StoreFailed` where no file can be made."""
-        self._directory = private_directory(directory)
+        """A file in ``directory``, by default the system's folder for temporary files.
+
+        Raises :exc:`StoreFailed` where no file can be made.
+        """
+        self._directory = directory or tempfile.gettempdir()
         self.size = 0
         try:
             self._file = tempfile.TemporaryFile(buffering=_BUFFERED, dir=self._directory)  # noqa: SIM115

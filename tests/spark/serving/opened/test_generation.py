@@ -26,6 +26,7 @@ from tests.support.generations import (
     expected,
     memory,
     questions_about,
+    questions_of,
 )
 from tests.support.regexes import regexes
 from tests.support.topics import assert_listing, assert_selection, visible
@@ -37,7 +38,7 @@ def test_every_question_has_its_answer() -> None:
     assert len(made.segments) >= 3
     generation = Generation.open(store, made.id)
     assert (generation.questions, generation.topics) == (len(QUESTIONS), made.topics)
-    assert list(generation.all_questions()) == sorted(QUESTIONS, key=lambda question: question.line)
+    assert questions_of(generation) == sorted(QUESTIONS, key=lambda question: question.line)
     for question in QUESTIONS:
         answer = generation.lookup(question)
         assert answer is not None

@@ -31,7 +31,7 @@ from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.open_files import SampleChecks
 from tests.support.generation_builder import build_generation, matches_of
-from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory
+from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory, questions_of
 from tests.support.topics import assert_selection
 
 ASKED = [*QUESTIONS, CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/orders-.*", {"tier": "gold"})]
@@ -103,7 +103,7 @@ def refused_or_right(
         file = error.file if isinstance(error, InvalidGeneration) else None
         said = file or next(name for name in names if name in str(error))
         return said if said in names else f"no file of the generation: {said}"
-    for question in generation.all_questions():
+    for question in questions_of(generation):
         answer = generation.lookup(question)
         assert answer is not None
         assert_selection(answer.selection, expected(catalogue, question, PROPERTIES))

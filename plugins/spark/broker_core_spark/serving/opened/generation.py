@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -186,11 +185,6 @@ class Generation:
         )
         made = Listing.from_encoded(namespace, mode, fields, mapped=True)
         return self._listings.put_first((namespace, mode), made, _LISTING)
-
-    def all_questions(self) -> Iterator[CanonicalQuestion]:
-        """All questions that it answers, one at a time."""
-        for line in bytes(self._lines).splitlines():
-            yield CanonicalQuestion.parse(line)
 
     def __repr__(self) -> str:
         return f"<Generation {self.id[:12]}: {self.questions} questions, {self.topics} topics>"
