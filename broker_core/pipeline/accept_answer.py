@@ -15,9 +15,10 @@ from broker_core.listing.listing import Selection, data_of
 from broker_core.listing.page import Page
 from broker_core.names.name_columns import as_column
 from broker_core.pipeline.listing_details import ListingDetails
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
+from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_names import (
     VerifyFiltered,
@@ -95,55 +96,53 @@ class Acceptance:
         said = own_hash(result, selection, returned)
         if said is None and plugin is not None:
             said = selection.said_hash
-        trusted = plugin is not None and plugin.options.verify_filtered == "never"
+        believed = plugin is not None and _is_believed(plugin)
         version = result.version if plugin is None else progress.versions.get(plugin.name, result.version)
         accepted = AcceptedAnswer(
-            lister, selection, False, said if trusted else None, result.filtered, owned, version=version
+            lister, selection, False, said if believed else None, result.filtered, owned, version=version
         )
-        if plugin is not None and not trusted:
+        if plugin is not None and not believed:
             accepted.said_hash = said
         if request.page is not None:
             await self._accept_page(progress, request.page, result, accepted)
         if result.details is not None:
             accepted.details = await self._details.accept(progress, result.details, selection)
-        if not result.filtered:
-            return accepted
+        if result.filtered:
+            accepted.filtered = await self._is_filtered(progress, plugin, selection)
+        return accepted
+
+    async def _is_filtered(
+        self, progress: ListingInProgress, plugin: LoadedPlugin | None, selection: Selection
+    ) -> bool:
+        """Whether topics whose lister says that it filtered them are taken for filtered."""
+        request = progress.request
         if plugin is None:
             # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
-            accepted.filtered = request.pattern is not None and self._options.patterns.evaluate
-            return accepted
-        if plugin.options.verify_filtered == "never":
-            # Also of a pattern that is not evaluated here: the operator says that this plugin is believed.
-            accepted.filtered = request.pattern is not None
-            return accepted
+            return request.pattern is not None and self._options.patterns.evaluate
+        # Who is believed is so of a pattern that is not evaluated here too. Else nothing here can tell whether it is
+        # true, so the client filters.
+        pattern = request.pattern if _is_believed(plugin) else progress.pattern
         if pattern is None:
-            return accepted  # nothing here can tell whether it is true, so the client filters
-        if selection.pattern == pattern.text:
-            # By the core's own engine, which remembers it where no plugin can write.
-            accepted.filtered = True
-            return accepted
+            return False
         sample = claim_sample(selection, pattern, VerifyFiltered(plugin.options.verify_filtered))
         if sample is None:
-            accepted.filtered = True
-        else:
-            matching = sample.known_matching(pattern)
-            if matching is None:
-                matching = await self._workers.matching(request.asker, sample, pattern)
-            accepted.filtered = len(sample) == len(matching)
-        if not accepted.filtered:
-            self._dispatcher.claim_mismatch(plugin.name, len(selection))
-            if progress.trace is not None:
-                progress.trace.false_claims.append(
-                    f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "
-                    f"{len(selection)} topics that it listed match the pattern: the server filters them"
-                )
-        return accepted
+            return True
+        matching = await self._workers.matching(request.asker, sample, pattern)
+        if len(sample) == len(matching):
+            return True
+        self._dispatcher.claim_mismatch(plugin.name, len(selection))
+        if progress.trace is not None:
+            progress.trace.false_claims.append(
+                f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "
+                f"{len(selection)} topics that it listed match the pattern: the server filters them"
+            )
+        return False
 
     async def _look_at(self, progress: ListingInProgress, selection: Selection) -> None:
         """Look at names that were encoded elsewhere."""
         held = progress.held
         await held.reserve(min(selection.fields_size, _CHECKED_BYTES))
-        quick = len(selection) <= QUICK_NAMES
+        quick = are_few(len(selection))
         try:
             await self._workers.call(progress.request.asker, selection.check, quick=quick)
         except (InvalidListing, pa.ArrowException) as error:
@@ -162,7 +161,7 @@ class Acceptance:
             return
         accepted.whole = False
         work = partial(check_page, selection, page, result.next)
-        quick = len(selection) <= QUICK_NAMES
+        quick = are_few(len(selection))
         await self._workers.call(progress.request.asker, work, quick=quick)
 
     async def _build(
@@ -185,10 +184,10 @@ class Acceptance:
         try:
             names = await self._column(progress, result.topics)
             if result.next is not None:
-                quick = len(names) <= QUICK_NAMES
+                quick = are_few(len(names))
                 await self._workers.call(request.asker, partial(check_order, names), quick=quick)
             await progress.request.reserve(given_bytes(result.topics) + _BUILD_FACTOR * names.nbytes)
-            small = len(names) <= QUICK_NAMES
+            small = are_few(len(names))
             listing = await self._workers.call(request.asker, partial(built, request, names), quick=small)
         except (InvalidListing, pa.ArrowException) as error:
             raise bad_topics(f"returned a bad topic: {error}") from None
@@ -199,8 +198,13 @@ class Acceptance:
 
     async def _column(self, progress: ListingInProgress, topics: Any) -> pa.LargeStringArray:
         """The names that a plugin returned as a column, which there is room for before it is made."""
-        if len(topics) <= QUICK_NAMES:
+        if are_few(len(topics)):
             return as_column(topics)
         given = given_bytes(topics)
         await progress.request.reserve(2 * given)
         return await self._workers.call(progress.request.asker, partial(as_column, topics))
+
+
+def _is_believed(plugin: LoadedPlugin) -> bool:
+    """Whether nothing that the plugin says of its topics is looked at (``verify_filtered = "never"``)."""
+    return plugin.options.verify_filtered == "never"

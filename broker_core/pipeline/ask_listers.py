@@ -6,16 +6,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 
-from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.metrics.metrics import Metrics
-from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.call_services import CallServices
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.rest_of_chain_memory import RestOfChainMemory
+from broker_core.pipeline.steps import applied_pattern, are_few, names_bytes, without_hash
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, details_of
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -50,27 +50,12 @@ class Listers:
         self._options = options
         self._metrics = metrics
 
-    def applied(self, request: ListingRequest) -> TopicsPattern | None:
-        """The pattern that the core applies to this request, if any. Raises :exc:`ListingFailed` where it must."""
-        pattern = request.pattern
-        if pattern is None or not self._options.patterns.evaluate:
-            return None
-        if pattern.supported:
-            return pattern
-        if self._options.patterns.unsupported == "error":
-            raise ListingFailed(
-                f"Unsupported topics pattern {request.topics_pattern!r:.400}: {pattern.reason}",
-                cause=Cause.PATTERN,
-                reason="bad_pattern",
-            )
-        return None
-
     async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
         """What the plugins from number ``first`` of the chain say, or the default lister."""
         request = progress.request
-        if self._dispatcher.masks(request.namespace) and request.topics_hash is not None:
+        if self._dispatcher.masks(request.namespace):
             # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
-            request = replace(request, topics_hash=None)
+            request = without_hash(request)
         if self._dispatcher.lists(request.namespace):
             accepted = await self.of_plugins(progress, request, first=first)
             if accepted is not None:
@@ -166,7 +151,7 @@ class Listers:
         versions = progress.versions if same else {}
         trace = None if progress.trace is None else progress.trace.rest_of(plugin, asked)
         inner = ListingInProgress(
-            asked, self.applied(asked), progress.held, trace, versions, progress.all_calls
+            asked, applied_pattern(asked, self._options), progress.held, trace, versions, progress.all_calls
         )
         try:
             accepted = await self.list(inner, first)
@@ -179,10 +164,10 @@ class Listers:
             details = accepted.details
             if details is not None and len(selection) != len(accepted.selection or ()):
                 # Handed on with the selection, they would be of topics that are not listed.
-                names_bytes = selection.fields_size + 16 * len(selection)
-                async with Lease(progress.held, CHECK_FACTOR * (details.batch.nbytes + names_bytes)):
+                size = details.batch.nbytes + names_bytes(selection)
+                async with Lease(progress.held, CHECK_FACTOR * size):
                     work = partial(details_of, details, selection)
-                    details = await self._workers.call(request.asker, work, quick=len(details) <= QUICK_NAMES)
+                    details = await self._workers.call(request.asker, work, quick=are_few(len(details)))
             await memory.settle(selection, accepted.owned)
         except PluginFailed as failure:
             memory.close()

@@ -8,14 +8,10 @@ from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.listing.listing import Selection, data_of
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
-from broker_core.pipeline.listing_in_progress import (
-    QUICK_BYTES,
-    AcceptedAnswer,
-    ListingInProgress,
-    listing_plan,
-)
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.mask_slices import MaskSlices
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.steps import QUICK_BYTES, hash_is_quick, is_unchanged, listing_plan
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugins import Dispatcher
 
@@ -42,7 +38,7 @@ class Finishing:
             accepted.topics_hash,
             accepted.filtered,
         )
-        plan = "lister" if filtered else listing_plan(request, pattern)
+        plan = listing_plan(request, pattern, filtered_by_lister=filtered)
         if selection is None:
             assert topics_hash is not None
             held.settle(0, made=False)
@@ -53,12 +49,7 @@ class Finishing:
         if progress.trace is not None:
             progress.trace.listed = returned
         if pattern is not None and not filtered:
-            known = selection.known_matching(pattern)
-            selection = (
-                known
-                if known is not None
-                else await self._workers.matching(request.asker, selection, pattern)
-            )
+            selection = await self._workers.matching(request.asker, selection, pattern)
             filtered = True
         if self._dispatcher.masks(request.namespace):
             selection = await self._masking.visible(progress, selection, accepted.owned)
@@ -66,7 +57,7 @@ class Finishing:
             if selection.hash_known:
                 topics_hash = selection.topics_hash
             else:
-                quick = selection.fields_size <= QUICK_BYTES
+                quick = hash_is_quick(selection)
                 if not quick:
                     await held.reserve(accepted.owned + selection.heap_bytes)
                 topics_hash = await self._workers.call(request.asker, partial(_hash, selection), quick=quick)
@@ -78,7 +69,7 @@ class Finishing:
                         f"topics is {topics_hash!r}: the server sends that"
                     )
         details = await self._detailing.of_selection(progress, accepted, selection) if request.wants else None
-        if topics_hash == request.topics_hash:
+        if is_unchanged(request, topics_hash):
             held.settle(0)
             return Answer(
                 None, topics_hash, filtered, accepted.lister, plan, held.hand_over(), accepted.stale

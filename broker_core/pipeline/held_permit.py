@@ -65,6 +65,18 @@ class HeldPermit:
     def count(self) -> int:
         return 0 if self._permit is None else self._permit.count
 
+    async def __aenter__(self) -> None:
+        """Begin with the estimate; whatever is raised in the block gives all of it up."""
+        try:
+            await self.acquire_estimate()
+        except BaseException:
+            self.give_up()
+            raise
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is not None:
+            self.give_up()
+
     async def acquire_estimate(self) -> None:
         """Permits for the peak that the last request like this had (PIP-442)."""
         self.loop = asyncio.get_running_loop()

@@ -15,8 +15,9 @@ from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
 from broker_core.listing.listing import Selection
 from broker_core.listing.page import Position
 from broker_core.names.partition_columns import split_partitions
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, AcceptedAnswer, ListingInProgress
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.page_orders import PageOrders
+from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
 from broker_core.pipeline.worker_threads import Workers
@@ -51,7 +52,7 @@ class ListingDetails:
             work = partial(
                 check_listed_details, details, progress.request.wants, selection, progress.request.pattern
             )
-            quick = len(details) + len(selection) <= QUICK_NAMES
+            quick = are_few(len(details) + len(selection))
             details = await self._workers.call(progress.request.asker, work, quick=quick)
         await progress.held.grow(details.batch.nbytes)  # theirs, until the request is over
         return details
@@ -65,7 +66,7 @@ class ListingDetails:
         size = visible.fields_size + _EACH * len(visible)
         async with Lease(progress.held, 2 * size):
             names, partitions = await self._workers.call(
-                progress.request.asker, partial(_ordered, order, visible), quick=len(visible) <= QUICK_NAMES
+                progress.request.asker, partial(_ordered, order, visible), quick=are_few(len(visible))
             )
             given = [] if accepted.details is None else [accepted.details]
             return await self.of(progress, accepted, names, partitions, given, None)
@@ -85,7 +86,7 @@ class ListingDetails:
         """
         wants, asker = progress.request.wants, progress.request.asker
         known = set(wants).intersection(*(details.columns for details in given)) if given else set()
-        quick = len(names) <= QUICK_NAMES
+        quick = are_few(len(names))
         topics, counts = await self._workers.call(asker, partial(_topics, names, partitions), quick=quick)
         found = list(given)
         missing = frozenset(wants - known)
@@ -148,7 +149,7 @@ class ListingDetails:
         """Check details that a plugin gave when it was asked. Raises :exc:`ListingFailed`."""
         async with Lease(progress.held, CHECK_FACTOR * details.batch.nbytes):
             work = partial(check_details, details, question.wants, question.names)
-            await self._workers.call(question.asker, work, quick=len(details) <= QUICK_NAMES)
+            await self._workers.call(question.asker, work, quick=are_few(len(details)))
         await progress.held.grow(details.batch.nbytes)
         return details
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Selection
@@ -13,12 +12,15 @@ from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.plugin_api.listing_request import ListingRequest
 
-__all__ = ["QUICK_BYTES", "QUICK_NAMES", "AcceptedAnswer", "ListingInProgress", "listing_plan"]
+__all__ = ["AcceptedAnswer", "ListingInProgress", "is_of_pattern"]
 
-#: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
-QUICK_BYTES: Final = 512 * 1024
-#: So many names are checked and encoded on the event loop.
-QUICK_NAMES: Final = 500
+
+def is_of_pattern(request: ListingRequest, claimed: bool, pattern: str | None) -> bool:
+    """Whether an answer to the question with ``pattern`` is one to ``request`` too, which is the same but for that.
+
+    What a plugin says that it filtered is one to that pattern alone, whatever it says that its answers depend on.
+    """
+    return not claimed or pattern == request.topics_pattern
 
 
 @dataclass(slots=True)
@@ -61,10 +63,3 @@ class ListingInProgress:
     versions: dict[str, str | None] = field(default_factory=dict)
     #: Each call of ``request.rest()``, of all plugins.
     all_calls: list[str] = field(default_factory=list)
-
-
-def listing_plan(request: ListingRequest, pattern: TopicsPattern | None) -> str:
-    """How the pattern is applied, in the words of ``explain`` and of the metrics."""
-    if pattern is not None:
-        return pattern.plan
-    return "none" if request.pattern is None or request.pattern.supported else "unsupported"

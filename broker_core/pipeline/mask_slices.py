@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from broker_core.listing.listing import Selection
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, ListingInProgress
+from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.steps import are_few, names_bytes
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugins import ChainStep, Dispatcher
 
@@ -65,13 +66,13 @@ class MaskSlices:
     async def _asked(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
         """What the masks leave of a selection."""
         trace, asker = progress.trace, progress.request.asker
-        small = len(selection) <= QUICK_NAMES
+        small = are_few(len(selection))
         keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None
         for low, high in _slices(selection):
             piece = selection if high - low == len(selection) else selection.range(low, high)
             # The column of names is made for the masks: their bytes, and their offsets twice.
-            names_bytes = piece.fields_size + 16 * len(piece)
-            await progress.held.reserve(held + selection.heap_bytes + len(selection) + names_bytes)
+            size = selection.heap_bytes + len(selection) + names_bytes(piece)
+            await progress.held.reserve(held + size)
             names = await self._workers.call(asker, partial(_names, piece), quick=small)
             steps: list[ChainStep] = []
             try:

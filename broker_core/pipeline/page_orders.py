@@ -13,7 +13,8 @@ from functools import partial
 from broker_core.listing.listing import Listing
 from broker_core.listing.page_order import PageOrder
 from broker_core.memory.permits import Permits
-from broker_core.pipeline.listing_in_progress import QUICK_NAMES, ListingInProgress
+from broker_core.pipeline.listing_in_progress import ListingInProgress
+from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.request_lease import Lease
 
@@ -38,7 +39,7 @@ class PageOrders:
         known = self._known.get(listing)
         if known is not None:
             return known
-        if len(listing) <= QUICK_NAMES:
+        if are_few(len(listing)):
             return await self._workers.call(
                 progress.request.asker, partial(PageOrder.of, listing), quick=True
             )

@@ -20,13 +20,9 @@ from broker_core.listing.page import Page, Position
 from broker_core.listing.page_order import PageOrder
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
-from broker_core.pipeline.listing_in_progress import (
-    QUICK_NAMES,
-    AcceptedAnswer,
-    ListingInProgress,
-    listing_plan,
-)
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.page_orders import PageOrders
+from broker_core.pipeline.steps import are_few, listing_plan
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.request_lease import Lease
 from broker_core.plugins import Dispatcher
@@ -123,7 +119,7 @@ class Paging:
             progress.trace.listed = len(selection)
         listing = selection.listing
         order = await self._orders.of(progress, listing)
-        small = len(listing) <= QUICK_NAMES
+        small = are_few(len(listing))
         at = await self._workers.call(asker, partial(order.find, listing, start), quick=small)
         walk = order.walk(selection, at, min(wanted, len(selection)))
         while (places := await self._workers.call(asker, partial(next, walk, None), quick=small)) is not None:
@@ -132,7 +128,7 @@ class Paging:
             size = len(places) * (_EACH + listing.all().fields_size // max(len(listing), 1))
             async with Lease(progress.held, 2 * size):
                 names = await self._workers.call(
-                    asker, partial(order.names_at, listing, places), quick=len(places) <= QUICK_NAMES
+                    asker, partial(order.names_at, listing, places), quick=are_few(len(places))
                 )
                 steps = None if progress.trace is None else progress.trace.masks
                 mask = await self._dispatcher.mask_hook.visible(progress.request, names, steps=steps)
@@ -155,7 +151,7 @@ class Paging:
             pa.concat_arrays([piece.names for piece in pieces]) if pieces else pa.array([], pa.large_string())
         )
         await held.grow(3 * names.nbytes)
-        quick = len(names) <= QUICK_NAMES
+        quick = are_few(len(names))
         selection = await self._workers.call(asker, partial(_selected, progress, names), quick=quick)
         found = None
         if progress.request.wants:
@@ -167,7 +163,7 @@ class Paging:
                 progress, accepted, names, partitions, details, following if cut else None
             )
         topics_hash = await self._workers.call(asker, partial(_hash, selection), quick=quick)
-        plan = "lister" if accepted.filtered else listing_plan(progress.request, progress.pattern)
+        plan = listing_plan(progress.request, progress.pattern, filtered_by_lister=accepted.filtered)
         needed = (
             data_of(selection.listing).column_bytes
             + names.nbytes

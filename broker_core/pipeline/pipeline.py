@@ -13,30 +13,28 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-import structlog
-
 from broker_core.access.access import Access
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import BrokerCoreError, Cause, InvalidPattern, ListingFailed
+from broker_core.errors import Cause, InvalidPattern, ListingFailed
 from broker_core.immutable.copies import copied
-from broker_core.listing.selection_search import search, search_is_quick
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
-from broker_core.metrics.frequent_questions import QuestionCounter
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.patterns.compile_with_re2 import compile_now
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.answer_at_once import AnswerAtOnce
 from broker_core.pipeline.ask_listers import Listers
 from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.finish_answer import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.listing_details import ListingDetails
-from broker_core.pipeline.listing_in_progress import QUICK_BYTES, ListingInProgress, listing_plan
+from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.outcomes import Outcomes
 from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.remembered.answer_store import AnswerStore
@@ -44,25 +42,16 @@ from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVer
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.steps import applied_pattern, has_hash, unknown_size, without_hash
 from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.topic_by_name import TopicsByName
-from broker_core.pipeline.verification.verify_names import known_selection
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.depends_on import EVERYTHING
-from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import ChainStep, Dispatcher
 
 __all__ = ["Pipeline"]
-
-_TINY_BYTES = 8 * 1024
-#: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
-_UNKNOWN_SHARE = 4
-#: Characters of an error that observers are told.
-_LONGEST_TOLD = 4096
-
-_log = structlog.get_logger(__name__)
 
 
 class Pipeline:
@@ -88,7 +77,9 @@ class Pipeline:
         #: Who is told that topics or masks changed.
         self.changes = ChangeNotices()
         self.changes.subscribe(self.kept.forget)
-        self.questions = QuestionCounter()
+        self._outcomes = Outcomes(metrics, dispatcher, self.options)
+        #: How often each question was asked.
+        self.questions = self._outcomes.questions
         self.workers = Workers()
         orders = PageOrders(permits, self.workers)
         detailing = ListingDetails(lister, dispatcher, self.workers, orders)
@@ -113,6 +104,7 @@ class Pipeline:
         self.topics_by_name = TopicsByName(
             lister, dispatcher, permits, self.workers, detailing, self.options, self._listers.of_plugins
         )
+        self._at_once = AnswerAtOnce(lister, permits.heap, self.options)
         self._paging = Paging(dispatcher, self.workers, orders, detailing)
         self.workers.show(metrics)
 
@@ -147,7 +139,7 @@ class Pipeline:
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
         except ListingFailed as late:
-            self._refused(request, late, time.perf_counter() - started)
+            self._outcomes.refused(request, late, started)
             raise
         return replace(request, pattern=pattern)
 
@@ -156,56 +148,16 @@ class Pipeline:
 
         Raises :exc:`ListingFailed` for what cannot be answered.
         """
-        if self.dispatcher.concerned(request.namespace):
-            return None
-        if request.page is not None or request.wants:
+        if self.dispatcher.concerned(request.namespace) or not has_hash(request):
             return None
         started = time.perf_counter()
         try:
-            answer = self._at_once(request)
-        except Exception as error:  # noqa: BLE001  # see _failure
-            failure = self._failure(request, error)
-            self._refused(request, failure, time.perf_counter() - started)
-            try:
-                raise failure from error.__cause__
-            finally:
-                del failure  # in its own traceback, it would keep all that this request had
+            answer = self._at_once.to(request)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
+            self._outcomes.failed(request, error, started)
         if answer is not None:
-            self._served(request, answer, time.perf_counter() - started)
+            self._outcomes.served(request, answer, started)
         return answer
-
-    def _at_once(self, request: ListingRequest) -> Answer | None:
-        pattern = self._listers.applied(request)
-        # Without time left in this turn only what is known already, and a few small pieces.
-        has_time = loop_turn().has_time()
-        if request.properties and not has_time:
-            return None
-        quick_bytes = QUICK_BYTES if has_time else _TINY_BYTES
-        result = self.lister.list_now(request)
-        if result is None:
-            return None
-        selection = known_selection(result, request)
-        if selection is None:
-            return None
-        if pattern is not None:
-            known = selection.known_matching(pattern)
-            if known is None:
-                if not (has_time and search_is_quick(selection, pattern)):
-                    return None
-                known = search(selection, pattern)
-            selection = known
-        if not selection.hash_known and selection.fields_size > quick_bytes:
-            return None
-        topics_hash = selection.topics_hash
-        filtered, plan = pattern is not None, listing_plan(request, pattern)
-        if topics_hash == request.topics_hash:
-            return Answer(None, topics_hash, filtered, self.lister.name, plan)
-        if not selection.is_slice and selection.fields_size > quick_bytes:
-            return None
-        permit = self.permits.heap.try_acquire(selection.heap_bytes)
-        if permit is None:
-            return None
-        return Answer(selection, topics_hash, filtered, self.lister.name, plan, permit)
 
     async def authorize(
         self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None
@@ -234,14 +186,9 @@ class Pipeline:
         started = time.perf_counter()
         try:
             answer = await self._in_time(request, trace)
-        except Exception as error:  # noqa: BLE001  # see _failure
-            failure = self._failure(request, error)
-            self._refused(request, failure, time.perf_counter() - started)
-            try:
-                raise failure from error.__cause__
-            finally:
-                del failure  # in its own traceback, it would keep all that this request had
-        self._served(request, answer, time.perf_counter() - started)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
+            self._outcomes.failed(request, error, started)
+        self._outcomes.served(request, answer, started)
         return answer
 
     async def _authorize(self, request: ListingRequest, trace: Trace | None) -> None:
@@ -250,25 +197,8 @@ class Pipeline:
         try:
             await self.authorize(access, request.deadline, None if trace is None else trace.gates)
         except ListingFailed as failure:
-            self._refused(request, failure, time.perf_counter() - started)
+            self._outcomes.refused(request, failure, started)
             raise
-
-    def _failure(self, request: ListingRequest, error: Exception) -> ListingFailed:
-        """What the client is told. Whatever it is, the client gets an error, and the log the rest."""
-        if isinstance(error, ListingFailed):
-            return error
-        if isinstance(error, BrokerCoreError):
-            failure = ListingFailed(str(error), cause=Cause.INTERNAL)
-        else:
-            # Not foreseen, so nothing is known of what it left behind.
-            _log.error(
-                "listing failed", namespace=str(request.namespace), mode=request.mode.name, exc_info=error
-            )
-            failure = ListingFailed(
-                f"Internal error: {type(error).__name__}", cause=Cause.INTERNAL, reason="internal"
-            )
-        failure.__cause__ = error
-        return failure
 
     async def _in_time(self, request: ListingRequest, trace: Trace | None) -> Answer:
         async with self._budget.until(request.deadline):
@@ -276,16 +206,12 @@ class Pipeline:
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
         await loop_turn().time()
-        pattern = self._listers.applied(request)
-        if request.page is not None or request.wants:
-            # A hash is of all names, and of nothing but names.
-            request = replace(request, topics_hash=None)
+        pattern = applied_pattern(request, self.options)
+        if not has_hash(request):
+            request = without_hash(request)
             _check_start(request)
         question = (request.mode, request.topics_pattern, frozenset(request.properties.items()))
-        # What a plugin returns is there before it can be counted, so that few are asked about what nobody knows.
-        unknown = (
-            self.permits.heap.maximum // _UNKNOWN_SHARE if self.dispatcher.lists(request.namespace) else 0
-        )
+        unknown = unknown_size(self.permits) if self.dispatcher.lists(request.namespace) else 0
         estimate = self.estimates.of(request.namespace, (request.namespace, *question), unknown)
         held = HeldPermit(self.permits, estimate, request.asker.connection)
         services = CallServices(request, "", held, _everything, None, len)
@@ -293,55 +219,13 @@ class Pipeline:
         progress = ListingInProgress(
             copied(request, reserve_bytes=held.reserve, services=services), pattern, held, trace
         )
-        try:
-            await held.acquire_estimate()
+        async with held:
             if trace is not None:
                 trace.permits["estimate"] = held.count
             accepted = await self._listers.list(progress)
             if request.page is not None:
                 return await self._paging.page(progress, accepted, self._listers.list)
             return await self._finishing.finish(progress, accepted)
-        except BaseException:
-            held.give_up()
-            raise
-
-    def _served(self, request: ListingRequest, answer: Answer, seconds: float) -> None:
-        outcome = "served" if answer.changed else "unchanged"
-        self.metrics.listing(outcome, answer.plan, answer.topics, seconds)
-        properties = {
-            key: value for key, value in request.properties.items() if key in self.options.selecting_keys
-        }
-        self.questions.record(
-            str(request.namespace), request.mode, request.topics_pattern, properties, seconds
-        )
-        if self.dispatcher.has_observers:
-            told = ListingOutcome(
-                outcome,
-                answer.lister,
-                answer.topics,
-                answer.filtered,
-                answer.topics_hash,
-                seconds,
-                stale_seconds=answer.stale,
-            )
-            self._tell(request, told)
-
-    def _refused(self, request: ListingRequest, failure: ListingFailed, seconds: float) -> None:
-        self.metrics.listing_refused(failure.reason, seconds)
-        if self.dispatcher.has_observers:
-            message = failure.message[:_LONGEST_TOLD]
-            self._tell(
-                request,
-                ListingOutcome(
-                    "error", failure.plugin, 0, False, None, seconds, message, cause=failure.cause
-                ),
-            )
-
-    def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
-        """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
-        if request.pattern is not None and self.options.is_long(request):
-            request = replace(request, pattern=request.pattern.shortened(self.options.patterns.max_length))
-        self.dispatcher.observers.tell(request, outcome)
 
 
 def _everything() -> frozenset[str]:

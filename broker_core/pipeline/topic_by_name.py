@@ -34,6 +34,7 @@ from broker_core.pipeline.in_flight_masks import SharedMasks
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.steps import unknown_size
 from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_names import known_selection
@@ -226,19 +227,15 @@ class TopicsByName:
         base = topic.partitioned_name
         names = [str(topic)] if base is topic else [str(topic), str(base)]
         held = HeldPermit(self._permits, self._estimates.of(topic.namespace, (topic.namespace, plugin.name)))
-        try:
-            await held.acquire_estimate()
-            question = DescribeRequest(
-                topic.namespace, asker, pa.array(names, pa.large_string()), None, _WANTS, deadline, held
-            )
-            progress = ListingInProgress(
-                ListingRequest(topic.namespace, asker=asker, deadline=deadline), None, held, None
-            )
-            accept = partial(self._accepted, progress, question)
+        question = DescribeRequest(
+            topic.namespace, asker, pa.array(names, pa.large_string()), None, _WANTS, deadline, held
+        )
+        progress = ListingInProgress(
+            ListingRequest(topic.namespace, asker=asker, deadline=deadline), None, held, None
+        )
+        accept = partial(self._accepted, progress, question)
+        async with held:
             details = await self._dispatcher.describe_hook.details(plugin.name, question, accept)
-        except BaseException:
-            held.give_up()
-            raise
         held.release()
         return None if details is None else _of_details(details, topic)
 
@@ -282,21 +279,12 @@ class TopicsByName:
     async def _list(self, request: ListingRequest, names: Collection[str]) -> AcceptedAnswer | None:
         """Ask these plugins, under permits that go with what they listed."""
         question = (request.namespace, request.mode, request.topics_pattern)
-        unknown = self._permits.heap.maximum // 4
-        held = HeldPermit(
-            self._permits,
-            self._estimates.of(request.namespace, question, unknown),
-            request.asker.connection,
-        )
+        estimate = self._estimates.of(request.namespace, question, unknown_size(self._permits))
+        held = HeldPermit(self._permits, estimate, request.asker.connection)
         progress = ListingInProgress(copied(request, reserve_bytes=held.reserve), request.pattern, held, None)
-        try:
-            # Who waits for it has a time of his own, and may be gone before this ends.
-            async with self._budget.until(request.deadline):
-                await held.acquire_estimate()
-                accepted = await self._ask(progress, progress.request, only=names)
-        except BaseException:
-            held.give_up()
-            raise
+        # Who waits for it has a time of his own, and may be gone before this ends.
+        async with self._budget.until(request.deadline), held:
+            accepted = await self._ask(progress, progress.request, only=names)
         leases = self._permits.leases
         if accepted is None or accepted.selection is None or accepted.selection.listing in leases:
             held.release(0 if accepted is None else accepted.owned)

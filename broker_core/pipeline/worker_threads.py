@@ -13,10 +13,11 @@ from typing import Final, TypeVar
 from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.listing.listing import Selection
-from broker_core.listing.selection_search import Matching, search, search_is_quick
+from broker_core.listing.selection_search import Matching
 from broker_core.metrics.metrics import Metrics
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.pipeline.fair_threads import Allowance, FairThreads, UncutWork
+from broker_core.pipeline.steps import matching_now
 
 __all__ = ["Workers"]
 
@@ -78,11 +79,9 @@ class Workers:
 
     async def matching(self, asker: Asker, selection: Selection, pattern: TopicsPattern) -> Selection:
         """The topics of ``selection`` that match ``pattern``, which RE2 supports."""
-        known = selection.known_matching(pattern)
+        known = matching_now(selection, pattern, loop_turn().has_time)
         if known is not None:
             return known
-        if loop_turn().has_time() and search_is_quick(selection, pattern):
-            return search(selection, pattern)
         return await self._scan.run(asker.connection, Matching(selection, pattern))
 
     async def call(self, asker: Asker, work: Callable[[], T], *, quick: bool = False) -> T:

@@ -648,3 +648,18 @@ async def test_who_declares_the_client_and_reads_the_address_shares_with_no_othe
                 assert names(await m.ask(asker=asker)) == [expected]
         assert [each["word"] for each in logs if "word" in each] == ["address"]
         assert m.pipeline.dispatcher.describe()[0]["depends_on"] == ["address", "client"]
+
+
+async def test_where_masks_apply_listers_see_no_hash() -> None:
+    """What a mask takes away, the plugin's "unchanged" could not know."""
+    seen: list[str | None] = []
+
+    def lister(request: ListingRequest) -> None:
+        seen.append(request.topics_hash)
+
+    plugins = {"a": PluginOf(list_topics=lister), "m": PluginOf(visible=lambda: None)}
+    async with made(plugins=plugins, tables={"m": {"namespaces": ["t/masked"]}}) as m:
+        for namespace in ("t/masked", "t/open"):
+            asked = ListingRequest(NamespaceName.parse(namespace), topics_hash="0a0b0c0d")
+            (await m.pipeline.answer(asked)).release()
+    assert seen == [None, "0a0b0c0d"]

@@ -11,17 +11,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, TopicListingResult
-from broker_core.errors import InvalidListing, ListingFailed, TooManyRequests
+from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.memory.estimates import INITIAL_SIZE
 from broker_core.names import Mode, NamespaceName
-from broker_core.pipeline import PipelineOptions
 from broker_core.pipeline.fair_threads import UncutWork
-from broker_core.settings import LimitsSettings, PatternsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request
-from tests.support.plugins import PluginOf
 
 # -- both ways ----------------------------------------------------------------------------------------------------
 
@@ -56,65 +53,6 @@ async def test_both_ways_answer_the_same(pattern: str | None, plan: str, matches
         assert not unchanged.changed
         assert m.sample("listing_requests_total", outcome="served", plan=plan) == 3
         assert m.sample("listing_requests_total", outcome="unchanged", plan=plan) == 1
-
-
-async def test_what_would_have_to_wait_is_not_answered_at_once() -> None:
-    large = [f"persistent://t/n/{number:06d}-{'x' * 60}" for number in range(30_000)]
-    async with made(MemoryLister(large)) as m:
-        now = m.pipeline.answer_now
-        assert now(request()) is None  # its hash is not known yet
-        (await m.ask()).release()
-        whole = now(request())
-        assert whole is not None
-        whole.release()
-        scan = {"pattern": ".*[13579]-x*"}
-        assert now(request(**scan)) is None  # a long scan
-        (await m.ask(**scan)).release()
-        assert now(request(**scan)) is None  # known now, but its bytes would have to be gathered
-        short = now(request(pattern="t/n/0000.*"))
-        assert short is not None
-        short.release()
-        m.lister.at_once = False
-        assert now(request()) is None
-
-
-async def test_scattered_rows_wait_for_heap_permits_and_slices_do_not() -> None:
-    async with made(MemoryLister(FEW), limits=LimitsSettings(heap_permits=10_000)) as m:
-        held = await m.permits.heap.acquire(10_000)
-        slice_ = m.pipeline.answer_now(request(pattern="t/n/0.*"))
-        assert slice_ is not None
-        assert m.pipeline.answer_now(request(pattern="t/n/.*[02468]")) is None
-        held.release()
-        scattered = m.pipeline.answer_now(request(pattern="t/n/.*[02468]"))
-        assert scattered is not None
-        assert m.permits.heap.acquired > 0
-        scattered.release()
-
-
-async def test_where_plugins_have_a_say_nothing_is_answered_at_once() -> None:
-    plugins = {
-        "lists": PluginOf(list_topics=lambda: None),
-        "masks": PluginOf(visible=lambda: None),
-    }
-    for name, plugin in plugins.items():
-        async with made(MemoryLister(FEW), {name: plugin}) as m:
-            assert m.pipeline.answer_now(request()) is None
-        tables = {name: {"namespaces": ["other/*"]}}
-        async with made(MemoryLister(FEW), {name: plugin}, tables=tables) as m:
-            answer = m.pipeline.answer_now(request())
-            assert answer is not None
-            answer.release()
-
-
-async def test_an_error_at_once() -> None:
-    strict = PipelineOptions(PatternsSettings(unsupported="error"))
-    async with made(MemoryLister(FEW), options=strict) as m:
-        with pytest.raises(ListingFailed, match="Unsupported topics pattern") as raised:
-            m.pipeline.answer_now(request(pattern="(?!x)"))
-        assert raised.value.reason == "bad_pattern"
-        assert m.sample("listing_rejected_total", reason="bad_pattern") == 1
-        with pytest.raises(ListingFailed, match="Unsupported topics pattern"):
-            await m.ask(pattern="(?!x)")
 
 
 async def test_after_the_budgets_are_closed_there_are_only_errors() -> None:
@@ -235,76 +173,6 @@ async def test_a_timeout_of_a_lister_is_its_own() -> None:
     async with made(source) as m:
         with capture_logs(), pytest.raises(ListingFailed, match="Internal error: TimeoutError"):
             await m.ask(deadline=asyncio.get_running_loop().time() + 60)
-
-
-async def test_an_error_of_this_package_is_told_and_any_other_is_not() -> None:
-    source = MemoryLister(FEW, at_once=False)
-    async with made(source) as m:
-        source.error = InvalidListing("what is wrong")
-        with pytest.raises(ListingFailed, match="what is wrong"):
-            await m.ask()
-        source.error = RuntimeError("secret")
-        with capture_logs() as logs, pytest.raises(ListingFailed) as raised:
-            await m.ask()
-        assert raised.value.message == "Internal error: RuntimeError"
-        assert raised.value.reason == "internal"
-        assert [event["event"] for event in logs] == ["listing failed"]
-
-
-# -- what is told -------------------------------------------------------------------------------------------------
-
-
-async def test_questions_are_counted_by_what_selects() -> None:
-    options = PipelineOptions(selecting_keys=frozenset({"region"}))
-    async with made(MemoryLister(FEW), options=options) as m:
-        for region in ("eu", "eu", "us"):
-            answer = m.pipeline.answer_now(
-                request(pattern="t/n/.*", properties={"region": region, "secret": "x"})
-            )
-            assert answer is not None
-            answer.release()
-        asked = m.pipeline.questions.most_asked()
-        assert [(each.topics_pattern, each.properties, each.count) for each in asked] == [
-            ("t/n/.*", (("region", "eu"),), 2),
-            ("t/n/.*", (("region", "us"),), 1),
-        ]
-
-
-async def test_observers_hear_of_what_is_answered_at_once_too() -> None:
-    heard: list[Any] = []
-
-    async def broker_core_listing_served(outcome: Any) -> None:
-        heard.append((outcome.outcome, outcome.lister, outcome.topics, outcome.error))
-
-    plugin = PluginOf(listing_served=broker_core_listing_served)
-    strict = PipelineOptions(PatternsSettings(unsupported="error"))
-    async with made(MemoryLister(FEW), {"o": plugin}, options=strict) as m:
-        answer = m.pipeline.answer_now(request())
-        assert answer is not None
-        answer.release()
-        with pytest.raises(ListingFailed):
-            m.pipeline.answer_now(request(pattern="(?!x)"))
-        await eventually(lambda: len(heard) == 2)
-    assert heard[0] == ("served", "catalog", 10, None)
-    assert heard[1][:3] == ("error", None, 0)
-
-
-async def test_of_a_pattern_of_megabytes_observers_hear_the_begin_and_nothing_is_kept() -> None:
-    heard: list[Any] = []
-
-    async def broker_core_listing_served(request: ListingRequest) -> None:
-        heard.append(request.topics_pattern)
-
-    plugins = {
-        "o": PluginOf(listing_served=broker_core_listing_served),
-        "p": PluginOf(list_topics=lambda: TopicListingResult.success(FEW, version=1)),
-    }
-    async with made(plugins=plugins) as m:
-        answer = await m.ask(pattern="x" * 1_000_000)
-        assert names(answer) == sorted(FEW)
-        assert len(m.pipeline.answers) == 0
-        await eventually(lambda: heard)
-    assert heard == ["x" * 1024]
 
 
 # -- compiling and threads ----------------------------------------------------------------------------------------

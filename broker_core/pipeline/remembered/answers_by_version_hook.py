@@ -16,7 +16,7 @@ from typing import Final
 from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -88,8 +88,8 @@ class VersionedAnswersToQuestion:
         kept: _Versioned | None = self._store.get((_KIND, self._key(plugin)))
         if kept is None or kept.version != version or not self._request.wants <= kept.wants:
             return None
-        if kept.claimed and kept.pattern != self._request.topics_pattern:
-            return None  # what it was filtered by is another question, whatever the plugin says it depends on
+        if not is_of_pattern(self._request, kept.claimed, kept.pattern):
+            return None
         if kept.selection is None:
             return FormerAnswer("pass_through", None, 0.0)
         accepted = AcceptedAnswer(

@@ -18,7 +18,7 @@ from typing import Final
 from broker_core.listing.listing import Selection, part_of
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.listing_in_progress import AcceptedAnswer
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -124,8 +124,8 @@ class LastGoodAnswersToQuestion:
         if last is not None and last.true_at < oldest:
             self._store.drop((_LISTED, key))
             last = None
-        if last is not None and last.claimed and last.pattern != self._request.topics_pattern:
-            last = None  # what it was filtered by is another question, whatever the plugin says it depends on
+        if last is not None and not is_of_pattern(self._request, last.claimed, last.pattern):
+            last = None
         known: _LastHash | None = self._store.get(self._hash_key(key)) if topics_hash is not None else None
         if (
             known is not None
@@ -160,7 +160,7 @@ class LastGoodAnswersToQuestion:
     def _hash_of(self, last: _Last) -> str | None:
         """The hash of the answer to this question that remembered names give, if it takes no work to know."""
         selection = last.selection
-        if selection is None or (last.claimed and last.pattern != self._request.topics_pattern):
+        if selection is None or not is_of_pattern(self._request, last.claimed, last.pattern):
             return None
         if self._pattern is not None and not last.filtered:
             if not selection.matching_is_quick(self._pattern):

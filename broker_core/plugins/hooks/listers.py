@@ -21,7 +21,6 @@ from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import BehindFailed, ChainStep, PluginFailed
 from broker_core.plugins.former_answers import LastAnswerKeeper, VersionedAnswerKeeper
 from broker_core.plugins.hooks.check_lister_answer import checked_answer, refusal_of
-from broker_core.plugins.hooks.masks import VISIBLE
 from broker_core.plugins.hooks.versions import ToldVersions, VersionHook
 from broker_core.plugins.load.registry import LoadedPlugin
 from broker_core.plugins.namespace_chain import NamespaceChains
@@ -117,9 +116,6 @@ class ListerHook:
         if not self._are_there:
             return NOBODY
         chain = self._chains.of(request.namespace)
-        if request.topics_hash is not None and chain.of(VISIBLE):
-            # What a mask takes away, the plugin's "unchanged" could not know.
-            request = replace(request, topics_hash=None)
         clock = asyncio.get_running_loop().time
         steps: list[ChainStep] = []
         versions = {} if versions is None else versions

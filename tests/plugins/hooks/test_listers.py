@@ -133,20 +133,6 @@ async def test_unchanged_needs_the_hash_of_the_request() -> None:
         await chain.lister_hook.ask(asked())
 
 
-async def test_where_masks_apply_listers_see_no_hash() -> None:
-    seen: list[str | None] = []
-
-    def lister(request: ListingRequest) -> None:
-        seen.append(request.topics_hash)
-
-    chain = dispatcher(
-        {"a": PluginOf(list_topics=lister), "m": masks(None)}, {"m": {"namespaces": ["acme/masked"]}}
-    )
-    await chain.lister_hook.ask(asked("acme/masked", topics_hash="0a0b0c0d"))
-    await chain.lister_hook.ask(asked("acme/open", topics_hash="0a0b0c0d"))
-    assert seen == [None, "0a0b0c0d"]
-
-
 async def test_an_answer_is_accepted_by_whoever_asks() -> None:
     async def accept(plugin: LoadedPlugin, answer: TopicListingResult) -> object:
         if plugin.name == "a":

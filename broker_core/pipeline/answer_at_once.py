@@ -1,0 +1,60 @@
+"""The quick way: an answer that takes no waiting and well under a millisecond, or none."""
+
+from __future__ import annotations
+
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.steps import (
+    QUICK_BYTES,
+    TINY_BYTES,
+    applied_pattern,
+    gathering_is_quick,
+    hash_is_quick,
+    is_unchanged,
+    listing_plan,
+    matching_now,
+)
+from broker_core.pipeline.verification.verify_names import known_selection
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
+
+__all__ = ["AnswerAtOnce"]
+
+
+class AnswerAtOnce:
+    """Answers of the default lister where no plugin has a say; one for a pipeline."""
+
+    def __init__(self, lister: DefaultLister, heap: PermitBudget, options: PipelineOptions) -> None:
+        self._lister = lister
+        self._heap = heap
+        self._options = options
+
+    def to(self, request: ListingRequest) -> Answer | None:
+        """The answer; ``None`` where it takes more. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        pattern = applied_pattern(request, self._options)
+        turn = loop_turn()
+        # Without time left in this turn only what is known already, and a few small pieces.
+        has_time = turn.has_time()
+        if not has_time and request.properties:
+            return None
+        most = QUICK_BYTES if has_time else TINY_BYTES
+        result = self._lister.list_now(request)
+        if result is None:
+            return None
+        selection = known_selection(result, request)
+        if selection is not None and pattern is not None:
+            selection = matching_now(selection, pattern, turn.has_time)
+        if selection is None or not hash_is_quick(selection, most):
+            return None
+        topics_hash = selection.topics_hash
+        filtered, plan = pattern is not None, listing_plan(request, pattern)
+        if is_unchanged(request, topics_hash):
+            return Answer(None, topics_hash, filtered, self._lister.name, plan)
+        if not gathering_is_quick(selection, most):
+            return None
+        permit = self._heap.try_acquire(selection.heap_bytes)
+        if permit is None:
+            return None
+        return Answer(selection, topics_hash, filtered, self._lister.name, plan, permit)

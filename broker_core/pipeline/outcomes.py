@@ -1,0 +1,106 @@
+"""How listings ended: counted by metrics and by question, told to observers, logged where nobody foresaw it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NoReturn
+
+import structlog
+
+from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.metrics.frequent_questions import QuestionCounter
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins import Dispatcher
+
+__all__ = ["Outcomes"]
+
+#: Characters of an error that observers are told.
+_LONGEST_TOLD: Final = 4096
+
+_NONE: Final[Mapping[str, str]] = {}
+
+_log = structlog.get_logger(__name__)
+
+
+class Outcomes:
+    """Whom the ends of listings are told; one for a pipeline. Times are of :func:`time.perf_counter`."""
+
+    def __init__(self, metrics: Metrics, dispatcher: Dispatcher, options: PipelineOptions) -> None:
+        self._metrics = metrics
+        self._dispatcher = dispatcher
+        self._options = options
+        #: How often each question was asked.
+        self.questions = QuestionCounter()
+
+    def served(self, request: ListingRequest, answer: Answer, started: float) -> None:
+        """A request has an answer, or its client's hash still holds."""
+        seconds = time.perf_counter() - started
+        selection = answer.selection
+        outcome, topics = ("unchanged", 0) if selection is None else ("served", len(selection))
+        self._metrics.listing(outcome, answer.plan, topics, seconds)
+        keys = self._options.selecting_keys
+        properties = (
+            {key: value for key, value in request.properties.items() if key in keys} if keys else _NONE
+        )
+        self.questions.record(
+            str(request.namespace), request.mode, request.topics_pattern, properties, seconds
+        )
+        if self._dispatcher.has_observers:
+            told = ListingOutcome(
+                outcome,
+                answer.lister,
+                topics,
+                answer.filtered,
+                answer.topics_hash,
+                seconds,
+                stale_seconds=answer.stale,
+            )
+            self._tell(request, told)
+
+    def refused(self, request: ListingRequest, failure: ListingFailed, started: float) -> None:
+        """A request has no answer."""
+        seconds = time.perf_counter() - started
+        self._metrics.listing_refused(failure.reason, seconds)
+        if self._dispatcher.has_observers:
+            message = failure.message[:_LONGEST_TOLD]
+            told = ListingOutcome(
+                "error", failure.plugin, 0, False, None, seconds, message, cause=failure.cause
+            )
+            self._tell(request, told)
+
+    def failed(self, request: ListingRequest, error: Exception, started: float) -> NoReturn:
+        """The same for whatever was raised: raises what the client is told."""
+        failure = _failure(request, error)
+        self.refused(request, failure, started)
+        try:
+            raise failure from error.__cause__
+        finally:
+            del failure, error  # in its own traceback, it would keep all that this request had
+
+    def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
+        """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""
+        if request.pattern is not None and self._options.is_long(request):
+            request = replace(request, pattern=request.pattern.shortened(self._options.patterns.max_length))
+        self._dispatcher.observers.tell(request, outcome)
+
+
+def _failure(request: ListingRequest, error: Exception) -> ListingFailed:
+    """What the client is told. Whatever it is, the client gets an error, and the log the rest."""
+    if isinstance(error, ListingFailed):
+        return error
+    if isinstance(error, BrokerCoreError):
+        failure = ListingFailed(str(error), cause=Cause.INTERNAL)
+    else:
+        # Not foreseen, so nothing is known of what it left behind.
+        _log.error("listing failed", namespace=str(request.namespace), mode=request.mode.name, exc_info=error)
+        failure = ListingFailed(
+            f"Internal error: {type(error).__name__}", cause=Cause.INTERNAL, reason="internal"
+        )
+    failure.__cause__ = error
+    return failure

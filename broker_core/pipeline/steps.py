@@ -1,0 +1,136 @@
+"""The rules of a listing's steps: one set, for the answer at once and for the one that waits.
+
+What is quick enough for the event loop; which pattern the core applies, and the plan that this is; of what there is a
+hash, who may compare it, and whether the client's still holds; how much memory is taken before anything is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Selection
+from broker_core.listing.selection_search import search, search_is_quick
+from broker_core.memory.permits import Permits
+from broker_core.patterns import TopicsPattern
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.plugin_api.listing_request import ListingRequest
+
+__all__ = [
+    "QUICK_BYTES",
+    "TINY_BYTES",
+    "applied_pattern",
+    "are_few",
+    "gathering_is_quick",
+    "has_hash",
+    "hash_is_quick",
+    "is_unchanged",
+    "listing_plan",
+    "matching_now",
+    "names_bytes",
+    "unknown_size",
+    "without_hash",
+]
+
+#: Hashing or gathering so many bytes at most is done on the event loop (a few hundred microseconds).
+QUICK_BYTES: Final = 512 * 1024
+#: The same where a turn of the loop has no time left.
+TINY_BYTES: Final = 8 * 1024
+#: So many names are checked and encoded on the event loop.
+_FEW: Final = 500
+#: The share of the heap permits that a plugin's answer about a new namespace is taken to need.
+_UNKNOWN_SHARE: Final = 4
+
+
+# -- what is quick
+
+
+def are_few(names: int) -> bool:
+    """Whether so many names are looked at on the event loop, and not in a thread."""
+    return names <= _FEW
+
+
+def matching_now(
+    selection: Selection, pattern: TopicsPattern, has_time: Callable[[], bool]
+) -> Selection | None:
+    """What matches, where that is known, or quick to know in a turn that has time; ``None`` otherwise."""
+    known = selection.known_matching(pattern)
+    if known is None and has_time() and search_is_quick(selection, pattern):
+        known = search(selection, pattern)
+    return known
+
+
+def hash_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
+    """Whether the hash is known, or of ``most`` bytes at most."""
+    return selection.hash_known or selection.fields_size <= most
+
+
+def gathering_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
+    """Whether what is sent need not be gathered, or has ``most`` bytes at most."""
+    return selection.is_slice or selection.fields_size <= most
+
+
+# -- the pattern
+
+
+def applied_pattern(request: ListingRequest, options: PipelineOptions) -> TopicsPattern | None:
+    """The pattern that the core applies to a request, if any. Raises :exc:`ListingFailed` where it must."""
+    pattern = request.pattern
+    if pattern is None or not options.patterns.evaluate:
+        return None
+    if pattern.supported:
+        return pattern
+    if options.patterns.unsupported == "error":
+        raise ListingFailed(
+            f"Unsupported topics pattern {request.topics_pattern!r:.400}: {pattern.reason}",
+            cause=Cause.PATTERN,
+            reason="bad_pattern",
+        )
+    return None
+
+
+def listing_plan(
+    request: ListingRequest, pattern: TopicsPattern | None, *, filtered_by_lister: bool = False
+) -> str:
+    """How the pattern is applied, in the words of ``explain`` and of the metrics."""
+    if filtered_by_lister:
+        return "lister"
+    if pattern is not None:
+        return pattern.plan
+    return "none" if request.pattern is None or request.pattern.supported else "unsupported"
+
+
+# -- the hash
+
+
+def has_hash(request: ListingRequest) -> bool:
+    """Whether there is a hash of what is asked for: it is of all names, and of nothing but names."""
+    return request.page is None and not request.wants
+
+
+def without_hash(request: ListingRequest) -> ListingRequest:
+    """The request for whoever must not compare the client's hash with what he knows."""
+    return request if request.topics_hash is None else replace(request, topics_hash=None)
+
+
+def is_unchanged(request: ListingRequest, topics_hash: str) -> bool:
+    """Whether the client's hash still holds, so that no names are sent."""
+    return topics_hash == request.topics_hash
+
+
+# -- memory
+
+
+def names_bytes(selection: Selection) -> int:
+    """What a column of the names takes while it is made: their bytes, and their offsets twice."""
+    return selection.fields_size + 16 * len(selection)
+
+
+def unknown_size(permits: Permits) -> int:
+    """What a plugin's answer is taken to need before the first one is known.
+
+    It is there before it can be counted, so few are asked at a time about what nobody knows.
+    """
+    return permits.heap.maximum // _UNKNOWN_SHARE
