@@ -49,6 +49,7 @@ interop: $(TEST_STAMP)
 
 bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
+	$(BIN)/python -m tests.benchmarks.start
 	$(BIN)/python -m tests.benchmarks.postgres
 
 # The part with PostgreSQL alone: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.

@@ -13,6 +13,7 @@ import pytest
 
 from broker_core.wire.pulsar import pulsar_api_pb2 as pb
 from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
+from tests.benchmarks.start import COMMANDS, NOTHING, measure_starts
 from tests.benchmarks.wire_client import connect_frame, get_topics_frame, ping_frame, read_answer
 
 SIZE = 10_000
@@ -107,3 +108,9 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
     assert results["crowd"]["different_answers"] == 1
     for word in ("prefix", "unchanged", "listings a second", "resident", "PINGs"):
         assert word in done.stdout
+
+
+def test_starts_are_measured_round_by_round() -> None:
+    taken = measure_starts(1)
+    assert list(taken) == [NOTHING, *COMMANDS]
+    assert all(len(seconds) == 1 for seconds in taken.values())
