@@ -10,8 +10,8 @@ from __future__ import annotations
 import sqlite3
 
 from broker_core.catalog.errors import sqlite_errors
+from broker_core.catalog.store.catalog_file import file_identity
 from broker_core.catalog.store.namespace_change import read_catalog_id, read_version
-from broker_core.catalog.store.schema import file_identity
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName

@@ -14,6 +14,7 @@ from typing import Self
 
 from broker_core.catalog.errors import CatalogError, PairRefused, TopicExists, TopicMissing, sqlite_errors
 from broker_core.catalog.properties import check_properties, properties_of, properties_text
+from broker_core.catalog.store.catalog_file import connect, file_identity, open_catalog_file
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.format_migration import (
     Migration,
@@ -28,7 +29,6 @@ from broker_core.catalog.store.namespace_change import (
     read_version,
     when,
 )
-from broker_core.catalog.store.schema import connect, file_identity, open_catalog_file
 from broker_core.catalog.topic_id import new_topic_id
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation

@@ -66,17 +66,14 @@ def check_settings(
 
 def all_checks(call: Call) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
-    from broker_core.cli.startup_checks import (
-        PATIENCE,
-        bounded,
-        catalog_checks,
-        host_checks,
-        limit_checks,
-        listen_checks,
-        log_checks,
-        plugin_checks,
-        upstream_checks,
-    )
+    from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
+    from broker_core.cli.startup_checks.catalog_file import catalog_checks
+    from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
+    from broker_core.cli.startup_checks.host_resources import host_checks
+    from broker_core.cli.startup_checks.limits import limit_checks
+    from broker_core.cli.startup_checks.listen_addresses import listen_checks
+    from broker_core.cli.startup_checks.log_file import log_checks
+    from broker_core.cli.startup_checks.upstream_brokers import upstream_checks
     from broker_core.settings import dotted, find_problems
 
     loaded, problems = find_problems(call.config)

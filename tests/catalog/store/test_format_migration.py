@@ -24,8 +24,9 @@ from broker_core.catalog import (
     import_topics,
     migration_ahead,
 )
+from broker_core.catalog.store.catalog_file import connect, format_of
 from broker_core.catalog.store.format_migration import migrate_file
-from broker_core.catalog.store.schema import SCHEMA_VERSION, connect, format_of
+from broker_core.catalog.store.schema import SCHEMA_VERSION
 from broker_core.change_log import CatalogVersion, Changes
 from broker_core.names import NamespaceName, TopicName
 from broker_core.testing import serve

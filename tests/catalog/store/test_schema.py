@@ -1,112 +1,21 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
+from contextlib import closing
 from pathlib import Path
 
-import pytest
-
-from broker_core.catalog.errors import CatalogUnusable
-from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION, connect, open_catalog_file
+from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION, is_blank, make_tables, pragma
 
 
-def test_a_new_file_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
-    first = open_catalog_file(tmp_path / "one.sqlite", create=True)
-    assert open_catalog_file(tmp_path / "one.sqlite", create=False) == first
-    assert open_catalog_file(tmp_path / "other.sqlite", create=True) != first
-    connection = connect(tmp_path / "one.sqlite")
-    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    connection.close()
-
-
-def test_a_file_name_may_hold_what_a_uri_would_split(tmp_path: Path) -> None:
-    path = tmp_path / "a?b#c %41.sqlite"
-    open_catalog_file(path, create=True)
-    assert path.exists()
-
-
-def test_an_empty_file_becomes_a_catalogue_where_one_may_be_made(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    path.touch()
-    with pytest.raises(CatalogUnusable, match="is empty"):
-        open_catalog_file(path, create=False)
-    assert open_catalog_file(path, create=True)
-
-
-def test_many_that_make_it_at_once_make_one(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    start = threading.Barrier(8)
-    ids: list[str] = []
-
-    def make() -> None:
-        start.wait()
-        ids.append(open_catalog_file(path, create=True))
-
-    threads = [threading.Thread(target=make) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(ids) == 8
-    assert len(set(ids)) == 1
-
-
-def test_where_there_is_none_that_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CatalogUnusable, match=r"There is no catalogue .*c\.sqlite"):
-        open_catalog_file(tmp_path / "c.sqlite", create=False)
-    with pytest.raises(CatalogUnusable, match="there is no folder"):
-        open_catalog_file(tmp_path / "no" / "c.sqlite", create=True)
-    with pytest.raises(CatalogUnusable, match="it is a folder"):
-        open_catalog_file(tmp_path, create=True)
-
-
-def test_a_file_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
-    text = tmp_path / "names.txt"
-    text.write_bytes(b"orders\n" * 1000)
-    with pytest.raises(CatalogUnusable, match=r"names\.txt is not a catalogue: it is no SQLite database"):
-        open_catalog_file(text, create=True)
-    assert text.read_bytes() == b"orders\n" * 1000
-
-    other = tmp_path / "other.sqlite"
-    connection = sqlite3.connect(other)
-    connection.execute("CREATE TABLE theirs (x)")
-    connection.commit()
-    connection.close()
-    before = other.read_bytes()
-    with pytest.raises(CatalogUnusable, match="database of something else"):
-        open_catalog_file(other, create=True)
-    assert other.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("version", "said"), [(SCHEMA_VERSION + 1, "of a newer release"), (0, "no release made a format 0")]
-)
-def test_a_format_that_nobody_knows_is_refused(tmp_path: Path, version: int, said: str) -> None:
-    path = tmp_path / "c.sqlite"
-    open_catalog_file(path, create=True)
-    connection = connect(path)
-    connection.execute(f"PRAGMA user_version = {version}")
-    connection.close()
-
-    with pytest.raises(CatalogUnusable, match=said):
-        open_catalog_file(path, create=True)
-
-
-def test_a_database_that_only_claims_to_be_one_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    connection.commit()
-    connection.close()
-    with pytest.raises(CatalogUnusable, match="lacks"):
-        open_catalog_file(path, create=False)
-
-
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    open_catalog_file(path, create=True)
-    path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(CatalogUnusable, match="damaged"):
-        open_catalog_file(path, create=False)
+def test_tables_are_made_once_and_the_file_is_marked(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "c.sqlite", isolation_level=None)) as connection:
+        assert is_blank(connection)
+        make_tables(connection)
+        assert not is_blank(connection)
+        assert (pragma(connection, "application_id"), pragma(connection, "user_version")) == (
+            APPLICATION_ID,
+            SCHEMA_VERSION,
+        )
+        made = connection.execute("SELECT * FROM meta").fetchall()
+        make_tables(connection)  # of two processes that do so at once, one finds them made
+        assert connection.execute("SELECT * FROM meta").fetchall() == made

@@ -1,0 +1,112 @@
+"""Opening the catalogue's file: how a connection is made, and which files are refused.
+
+One SQLite database in WAL mode: readers never wait for a writer, and a transaction that is cut short by a crash leaves
+nothing behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from broker_core.catalog.errors import CatalogUnusable, sqlite_errors
+from broker_core.catalog.store.backup_file import backups_of
+from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION, is_blank, make_tables, pragma
+
+__all__ = ["check_format", "connect", "file_identity", "format_of", "open_catalog_file"]
+
+#: The first format that a release made.
+_OLDEST = 1
+
+
+def connect(path: Path, *, create: bool = False, busy_timeout: float = 30.0) -> sqlite3.Connection:
+    """A connection to the file: autocommit, durable commits, usable from any thread (by one at a time).
+
+    ``busy_timeout`` is how long, in seconds, a statement waits for a writer of another process.
+    """
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    connection = sqlite3.connect(
+        uri,
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=busy_timeout,
+        cached_statements=64,
+    )
+    # FULL: a commit that was reported is on the disk, whatever happens to the machine next.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA journal_size_limit = 67108864")
+    return connection
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another one that is put into its place; ``None`` where there is none."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - for every call of a catalogue
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def open_catalog_file(path: Path, *, create: bool, busy_timeout: float = 30.0) -> str:
+    """Check that the file is a catalogue, making it where there is none and ``create`` says so; returns its id.
+
+    One of an earlier format is left as it is. Raises :exc:`CatalogUnusable` for a foreign, damaged or newer file, and
+    where there is none.
+    """
+    if not path.parent.is_dir():
+        raise CatalogUnusable(f"The catalogue {path} cannot be opened: there is no folder {path.parent}")
+    if path.is_dir():
+        raise CatalogUnusable(f"The catalogue {path} cannot be opened: it is a folder")
+    if not create and not path.exists():
+        raise CatalogUnusable(f"There is no catalogue {path}; importing or creating a topic makes it")
+    with sqlite_errors(path):
+        connection = connect(path, create=create, busy_timeout=busy_timeout)
+        try:
+            if is_blank(connection):
+                if not create:
+                    raise CatalogUnusable(f"{path} is not a catalogue: it is empty")
+                make_tables(connection)
+            _check(connection, path)
+            (catalog_id,) = connection.execute("SELECT catalog_id FROM meta").fetchone()
+            return str(catalog_id)
+        finally:
+            connection.close()
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    """The number of the format of the file that a connection is to."""
+    return pragma(connection, "user_version")
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise :exc:`CatalogUnusable` unless the file is a catalogue of this release or of one before."""
+    if pragma(connection, "application_id") != APPLICATION_ID:
+        raise CatalogUnusable(f"{path} is not a catalogue: it is an SQLite database of something else")
+    version = format_of(connection)
+    if version > SCHEMA_VERSION:
+        copies = backups_of(path, SCHEMA_VERSION)
+        back = (
+            f"or move the copy that it kept, {copies[-1]}, to its place"
+            if copies
+            else "or import the topics anew"
+        )
+        raise CatalogUnusable(
+            f"The catalogue {path} has format {version}, of a newer release; this one knows {SCHEMA_VERSION} at most. "
+            f"Nothing was changed: use the newer release, {back}"
+        )
+    if version < _OLDEST:
+        raise CatalogUnusable(f"The catalogue {path} is damaged: no release made a format {version}")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    check_format(connection, path)
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    needed = {"meta", "namespaces", "topics", "changes"}
+    if format_of(connection) == SCHEMA_VERSION:
+        needed.add("stamps")
+    if missing := needed - tables:
+        raise CatalogUnusable(f"The catalogue {path} is damaged: it lacks the table {min(missing)}")
+    if connection.execute("SELECT count(*) FROM meta").fetchone() != (1,):
+        raise CatalogUnusable(f"The catalogue {path} is damaged: it has no id")

@@ -1,0 +1,86 @@
+"""The catalogue's file, folder, format and property keys."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from broker_core.plugin_api.check_findings import Check
+
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
+
+__all__ = ["catalog_checks"]
+
+_LITTLE_SPACE: Final = 256 * 1024 * 1024
+
+#: Topics with properties that are looked through for a key.
+_MOST_TOPICS: Final = 50_000
+
+
+def catalog_checks(settings: Settings) -> Iterator[Check]:
+    """The catalogue's file and folder. It is opened for reading alone; one that is not there is not made."""
+    from broker_core.catalog import CatalogError, migration_ahead
+
+    path = Path(os.path.abspath(settings.catalog.path))  # noqa: PTH100 - without its ".."
+    folder = path.parent
+    if not folder.is_dir():
+        yield Check.error("catalog.path", f"{path}: there is no folder {folder}")
+        return
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield Check.error(
+            "catalog.path", f"{path}: the folder cannot be written, where SQLite puts its log beside the file"
+        )
+        return
+    space = os.statvfs(folder)
+    if space.f_bavail * space.f_frsize < _LITTLE_SPACE:
+        yield Check.warning(
+            "catalog.space", f"{folder}: {space.f_bavail * space.f_frsize // 2**20} MiB of the disk are free"
+        )
+    if not path.exists():
+        yield Check.warning("catalog.path", f"{path} is not there: the server makes it, without topics")
+        return
+    if not os.access(path, os.R_OK):
+        yield Check.error("catalog.path", f"{path} cannot be read by this user")
+        return
+    # Without a log beside it nobody has it open, and SQLite need not make one to read it.
+    alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:
+            ahead = migration_ahead(connection, path)
+            (topics,) = connection.execute("SELECT count(*) FROM topics").fetchone()
+            if not os.access(path, os.W_OK):
+                yield Check.warning(
+                    "catalog.path",
+                    f"{path}: {topics} topics, which are served; this user cannot write the file, and so create none",
+                )
+            else:
+                yield Check.ok("catalog.path", f"{path}: {topics} topics")
+                if ahead is not None:
+                    yield (Check.warning if ahead.has_room else Check.error)("catalog.format", ahead.text)
+            if topics:
+                yield from _property_keys(connection, settings.catalog.property_keys)
+    except CatalogError as error:
+        yield Check.error("catalog.path", str(error))
+    except sqlite3.Error as error:
+        yield Check.error("catalog.path", f"{path} is no catalogue, or damaged: {error}")
+
+
+def _property_keys(connection: sqlite3.Connection, keys: Iterable[str]) -> Iterator[Check]:
+    rows = connection.execute(
+        "SELECT DISTINCT properties FROM (SELECT properties FROM topics WHERE properties IS NOT NULL LIMIT ?)",
+        (_MOST_TOPICS,),
+    ).fetchall()
+    known: set[str] = set().union(*(json.loads(text) for (text,) in rows))
+    there = f"there are {', '.join(sorted(known)[:10])}" if known else "no topic has any property"
+    for key in keys:
+        if key not in known:
+            yield Check.warning(
+                "catalog.property_keys",
+                f"no topic has the property {key!r}, so that who asks for one gets nothing; {there}",
+            )

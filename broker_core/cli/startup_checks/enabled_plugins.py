@@ -1,0 +1,68 @@
+"""Each enabled plugin: that it is there, takes its settings, and what it says itself."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from broker_core.cli.startup_checks.bounded_check import bounded
+from broker_core.cli.startup_checks.limits import CLIENTS_WAIT
+from broker_core.plugin_api.check_findings import Check
+
+if TYPE_CHECKING:
+    from broker_core.plugins import LoadedPlugin
+    from broker_core.settings import PluginsSettings
+
+__all__ = ["plugin_checks"]
+
+
+def plugin_checks(plugins: PluginsSettings) -> Iterator[Check]:
+    """Each enabled plugin: that it is there and takes its settings, and what it says itself."""
+    from broker_core.plugins import PluginLoadError, PluginRegistry, did_you_mean, installed_plugins
+
+    for name in plugins.enabled:
+        label = f"plugins.{name}"
+        table = {name: plugins.table(name)} if name in plugins.tables else {}
+        try:
+            registry = PluginRegistry.load([name], table)
+        except PluginLoadError as error:
+            yield Check.error(label, str(error))
+            continue
+        plugin = registry[name]
+        yield Check.ok(label, f"loaded{f' from {plugin.origin}' if plugin.origin else ''}")
+        for warning in registry.warnings:
+            yield Check.warning(label, warning)
+        if plugin.options.deadline > CLIENTS_WAIT:
+            yield Check.warning(
+                f"{label}.deadline",
+                f"{plugin.options.deadline:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait",
+            )
+        yield from bounded(label, lambda plugin=plugin: list(_of_plugin(plugin)))  # type: ignore[misc]
+    installed = {plugin.name for plugin in installed_plugins()}
+    for name in plugins.tables:
+        if name not in plugins.enabled:
+            if name in installed:
+                yield Check.warning(
+                    f"plugins.{name}", "has a table of settings, and plugins.enabled does not name it"
+                )
+            else:  # the server does not start
+                near = did_you_mean(name, installed)
+                yield Check.error(f"plugins.{name}", f"has a table of settings, and is not installed{near}")
+
+
+def _of_plugin(plugin: LoadedPlugin) -> Iterator[Check]:
+    """What the plugin checks itself; without such a hook, what it calls a problem."""
+    settings = plugin.options.settings
+    found: Any = plugin.call_plain("broker_core_check", settings=settings)
+    if inspect.iscoroutine(found):
+        found = asyncio.run(found)
+    for check in found or ():
+        if not isinstance(check, Check):
+            raise TypeError(f"broker_core_check gave a {type(check).__name__}, not a Check")
+        yield Check(check.level, f"plugins.{plugin.name}.{check.name}", check.text)
+    if "broker_core_check" not in plugin.implementations:
+        problems = plugin.call_plain("broker_core_problems", settings=settings)
+        for problem in [problems] if isinstance(problems, str) else problems or ():
+            yield Check.error(f"plugins.{plugin.name}", str(problem))

@@ -1,0 +1,42 @@
+"""Settings of limits that are right each by itself, and not together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from broker_core.plugin_api.check_findings import Check
+
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
+
+__all__ = ["CLIENTS_WAIT", "limit_checks"]
+
+#: Seconds that clients wait for the answer to a lookup (operationTimeoutMs of Java, reference of each client).
+CLIENTS_WAIT: Final = 30.0
+
+
+def limit_checks(settings: Settings) -> Iterator[Check]:
+    """Settings that are right each by itself, and not together."""
+    limits, pulsar = settings.limits, settings.pulsar
+    found = False
+    if limits.permit_timeout > CLIENTS_WAIT:
+        found = True
+        yield Check.warning(
+            "limits.permit_timeout",
+            f"{limits.permit_timeout:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait for an answer: "
+            "they ask again, and what they waited for is made for nobody",
+        )
+    if pulsar.write_timeout > limits.permit_timeout:
+        found = True
+        yield Check.warning(
+            "pulsar.write_timeout",
+            f"{pulsar.write_timeout:g} s is longer than limits.permit_timeout ({limits.permit_timeout:g} s): answers "
+            "of others give up while one client that reads nothing holds the permits",
+        )
+    for name in ("heap_permits", "direct_permits", "snapshots"):
+        if not getattr(limits, name):
+            found = True
+            yield Check.warning(f"limits.{name}", "0 is no limit: memory grows with what clients ask for")
+    if not found:
+        yield Check.ok("limits", "they fit together")

@@ -1,0 +1,102 @@
+"""The addresses that will be listened on: free, and who may reach them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from broker_core.plugin_api.check_findings import Check
+
+if TYPE_CHECKING:
+    from broker_core.quantities import ListenAddress
+    from broker_core.settings import Settings
+
+__all__ = ["listen_checks"]
+
+#: Seconds that a server of our own has to answer on its port.
+_OWN_ANSWER: Final = 2.0
+
+_IN_USE: Final = "is in use: another process listens there"
+
+_LOOPBACK: Final = ("127.", "::1", "localhost")
+
+
+def listen_checks(settings: Settings) -> Iterator[Check]:
+    """The addresses that will be listened on: free, and who may reach them."""
+    addresses = {"pulsar.listen": settings.pulsar.listen}
+    if settings.http is not None:
+        addresses["http.listen"] = settings.http.listen
+    taken: dict[ListenAddress, str] = {}
+    for name, address in addresses.items():
+        problem = f"is that of {taken[address]} too" if address in taken else _why_not_free(address)
+        ours = problem == _IN_USE and (_speaks_pulsar if name == "pulsar.listen" else _speaks_http)(address)
+        if address.port:
+            taken[address] = name
+        if ours:
+            yield Check.warning(
+                name, f"{address} is in use by a broker-core that runs: another one cannot listen there"
+            )
+        elif problem is not None:
+            yield Check.error(name, f"{address} {problem}")
+        elif not address.host.startswith(_LOOPBACK):
+            yield Check.warning(
+                name,
+                f"{address} is reached from other machines, and there is no authentication: see the docs, secure",
+            )
+        else:
+            yield Check.ok(name, f"{address} is free")
+
+
+def _why_not_free(address: ListenAddress) -> str | None:
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        return f"cannot be listened on: {error.strerror or error}"
+    for family, kind, protocol, _, place in found:
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+            if family == socket.AF_INET6:
+                tried.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            try:
+                tried.bind(place)
+                tried.listen(1)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return _IN_USE
+                return f"cannot be listened on: {os.strerror(error.errno or 0).lower()}"
+    return None
+
+
+def _speaks_pulsar(address: ListenAddress) -> bool:
+    """Whether a broker-core answers there as to a client."""
+    from broker_core.client import ClientError, LookupClient
+
+    async def asked() -> str:
+        async with LookupClient(
+            f"pulsar://{address.from_here}", connect_timeout=_OWN_ANSWER, operation_timeout=_OWN_ANSWER
+        ) as client:
+            return str(client.server.server_version)
+
+    try:
+        server: str = asyncio.run(asked())
+    except (ClientError, OSError, ValueError):
+        return False
+    return server.startswith("broker-core")
+
+
+def _speaks_http(address: ListenAddress) -> bool:
+    """Whether a broker-core answers there to who asks for its health."""
+    from broker_core.cli.running_broker import BrokerUnreachable, get
+
+    try:
+        said = get(f"http://{address.from_here}", "/-/live", timeout=_OWN_ANSWER)
+        return bool(json.loads(said) == {"status": "live"})
+    except (BrokerUnreachable, ValueError):
+        return False

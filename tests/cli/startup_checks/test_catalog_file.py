@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.cli.startup_checks.catalog_file import catalog_checks
+from broker_core.names import TopicName
+from broker_core.settings import Settings
+from tests.catalog.old_files import old_file
+from tests.cli.startup_checks.findings import levels, settings, text
+
+
+def catalog(path: Path, *keys: str) -> Settings:
+    return settings(catalog={"path": path, "property_keys": keys})
+
+
+def test_a_catalogue_is_looked_at_and_nothing_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    assert levels(catalog_checks(catalog(path))) == {"catalog.path": "warning"}
+    assert levels(catalog_checks(catalog(tmp_path / "absent" / "c.sqlite"))) == {"catalog.path": "error"}
+    assert list(tmp_path.iterdir()) == []
+    with SqliteCatalog(path) as opened:
+        opened.create(TopicName.parse("persistent://a/b/x"), properties={"region": "eu"})
+        # While somebody has it open, and after.
+        assert text(list(catalog_checks(catalog(path))), "catalog.path") == f"{path}: 1 topics"
+    before = (sorted(tmp_path.iterdir()), path.read_bytes(), path.stat().st_mtime_ns)
+    found = list(catalog_checks(catalog(path, "region", "team")))
+    assert text(found, "catalog.path") == f"{path}: 1 topics"
+    assert levels(found) == {"catalog.path": "ok", "catalog.property_keys": "warning"}
+    assert "'team'" in text(found, "catalog.property_keys")
+    assert (sorted(tmp_path.iterdir()), path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_where_no_topic_has_a_property_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path) as opened:
+        assert levels(catalog_checks(catalog(path, "team"))) == {"catalog.path": "ok"}, "nothing yet"
+        opened.create(TopicName.parse("persistent://a/b/x"))
+    found = list(catalog_checks(catalog(path, "team")))
+    assert text(found, "catalog.property_keys").endswith("gets nothing; no topic has any property")
+
+
+def test_a_catalogue_that_can_only_be_read_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path) as opened:
+        opened.create(TopicName.parse("persistent://a/b/x"))
+    access = os.access
+    monkeypatch.setattr(  # root may do anything
+        os, "access", lambda place, mode: access(place, mode) and (Path(place) != path or not mode & os.W_OK)
+    )
+    (found,) = catalog_checks(catalog(path))
+    assert found.level == "warning"
+    assert "1 topics, which are served" in found.text
+
+
+def test_a_catalogue_of_a_former_release_is_told_of_ahead(tmp_path: Path) -> None:
+    path = old_file("format-1-unstamped", tmp_path / "c.sqlite")
+    found = list(catalog_checks(catalog(path)))
+    assert levels(found) == {"catalog.path": "ok", "catalog.format": "warning"}
+    assert "from format 1 to 2 at its start, and keeps a copy of it" in text(found, "catalog.format")
+    with path.open("rb+") as file:
+        file.truncate(2**43)
+    found = list(catalog_checks(catalog(path)))
+    assert levels(found) == {"catalog.path": "ok", "catalog.format": "error"}
+
+
+@pytest.mark.parametrize("content", [b"no database" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
+def test_a_file_that_is_no_catalogue(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "c.sqlite"
+    path.write_bytes(content)
+    assert levels(catalog_checks(catalog(path))) == {"catalog.path": "error"}
+    assert path.read_bytes() == content
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
+    (tmp_path / "c.sqlite").touch()
+    found = list(catalog_checks(catalog(tmp_path / "c.sqlite")))
+    assert levels(found) == {"catalog.path": "error"}

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
+from broker_core.settings import PluginsSettings
+from tests.cli.conftest import InstallPlugin
+from tests.cli.startup_checks.findings import levels, text
+
+HOOK = """
+from broker_core import Check, hookimpl
+from pydantic import BaseModel
+
+class Own(BaseModel):
+    store: str = "here"
+
+@hookimpl
+def broker_core_settings():
+    return Own
+
+@hookimpl
+{}
+"""
+
+
+def plugins(name: str, **table: object) -> PluginsSettings:
+    return PluginsSettings.model_validate({"enabled": [name]} | ({name: table} if table else {}))
+
+
+@pytest.mark.parametrize("define", ["def", "async def"])
+def test_a_plugin_says_what_it_sees(install_plugin: InstallPlugin, define: str) -> None:
+    install_plugin(
+        "sees",
+        HOOK.format(
+            f"{define} broker_core_check(settings):\n    return [Check.warning('store', settings.store)]"
+        ),
+    )
+    found = list(plugin_checks(plugins("sees", store="there")))
+    assert levels(found) == {"plugins.sees": "ok", "plugins.sees.store": "warning"}
+    assert text(found, "plugins.sees.store") == "there"
+
+
+def test_without_the_hook_its_problems_are_errors(install_plugin: InstallPlugin) -> None:
+    install_plugin("unwell", HOOK.format("def broker_core_problems(settings):\n    return ['it is ill']"))
+    found = list(plugin_checks(plugins("unwell", deadline="40s")))
+    assert levels(found) == {"plugins.unwell": "error", "plugins.unwell.deadline": "warning"}
+    assert "it is ill" in text(found, "plugins.unwell")
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("raises", "raise OSError('no disk')", "no disk"),
+        ("speaks", "return ['x']", "gave a str, not a Check"),
+    ],
+)
+def test_a_plugin_that_errs(install_plugin: InstallPlugin, name: str, body: str, said: str) -> None:
+    install_plugin(name, HOOK.format(f"def broker_core_check(settings):\n    {body}"))
+    found = list(plugin_checks(plugins(name)))
+    assert levels(found) == {f"plugins.{name}": "error"}
+    assert said in text(found, f"plugins.{name}")
+
+
+def test_plugins_that_are_not_there(install_plugin: InstallPlugin) -> None:
+    install_plugin("mine", "")
+    found = list(
+        plugin_checks(
+            PluginsSettings.model_validate({"enabled": ["postgre"], "mine": {"x": 1}, "absent": {"x": 1}})
+        )
+    )
+    assert levels(found) == {"plugins.postgre": "error", "plugins.mine": "warning", "plugins.absent": "error"}
+    assert "did you mean 'postgres'?" in text(found, "plugins.postgre")
