@@ -13,9 +13,9 @@ import pytest
 from broker_core.cli.plugin_commands import commands_of
 from broker_core.errors import ListingFailed
 from broker_core_postgres.changes.listen_notify import CHANNEL
-from broker_core_postgres.connect.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failed
+from broker_core_postgres.connect.failures import _CLASSES, _STATES, REASONS, DatabaseFailed, failure_of
 from broker_core_postgres.connect.libpq.connection_options import KNOWN_OPTIONS
-from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.schema.migrate import ROLES
 from broker_core_postgres.service import PostgresService
@@ -87,7 +87,7 @@ def test_the_options_of_a_connection_string_are_all_there() -> None:
     (text,) = re.findall(r"separated by commas\. Options:\n(.*?)\. An unknown", read(PAGE), re.DOTALL)
     in_the_url = {"host", "port", "dbname", "database", "user", "password"}
     assert set(code_in(text)) == KNOWN_OPTIONS - in_the_url
-    assert Target.parse("postgresql://a,b/c").session_attributes == "read-write"
+    assert ConnectionParameters.parse("postgresql://a,b/c").session_attributes == "read-write"
 
 
 # -- commands
@@ -168,7 +168,7 @@ def test_every_reason_is_there_with_its_code() -> None:
     for reason in ("pool_full", "pool_timeout", "closed", "no_primary"):
         codes[reason] = DatabaseFailed.of(reason).code.name
     for error in (OSError(111, "refused"), TimeoutError(), ConnectionResetError()):
-        failure = failed(error)
+        failure = failure_of(error)
         codes[failure.reason] = failure.code.name
     for reason, code in codes.items():
         assert code_in(shown[reason]["the client gets"]) == [code], reason

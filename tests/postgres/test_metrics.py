@@ -89,7 +89,7 @@ async def test_nothing_that_names_anything_is_a_label() -> None:
     service = PostgresService(PostgresSettings(dsn="postgresql://me@secret-host:1/secret-database"))
     registry = CollectorRegistry()
     service.metrics.register(registry)
-    service.metrics.watch(service.connections, service.listener, History())
+    service.metrics.watch(service.server_pools, service.listener, History())
     text = "".join(str(metric) for metric in registry.collect())
     assert "secret" not in text
     await service.close()

@@ -137,8 +137,8 @@ async def test_a_snapshot_of_any_relation(empty_database: Database, kind: str) -
         asked = asking(properties={"k": "v"})
         assert len((await service.lister.list_topics(asked)).topics) == 4
         locked = kind != "MATERIALIZED VIEW"
-        assert service.connections.lock == ('"own"."listed"' if locked else None)
-        async with service.connections.acquire(snapshot=True) as connection:
+        assert service.server_pools.lock == ('"own"."listed"' if locked else None)
+        async with service.server_pools.acquire(snapshot=True) as connection:
             assert locked is await connection.fetchval(
                 "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'own.listed'::regclass)"
             )

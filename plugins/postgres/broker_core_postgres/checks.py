@@ -11,9 +11,14 @@ from typing import Any
 import asyncpg
 
 from broker_core import Check
-from broker_core_postgres.connect.failures import failed, server_words
+from broker_core_postgres.connect.failures import failure_of, server_message
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
-from broker_core_postgres.connect.open_connection import CannotConnect, close, connect, target_of
+from broker_core_postgres.connect.open_connection import (
+    CannotConnect,
+    close_connection,
+    connect,
+    parameters_of,
+)
 from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
 from broker_core_postgres.schema.migrate import may_migrate
 from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema
@@ -65,15 +70,15 @@ async def _connected(
 ) -> Check:
     """One database: that it answers and, where listings are ``served`` from it, that it has what they need."""
     try:
-        target = target_of(settings, dsn)
+        parameters = parameters_of(settings, dsn)
         connection = await connect(
-            target, application_name="broker-core check", timeout=settings.connect_timeout
+            parameters, application_name="broker-core check", timeout=settings.connect_timeout
         )
     except (DsnError, CannotConnect) as error:
         return Check.error(name, str(error))
     try:
         await connection.execute("SET default_transaction_read_only = on")
-        place = f"{', '.join(map(str, target.hosts))}, database {target.database!r}"
+        place = f"{', '.join(map(str, parameters.hosts))}, database {parameters.database!r}"
         return Check.ok(
             name, f"{place}: {await _served(connection, settings)}" if served else f"{place} answers"
         )
@@ -86,9 +91,9 @@ async def _connected(
     except (SchemaMismatch, RelationRefused) as error:
         return Check.error("schema", str(error))
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-        return Check.error(name, f"{failed(error).message}: {server_words(error)}")
+        return Check.error(name, f"{failure_of(error).message}: {server_message(error)}")
     finally:
-        await close(connection)
+        await close_connection(connection)
 
 
 async def _served(connection: Any, settings: PostgresSettings) -> str:

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from broker_core_postgres.changes.listen_notify import TopicsListener
 from broker_core_postgres.changes.version_history import History
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.fill.sync.last_success import MirrorWatch
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 
@@ -31,7 +31,7 @@ class PostgresMetrics(Collector):
     def __init__(self, prefix: str = PREFIX) -> None:
         self._prefix = prefix
         self.queries = QueryMetrics()
-        self._connections: Connections | None = None
+        self._server_pools: ServerPools | None = None
         self._listener: TopicsListener | None = None
         self._history: History | None = None
         self._mirrors: MirrorWatch | None = None
@@ -43,21 +43,21 @@ class PostgresMetrics(Collector):
 
     def watch(
         self,
-        connections: Connections,
+        server_pools: ServerPools,
         listener: TopicsListener | None = None,
         history: History | None = None,
         mirrors: MirrorWatch | None = None,
     ) -> None:
         """Show the pools, and what listens and what is remembered, from now on."""
-        self._connections = connections
+        self._server_pools = server_pools
         self._listener = listener
         self._history = history
         self._mirrors = mirrors
 
     def collect(self) -> Iterator[Metric]:
         yield from self.queries.collect(self._prefix)
-        if self._connections is not None:
-            yield from self._of_pools(self._connections)
+        if self._server_pools is not None:
+            yield from self._of_pools(self._server_pools)
         if self._listener is not None:
             yield from self._of_listener(self._listener)
         if self._history is not None:
@@ -75,8 +75,8 @@ class PostgresMetrics(Collector):
         """Nothing: what there is depends on the settings."""
         return []
 
-    def _of_pools(self, connections: Connections) -> Iterator[Metric]:
-        pools = connections.pools
+    def _of_pools(self, server_pools: ServerPools) -> Iterator[Metric]:
+        pools = server_pools.pools
         states = GaugeMetricFamily(
             f"{self._prefix}pool_connections", "Connections to PostgreSQL.", labels=["pool", "state"]
         )
@@ -128,22 +128,22 @@ class PostgresMetrics(Collector):
             ((p.name, p.refused) for p in pools),
         )
         yield self._count(
-            "retries", "Listings that were asked once more, on a fresh connection.", connections.retries
+            "retries", "Listings that were asked once more, on a fresh connection.", server_pools.retries
         )
         yield self._labelled(
             counter,
             "server_choices",
             "Which server was chosen for a listing.",
             "choice",
-            connections.chooser.choices.items(),
+            server_pools.chooser.choices.items(),
         )
-        if connections.replicas:
+        if server_pools.replicas:
             yield self._labelled(
                 gauge,
                 "replica_lag_versions",
                 "Versions of a namespace that a replica was behind, when it was last compared.",
                 "pool",
-                connections.chooser.lags.items(),
+                server_pools.chooser.lags.items(),
             )
 
     def _of_listener(self, listener: TopicsListener) -> Iterator[Metric]:

@@ -20,8 +20,8 @@ from broker_core.names import NamespaceName
 from broker_core_postgres.changes.change_log import PostgresChangeLog
 from broker_core_postgres.changes.listen_notify import VERSIONS_QUERY, TopicsListener
 from broker_core_postgres.changes.version_history import History
-from broker_core_postgres.connect.open_connection import target_of
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.open_connection import parameters_of
+from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.fill.sync.last_success import MirrorWatch
 from broker_core_postgres.listing.describe_topics import PostgresDescriber
 from broker_core_postgres.listing.lister import PostgresLister
@@ -70,7 +70,7 @@ class PostgresService:
         self.metrics = PostgresMetrics()
         self.history = History(topics_changed, max_lag=settings.replica_max_lag)
         self.forward = Forward(settings)
-        self.connections = Connections(
+        self.server_pools = ServerPools(
             settings,
             check=self.check,
             on_other_server=self.history.broke,
@@ -80,7 +80,7 @@ class PostgresService:
             one_plan=self.relation is None,
         )
         self.lister = PostgresLister(
-            self.connections,
+            self.server_pools,
             settings,
             self.metrics.queries,
             self.history,
@@ -89,25 +89,25 @@ class PostgresService:
             ),
         )
         self.describer = PostgresDescriber(
-            self.connections,
+            self.server_pools,
             self.lister.source,
             settings,
             self.metrics.queries,
         )
         #: For whoever follows changes; a relation of the operator's own has no log of them.
-        self.change_log = PostgresChangeLog(self.connections) if self.relation is None else None
+        self.change_log = PostgresChangeLog(self.server_pools) if self.relation is None else None
         self.listener: TopicsListener | None = None
         # Behind a pooler that pools transactions nobody can listen.
         if settings.listen and (settings.listen_dsn is not None or settings.prepared_statements == "on"):
             self.listener = TopicsListener(
-                target_of(settings, settings.listen_dsn),
+                parameters_of(settings, settings.listen_dsn),
                 topics_changed or _nobody_keeps,
                 versions_query=VERSIONS_QUERY if self.relation is None else None,
-                may_connect=lambda: not self.connections.primary.down,
+                may_connect=lambda: not self.server_pools.primary.down,
             )
         #: A relation of the operator's own is filled by whoever owns it.
-        self.mirrors = MirrorWatch(self.connections) if self.relation is None else None
-        self.metrics.watch(self.connections, self.listener, self.history, self.mirrors)
+        self.mirrors = MirrorWatch(self.server_pools) if self.relation is None else None
+        self.metrics.watch(self.server_pools, self.listener, self.history, self.mirrors)
 
     async def start(self) -> None:
         """Connect, if the database is there. Raises :exc:`DatabaseRefused`."""
@@ -118,7 +118,7 @@ class PostgresService:
             except asyncio.CancelledError:
                 await self.forward.close()
                 raise
-        failure = await self.connections.start()
+        failure = await self.server_pools.start()
         if isinstance(failure, DatabaseRefused) and not self.forward.under_way:
             await self.close()
             raise failure
@@ -136,7 +136,7 @@ class PostgresService:
             await self.listener.close()
         if self.mirrors is not None:
             await self.mirrors.close()
-        await self.connections.close()
+        await self.server_pools.close()
         self.lister.close()
 
     async def check(self, connection: Any) -> None:
@@ -146,7 +146,7 @@ class PostgresService:
                 lockable = await check_relation(
                     connection, self.relation, properties=bool(self.settings.property_keys)
                 )
-                self.connections.lock = self.relation.sql if lockable else None
+                self.server_pools.lock = self.relation.sql if lockable else None
                 # Whether it has an index for substrings is the operator's to say.
                 self.lister.trigrams = self.settings.trigrams == "on"
                 return

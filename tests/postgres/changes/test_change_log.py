@@ -11,7 +11,7 @@ from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap, Oper
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.changes.change_log import PostgresChangeLog
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.postgres_server import Database
 
@@ -20,8 +20,8 @@ INSERT = "INSERT INTO broker_core.topics (namespace, local_name, properties) VAL
 
 
 @pytest.fixture
-async def connections(database: Database) -> AsyncIterator[Connections]:
-    made = Connections(PostgresSettings(dsn=database.dsn))
+async def server_pools(database: Database) -> AsyncIterator[ServerPools]:
+    made = ServerPools(PostgresSettings(dsn=database.dsn))
     yield made
     await made.close()
 
@@ -30,15 +30,15 @@ async def start(log: PostgresChangeLog) -> CatalogVersion:
     return CatalogVersion(await log.catalog_id(), 0)
 
 
-async def test_it_is_a_change_log(connections: Connections) -> None:
-    log = PostgresChangeLog(connections)
+async def test_it_is_a_change_log(server_pools: ServerPools) -> None:
+    log = PostgresChangeLog(server_pools)
     assert isinstance(log, ChangeLog)
     assert log.name == "postgres"
     assert log.version_now(NAMESPACE) is None
 
 
-async def test_changes_in_their_order(connections: Connections, connection: Any) -> None:
-    log = PostgresChangeLog(connections)
+async def test_changes_in_their_order(server_pools: ServerPools, connection: Any) -> None:
+    log = PostgresChangeLog(server_pools)
     nothing = await log.version(NAMESPACE)
     assert nothing == await start(log)
     assert await log.changes(NAMESPACE, nothing) == Changes(nothing, nothing)
@@ -78,8 +78,8 @@ async def test_changes_in_their_order(connections: Connections, connection: Any)
     assert [each.version for each in later] == [3]
 
 
-async def test_gaps(connections: Connections, connection: Any) -> None:
-    log = PostgresChangeLog(connections, most_changes=3, most_bytes=1000)
+async def test_gaps(server_pools: ServerPools, connection: Any) -> None:
+    log = PostgresChangeLog(server_pools, most_changes=3, most_bytes=1000)
     for number in range(5):
         await connection.execute(INSERT + f"('a/b', 'x{number}', '{{}}')")
     now = await log.version(NAMESPACE)
@@ -103,8 +103,8 @@ async def test_gaps(connections: Connections, connection: Any) -> None:
     assert await reason(6) == "the version is of another catalogue"
 
 
-async def test_a_forgotten_namespace_goes_on(connections: Connections, connection: Any) -> None:
-    log = PostgresChangeLog(connections)
+async def test_a_forgotten_namespace_goes_on(server_pools: ServerPools, connection: Any) -> None:
+    log = PostgresChangeLog(server_pools)
     await connection.execute(INSERT + "('a/b', 'x', '{}')")
     before = await log.version(NAMESPACE)
     await connection.execute("SELECT broker_core.forget_namespace('a/b')")
@@ -114,19 +114,19 @@ async def test_a_forgotten_namespace_goes_on(connections: Connections, connectio
 
 
 async def test_a_database_that_is_not_there(database: Database) -> None:
-    connections = Connections(PostgresSettings(dsn=database.dsn.replace(database.name, "nowhere")))
+    server_pools = ServerPools(PostgresSettings(dsn=database.dsn.replace(database.name, "nowhere")))
     try:
         with pytest.raises(ListingFailed):
-            await PostgresChangeLog(connections).version(NAMESPACE)
+            await PostgresChangeLog(server_pools).version(NAMESPACE)
     finally:
-        await connections.close()
+        await server_pools.close()
 
 
 async def test_a_version_that_comes_again_after_a_restore_is_another_one(
-    connections: Connections, connection: Any
+    server_pools: ServerPools, connection: Any
 ) -> None:
     """As pg_restore leaves it: all tables as they were, and what comes next is new."""
-    log = PostgresChangeLog(connections)
+    log = PostgresChangeLog(server_pools)
     await connection.execute(INSERT + "('a/b', 'kept', '{}')")
     before = await log.version(NAMESPACE)
     tables = ("namespace_versions", "topics", "changes", "stamps")
@@ -152,8 +152,8 @@ async def test_a_version_that_comes_again_after_a_restore_is_another_one(
     assert isinstance(await log.changes(NAMESPACE, before), Changes)
 
 
-async def test_the_stamps_go_with_the_log(connections: Connections, connection: Any) -> None:
-    log = PostgresChangeLog(connections)
+async def test_the_stamps_go_with_the_log(server_pools: ServerPools, connection: Any) -> None:
+    log = PostgresChangeLog(server_pools)
     await connection.execute("SELECT broker_core.set_retention(rows => 2)")
     await connection.execute(INSERT + "('a/b', 'x', '{}'), ('a/b', 'y', '{}'), ('a/b', 'z', '{}')")
     loaded = await log.version(NAMESPACE)

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from broker_core.names import NamespaceName
 from broker_core_postgres.changes.listen_notify import TopicsListener, read_hint
-from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.postgres_server import Database
@@ -56,7 +56,7 @@ def test_what_is_no_hint_is_none(payload: str) -> None:
 async def test_changes_are_heard_of(database: Database, admin: Any) -> None:
     heard: list[str] = []
     listener = TopicsListener(
-        Target.parse(database.dsn), lambda namespace: heard.append(str(namespace)), probe=0.01
+        ConnectionParameters.parse(database.dsn), lambda namespace: heard.append(str(namespace)), probe=0.01
     )
     listener.start()
     try:
@@ -76,7 +76,9 @@ async def test_what_was_missed_is_caught_up_with(database: Database, admin: Any)
     for namespace in ("public/same", "public/moved", "public/gone"):
         await add(admin, namespace, "one")
     heard: list[str] = []
-    listener = TopicsListener(Target.parse(database.dsn), lambda namespace: heard.append(str(namespace)))
+    listener = TopicsListener(
+        ConnectionParameters.parse(database.dsn), lambda namespace: heard.append(str(namespace))
+    )
     with capture_logs() as logs:
         listener.start()
         try:
@@ -106,8 +108,8 @@ async def test_what_was_missed_is_caught_up_with(database: Database, admin: Any)
 
 async def test_nobody_waits_for_a_server_that_is_not_there() -> None:
     heard: list[str] = []
-    target = Target.parse(f"postgresql://me@127.0.0.1:{free_port()}/x")
-    listener = TopicsListener(target, lambda namespace: heard.append(str(namespace)))
+    parameters = ConnectionParameters.parse(f"postgresql://me@127.0.0.1:{free_port()}/x")
+    listener = TopicsListener(parameters, lambda namespace: heard.append(str(namespace)))
     with capture_logs() as logs:
         listener.start()
         await eventually(lambda: logs, _LONG)
@@ -120,7 +122,9 @@ async def test_nobody_waits_for_a_server_that_is_not_there() -> None:
 async def test_many_hints_of_one_packet_are_one(database: Database, admin: Any) -> None:
     heard: list[str] = []
     listener = TopicsListener(
-        Target.parse(database.dsn), lambda namespace: heard.append(str(namespace)), versions_query=None
+        ConnectionParameters.parse(database.dsn),
+        lambda namespace: heard.append(str(namespace)),
+        versions_query=None,
     )
     listener.start()
     try:
@@ -140,7 +144,7 @@ async def test_many_hints_of_one_packet_are_one(database: Database, admin: Any) 
 async def test_listings_have_the_first_connection(database: Database) -> None:
     allowed = False
     listener = TopicsListener(
-        Target.parse(database.dsn), lambda _namespace: None, may_connect=lambda: allowed
+        ConnectionParameters.parse(database.dsn), lambda _namespace: None, may_connect=lambda: allowed
     )
     listener.start()
     try:

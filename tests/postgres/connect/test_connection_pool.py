@@ -10,9 +10,9 @@ import asyncpg
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.connection_pool import BoundedPool, Check, Held
-from broker_core_postgres.connect.libpq.connection_parameters import Target
-from broker_core_postgres.connect.session_settings import Session
+from broker_core_postgres.connect.connection_pool import ConnectionCheck, PooledConnection, PostgresPool
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
+from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
@@ -36,16 +36,20 @@ async def watcher(postgres_server: PostgresServer) -> AsyncIterator[Any]:
     await connection.close()
 
 
-def pool_of(server: PostgresServer, **options: Any) -> BoundedPool:
-    return pool_to(Target.parse(server.dsn()), **options)
+def pool_of(server: PostgresServer, **options: Any) -> PostgresPool:
+    return pool_to(ConnectionParameters.parse(server.dsn()), **options)
 
 
 def pool_to(
-    target: Target, *, check: Check | None = None, probe: float = 15.0, **options: Any
-) -> BoundedPool:
+    parameters: ConnectionParameters,
+    *,
+    check: ConnectionCheck | None = None,
+    probe: float = 15.0,
+    **options: Any,
+) -> PostgresPool:
     settings = PostgresSettings(**options)
-    session = Session(settings, application_name="pool under test")
-    return BoundedPool(target, settings, session, check=check, probe=probe)
+    session = SessionSettings(settings, application_name="pool under test")
+    return PostgresPool(parameters, settings, session, check=check, probe=probe)
 
 
 async def statements(watcher: Any) -> int:
@@ -61,16 +65,16 @@ async def statements(watcher: Any) -> int:
 async def test_a_connection_is_used_again(postgres_server: PostgresServer) -> None:
     pool = pool_of(postgres_server)
     assert await pool.start() is None
-    first = await pool.take()
+    first = await pool.acquire()
     assert (pool.in_use, pool.idle) == (1, 0)
-    pool.give(first)
+    pool.release(first)
     assert (pool.in_use, pool.idle) == (0, 1)
-    assert await pool.take() is first
-    pool.give(first)
+    assert await pool.acquire() is first
+    pool.release(first)
     await pool.close()
     assert (pool.opened, pool.size) == (1, 0)
     with pytest.raises(ListingFailed, match="shutting down"):
-        await pool.take()
+        await pool.acquire()
 
 
 async def test_no_more_than_the_bound_are_open_and_who_waits_is_served_in_turn(
@@ -81,11 +85,11 @@ async def test_no_more_than_the_bound_are_open_and_who_waits_is_served_in_turn(
     order: list[int] = []
 
     async def use(number: int) -> None:
-        held = await pool.take()
+        held = await pool.acquire()
         assert pool.size <= 2
         await held.connection.fetchval("SELECT 1")
         order.append(number)
-        pool.give(held)
+        pool.release(held)
 
     await asyncio.gather(*(use(number) for number in range(20)))
     assert sorted(order) == list(range(20))
@@ -96,31 +100,31 @@ async def test_no_more_than_the_bound_are_open_and_who_waits_is_served_in_turn(
 async def test_too_many_who_wait_are_refused_and_others_in_time(postgres_server: PostgresServer) -> None:
     pool = pool_of(postgres_server, pool_max=1, pool_waiting=2)
     await pool.start()
-    held = await pool.take()
-    waiting = [asyncio.create_task(pool.take()) for _ in range(2)]
+    held = await pool.acquire()
+    waiting = [asyncio.create_task(pool.acquire()) for _ in range(2)]
     await eventually(lambda: pool.waiting == 2)
     with pytest.raises(ListingFailed, match="too many listings wait") as refused:
-        await pool.take()
+        await pool.acquire()
     assert refused.value.reason == "pool_full"
     waiting[1].cancel()
     await eventually(lambda: pool.waiting == 1)
     with pytest.raises(ListingFailed, match="became free in time") as late:
-        await pool.take(asyncio.get_running_loop().time() + 0.01)
+        await pool.acquire(asyncio.get_running_loop().time() + 0.01)
     assert late.value.reason == "pool_timeout"
-    pool.give(held)
+    pool.release(held)
     assert await waiting[0] is held
     assert (pool.waiting, pool.refused) == (0, 2)
-    pool.give(held)
+    pool.release(held)
     await pool.close()
 
 
 async def test_a_connection_that_comes_as_its_taker_goes_is_not_lost(postgres_server: PostgresServer) -> None:
     pool = pool_of(postgres_server, pool_max=1)
     await pool.start()
-    held = await pool.take()
-    taker = asyncio.create_task(pool.take())
+    held = await pool.acquire()
+    taker = asyncio.create_task(pool.acquire())
     await eventually(lambda: pool.waiting == 1)
-    pool.give(held)  # the taker has it now, and has not run yet
+    pool.release(held)  # the taker has it now, and has not run yet
     taker.cancel()
     await asyncio.gather(taker, return_exceptions=True)
     assert (pool.idle, pool.in_use) == (1, 0)
@@ -134,7 +138,7 @@ async def test_a_cancelled_statement_stops_at_the_server_before_its_connection_i
     await pool.start()
 
     async def long(begin: str) -> None:
-        held = await pool.take()
+        held = await pool.acquire()
         error: BaseException | None = None
         try:
             await held.connection.execute(begin)
@@ -143,20 +147,20 @@ async def test_a_cancelled_statement_stops_at_the_server_before_its_connection_i
             error = raised
             raise
         finally:
-            pool.give(held, error)
+            pool.release(held, error)
 
     tasks = [asyncio.create_task(long("BEGIN")), asyncio.create_task(long("SELECT 1"))]
     await eventually(lambda: _is(statements(watcher), 2), _LONG)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    held = await pool.take()
-    other = await pool.take()
+    held = await pool.acquire()
+    other = await pool.acquire()
     assert await statements(watcher) == 0
     for each in (held, other):
         assert not each.connection.is_in_transaction()
         assert await each.connection.fetchval("SELECT 7") == 7
-        pool.give(each)
+        pool.release(each)
     assert (pool.opened, pool.dropped) == (2, 0)
     await pool.close()
 
@@ -164,45 +168,45 @@ async def test_a_cancelled_statement_stops_at_the_server_before_its_connection_i
 async def test_a_transaction_left_open_is_rolled_back(postgres_server: PostgresServer) -> None:
     pool = pool_of(postgres_server, pool_max=1)
     await pool.start()
-    held = await pool.take()
+    held = await pool.acquire()
     await held.connection.execute("BEGIN")
     with pytest.raises(asyncpg.PostgresError) as raised:
         await held.connection.fetch("SELECT nothing_of_the_kind")
-    pool.give(held, raised.value)
-    assert await pool.take() is held
+    pool.release(held, raised.value)
+    assert await pool.acquire() is held
     assert not held.connection.is_in_transaction()
-    pool.give(held)
+    pool.release(held)
     await pool.close()
 
 
 async def test_a_dead_connection_is_not_handed_out(postgres_server: PostgresServer, watcher: Any) -> None:
     pool = pool_of(postgres_server, pool_max=3, pool_min=0)
     await pool.start()
-    held = [await pool.take() for _ in range(3)]
+    held = [await pool.acquire() for _ in range(3)]
     for each in held:
-        pool.give(each)
+        pool.release(each)
     await watcher.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pool under test'"
     )
     await eventually(lambda: all(each.connection.is_closed() for each in held), _LONG)
-    fresh = await pool.take()
+    fresh = await pool.acquire()
     assert fresh not in held
     assert await fresh.connection.fetchval("SELECT 7") == 7
-    pool.give(fresh)
+    pool.release(fresh)
     await pool.close()
 
 
 async def test_after_a_loss_the_others_are_not_trusted(postgres_server: PostgresServer) -> None:
     pool = pool_of(postgres_server, pool_max=2, pool_min=0)
     await pool.start()
-    one, two = await pool.take(), await pool.take()
-    pool.give(two)
-    pool.give(one, ConnectionResetError(104, "reset"))
+    one, two = await pool.acquire(), await pool.acquire()
+    pool.release(two)
+    pool.release(one, ConnectionResetError(104, "reset"))
     assert one.connection.is_closed()
     assert two.connection.is_closed()
-    fresh = await pool.take()
+    fresh = await pool.acquire()
     assert fresh not in {one, two}
-    pool.give(fresh)
+    pool.release(fresh)
     await pool.close()
 
 
@@ -215,35 +219,35 @@ async def test_a_server_that_is_down_is_told_at_once_and_found_again(own_server:
     assert pool.down
     for _ in range(3):
         with pytest.raises(ListingFailed, match="cannot be reached"):
-            await pool.take()
+            await pool.acquire()
     await asyncio.to_thread(own_server.start)
     await eventually(lambda: not pool.down, _LONG)  # by itself: nobody asks
-    held = await pool.take()
+    held = await pool.acquire()
     assert await held.connection.fetchval("SELECT 7") == 7
     await asyncio.to_thread(own_server.restart)
     with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)) as raised:
         await held.connection.fetchval("SELECT 7")
-    pool.give(held, raised.value)
-    again = await _taken(pool)
+    pool.release(held, raised.value)
+    again = await _acquired(pool)
     assert await again.connection.fetchval("SELECT 7") == 7
-    pool.give(again)
+    pool.release(again)
     await pool.close()
 
 
 async def test_a_server_that_hangs_is_left_in_time(own_server: PostgresServer) -> None:
     pool = pool_of(own_server, pool_max=1, connect_timeout=0.2)
     await pool.start()
-    held = await pool.take()
+    held = await pool.acquire()
     own_server.pause()
     try:
-        pool.give(held, asyncpg.InterfaceError("connection is closed"))
+        pool.release(held, asyncpg.InterfaceError("connection is closed"))
         with pytest.raises(ListingFailed) as refused:
-            await pool.take(asyncio.get_running_loop().time() + _LONG)
+            await pool.acquire(asyncio.get_running_loop().time() + _LONG)
         assert refused.value.reason == "timeout"
     finally:
         own_server.resume()
-    again = await _taken(pool)
-    pool.give(again)
+    again = await _acquired(pool)
+    pool.release(again)
     await pool.close()
 
 
@@ -254,15 +258,15 @@ async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_se
     try:
         pool = pool_of(own_server, pool_max=4)
         assert await pool.start() is None
-        held = await pool.take()
-        waiting = asyncio.create_task(pool.take())
+        held = await pool.acquire()
+        waiting = asyncio.create_task(pool.acquire())
         await eventually(lambda: pool.failure is not None, _LONG)
         assert pool.failure is not None
         assert pool.failure.reason == "connections"
         assert not pool.down
-        pool.give(held)
+        pool.release(held)
         assert await waiting is held
-        pool.give(held)
+        pool.release(held)
         await pool.close()
         blocked = await asyncpg.connect(own_server.dsn())
         empty = pool_of(own_server, pool_max=4)
@@ -281,15 +285,15 @@ async def test_who_waits_while_the_server_is_full_gets_what_is_given_back(own_se
 async def test_what_is_idle_is_probed_replaced_and_let_go(postgres_server: PostgresServer) -> None:
     pool = pool_of(postgres_server, pool_max=3, pool_min=1, pool_idle=0.01, probe=0.01)
     await pool.start()
-    held = [await pool.take() for _ in range(3)]
+    held = [await pool.acquire() for _ in range(3)]
     for each in held:
-        pool.give(each)
+        pool.release(each)
     await eventually(lambda: pool.size == 1, _LONG)
     await pool.close()
     short = pool_of(postgres_server, pool_max=1, pool_lifetime=0.01)
     await short.start()
-    first = await short.take()
-    short.give(first)
+    first = await short.acquire()
+    short.release(first)
     await eventually(lambda: short.opened >= 2, _LONG)
     assert first.connection.is_closed()
     await short.close()
@@ -299,8 +303,8 @@ async def test_a_host_that_became_read_only_is_left_for_one_that_writes(
     postgres_server: PostgresServer, own_server: PostgresServer
 ) -> None:
     hosts = f"127.0.0.1:{own_server.port},127.0.0.1:{postgres_server.port}"
-    target = Target.parse(f"postgresql://postgres@{hosts}/postgres")
-    pool = pool_to(target, probe=0.05)
+    parameters = ConnectionParameters.parse(f"postgresql://postgres@{hosts}/postgres")
+    pool = pool_to(parameters, probe=0.05)
     assert await pool.start() is None
     assert pool.host is not None
     assert pool.host.port == own_server.port
@@ -308,9 +312,9 @@ async def test_a_host_that_became_read_only_is_left_for_one_that_writes(
     await asyncio.to_thread(own_server.sql, "SELECT pg_reload_conf()")
     try:
         await eventually(lambda: pool.host is not None and pool.host.port == postgres_server.port, _LONG)
-        held = await pool.take()
+        held = await pool.acquire()
         assert held.host.port == postgres_server.port
-        pool.give(held)
+        pool.release(held)
     finally:
         await asyncio.to_thread(own_server.sql, "ALTER SYSTEM RESET default_transaction_read_only")
         await asyncio.to_thread(own_server.sql, "SELECT pg_reload_conf()")
@@ -325,41 +329,41 @@ async def test_a_connection_that_fails_its_check_is_not_used(postgres_server: Po
         if not good:
             raise ListingFailed("the schema is too old", reason="schema")
 
-    target = Target.parse(postgres_server.dsn())
-    pool = pool_to(target, check=check)
+    parameters = ConnectionParameters.parse(postgres_server.dsn())
+    pool = pool_to(parameters, check=check)
     failure = await pool.start()
     assert failure is not None
     assert failure.reason == "schema"
     with pytest.raises(ListingFailed, match="the schema is too old"):
-        await pool.take()
+        await pool.acquire()
     good = True
-    pool.give(await _taken(pool))
+    pool.release(await _acquired(pool))
     await pool.close()
 
 
 async def test_closing_ends_everything(postgres_server: PostgresServer) -> None:
     pool = pool_of(postgres_server, pool_max=1)
     await pool.start()
-    held = await pool.take()
-    waiting = asyncio.create_task(pool.take())
+    held = await pool.acquire()
+    waiting = asyncio.create_task(pool.acquire())
     await eventually(lambda: pool.waiting == 1)
     await pool.close()
     with pytest.raises(ListingFailed, match="shutting down"):
         await waiting
     assert held.connection.is_closed()
-    pool.give(held)
-    nobody = pool_to(Target.parse(f"postgresql://me@127.0.0.1:{free_port()}/x"))
+    pool.release(held)
+    nobody = pool_to(ConnectionParameters.parse(f"postgresql://me@127.0.0.1:{free_port()}/x"))
     await nobody.start()
     await nobody.close()
 
 
-async def _taken(pool: BoundedPool) -> Held:
+async def _acquired(pool: PostgresPool) -> PooledConnection:
     """A connection, as soon as there is one."""
-    found: list[Held] = []
+    found: list[PooledConnection] = []
 
     async def taken() -> bool:
         try:
-            found.append(await pool.take())
+            found.append(await pool.acquire())
         except ListingFailed:
             return False
         return True

@@ -12,9 +12,9 @@ from broker_core_postgres.connect.failures import (
     REASONS,
     ConnectionBroke,
     DatabaseFailed,
-    failed,
-    is_lost,
-    server_words,
+    failure_of,
+    is_connection_lost,
+    server_message,
 )
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from tests.support.postgres_server import PostgresServer
@@ -55,10 +55,10 @@ def _of_state(state: str) -> asyncpg.PostgresError:
     ],
 )
 def test_states_of_the_server(state: str, reason: str, lost: bool) -> None:
-    failure = failed(_of_state(state))
+    failure = failure_of(_of_state(state))
     assert isinstance(failure, DatabaseFailed)
     assert (failure.reason, failure.state, failure.lost) == (reason, state, lost)
-    assert is_lost(failure) is lost
+    assert is_connection_lost(failure) is lost
     assert _TOLD not in failure.message
     assert reason in REASONS
 
@@ -80,32 +80,32 @@ def test_states_of_the_server(state: str, reason: str, lost: bool) -> None:
     ids=["refused", "reset", "broke", "slow", "route", "tls", "closed", "attributes", "settings", "driver"],
 )
 def test_errors_of_the_system_and_the_driver(error: Exception, reason: str, lost: bool) -> None:
-    failure = failed(error)
+    failure = failure_of(error)
     assert failure.reason == reason
-    assert is_lost(error) is is_lost(failure) is lost
+    assert is_connection_lost(error) is is_connection_lost(failure) is lost
 
 
 def test_a_failure_that_is_one_stays_what_it_is() -> None:
     failure = ListingFailed("said", reason="mine")
-    assert failed(failure) is failure
+    assert failure_of(failure) is failure
 
 
 def test_what_one_question_met_says_nothing_of_the_next() -> None:
     own = {"57014", "25P04", "55P03", "40P01", "40001", "53400"}
     for state in (*own, "57P01", "08006", "3D000", "42P01", "58030", "53100"):
-        assert failed(_of_state(state)).counts is (state not in own)
+        assert failure_of(_of_state(state)).counts is (state not in own)
     for reason in ("pool_full", "pool_timeout"):
         assert not DatabaseFailed.of(reason).counts
-    assert not failed(_of_state("53300")).counts  # TooManyRequests
-    assert failed(TimeoutError()).counts
+    assert not failure_of(_of_state("53300")).counts  # TooManyRequests
+    assert failure_of(TimeoutError()).counts
 
 
 def test_clients_are_told_whether_to_come_back() -> None:
-    assert failed(_of_state("53300")).code is ServerError.TooManyRequests
+    assert failure_of(_of_state("53300")).code is ServerError.TooManyRequests
     assert DatabaseFailed.of("pool_full").code is ServerError.TooManyRequests
-    assert failed(_of_state("57P03")).code is ServerError.ServiceNotReady
-    assert failed(_of_state("42P01")).code is ServerError.MetadataError
-    assert "SQLSTATE 22P02" in failed(_of_state("22P02")).message
+    assert failure_of(_of_state("57P03")).code is ServerError.ServiceNotReady
+    assert failure_of(_of_state("42P01")).code is ServerError.MetadataError
+    assert "SQLSTATE 22P02" in failure_of(_of_state("22P02")).message
 
 
 async def test_operators_read_what_the_server_said(postgres_server: PostgresServer) -> None:
@@ -113,8 +113,8 @@ async def test_operators_read_what_the_server_said(postgres_server: PostgresServ
     with pytest.raises(asyncpg.PostgresError) as raised:
         await connection.fetch("SELECT nothing_of_the_kind")
     await connection.close()
-    assert server_words(raised.value) == 'column "nothing_of_the_kind" does not exist (SQLSTATE 42703)'
-    assert failed(raised.value).reason == "schema"
-    assert server_words(TimeoutError()) == "timed out"
-    assert server_words(ConnectionRefusedError(111, "Connect call failed")) == "Connection refused"
-    assert server_words(asyncpg.InterfaceError("connection\nis closed")) == "connection is closed"
+    assert server_message(raised.value) == 'column "nothing_of_the_kind" does not exist (SQLSTATE 42703)'
+    assert failure_of(raised.value).reason == "schema"
+    assert server_message(TimeoutError()) == "timed out"
+    assert server_message(ConnectionRefusedError(111, "Connect call failed")) == "Connection refused"
+    assert server_message(asyncpg.InterfaceError("connection\nis closed")) == "connection is closed"

@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
-from broker_core_postgres.connect.open_connection import CannotConnect, close, connect, open_first
+from broker_core_postgres.connect.open_connection import (
+    CannotConnect,
+    close_connection,
+    connect,
+    connect_first_host,
+)
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
@@ -125,8 +130,10 @@ async def test_a_connection_says_who_it_is(postgres_server: PostgresServer) -> N
 
 async def test_the_first_host_that_takes_it_is_used(postgres_server: PostgresServer) -> None:
     dead = free_port()
-    target = Target.parse(f"postgresql://postgres@127.0.0.1:{dead},127.0.0.1:{postgres_server.port}/postgres")
-    connection, host = await open_first(target)
+    parameters = ConnectionParameters.parse(
+        f"postgresql://postgres@127.0.0.1:{dead},127.0.0.1:{postgres_server.port}/postgres"
+    )
+    connection, host = await connect_first_host(parameters)
     await connection.close()
     assert host.port == postgres_server.port
 
@@ -146,10 +153,10 @@ async def test_a_host_that_does_not_answer_leaves_time_for_the_others(
         ("127.0.0.1", 0)
     ) as silent:  # the kernel takes connections, and nobody reads them
         port = silent.getsockname()[1]
-        target = Target.parse(
+        parameters = ConnectionParameters.parse(
             f"postgresql://postgres@127.0.0.1:{port},127.0.0.1:{postgres_server.port}/postgres?sslmode=disable&connect_timeout=1"
         )
-        connection, host = await open_first(target, timeout=60)
+        connection, host = await connect_first_host(parameters, timeout=60)
         await connection.close()
         assert host.port == postgres_server.port
         with pytest.raises(CannotConnect, match="timed out") as refused:
@@ -255,7 +262,7 @@ async def test_a_connection_is_closed_though_its_server_hangs(postgres_server: P
     connection = await connect(postgres_server.dsn())
     postgres_server.pause()
     try:
-        await close(connection)
+        await close_connection(connection)
     finally:
         postgres_server.resume()
     assert connection.is_closed()

@@ -21,7 +21,7 @@ async def test_a_replica_answers_while_it_keeps_up_and_never_when_it_does_not() 
             async with serving(
                 database.dsn, replicas=[replica, f"postgresql://me@127.0.0.1:{free_port()}/x"]
             ) as broker:
-                choices = broker.service.connections.chooser.choices
+                choices = broker.service.server_pools.chooser.choices
 
                 async def used() -> bool:
                     assert sorted(await broker.list()) == TOPICS

@@ -22,12 +22,12 @@ async def connection(postgres_server: PostgresServer) -> AsyncIterator[Any]:
 async def test_the_same_server_stays_the_same(connection: Any, postgres_server: PostgresServer) -> None:
     told: list[None] = []
     identity = ServerIdentity(lambda: told.append(None))
-    await identity.look(connection)
+    await identity.check(connection)
     first = identity.known
     assert first is not None
     assert first.endswith("/00000001")
     other = await asyncpg.connect(postgres_server.dsn())
-    await identity.look(other)
+    await identity.check(other)
     await other.close()
     assert (identity.known, identity.changes, told) == (first, 0, [])
 
@@ -36,9 +36,9 @@ async def test_another_history_is_told(connection: Any) -> None:
     told: list[None] = []
     identity = ServerIdentity(lambda: told.append(None))
     identity.known = "1/00000001"
-    await identity.look(connection)
+    await identity.check(connection)
     assert (identity.changes, len(told)) == (1, 1)
-    await identity.look(connection)
+    await identity.check(connection)
     assert identity.changes == 1
 
 
@@ -49,7 +49,7 @@ async def test_a_server_that_does_not_tell_is_taken_for_the_same(connection: Any
     try:
         identity = ServerIdentity()
         identity.known = "1/00000001"
-        await identity.look(connection)
+        await identity.check(connection)
         assert (identity.known, identity.changes) == ("1/00000001", 0)
     finally:
         await connection.execute("RESET ROLE")

@@ -10,7 +10,7 @@ import pytest
 
 from broker_core.client import ServerRefused
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.fault_setup import LONG, NAMESPACE, TOPICS, fill_topics, serving
 from tests.support.eventually import eventually
@@ -24,12 +24,12 @@ _NO_PGBOUNCER = pytest.mark.skipif(
 
 def connections_to(
     server: PostgresServer, session_settings: dict[str, str] | None = None, **settings: Any
-) -> Connections:
-    connections = Connections(
+) -> ServerPools:
+    server_pools = ServerPools(
         PostgresSettings(dsn=server.dsn(), pool_max=2, **settings), session_settings=session_settings
     )
-    connections.lock = None  # there is no table of topics
-    return connections
+    server_pools.lock = None  # there is no table of topics
+    return server_pools
 
 
 async def test_the_settings_say_how_to_connect(database: Database) -> None:
@@ -37,46 +37,46 @@ async def test_the_settings_say_how_to_connect(database: Database) -> None:
         dsn=database.dsn, pool_min=0, pool_max=3, pool_waiting=5, pool_idle=7, pool_lifetime=0, statement_timeout=4,
         connect_timeout=2, replicas=(database.dsn,), replica_max_lag=1, prepared_statements="off",
     )  # fmt: skip
-    connections = Connections(settings, session_settings={"jit": "off"})
-    assert {pool.settings for pool in connections.pools} == {settings}
-    assert not connections.session.prepared
-    assert "jit = E'off'" in connections.session.begin(snapshot=False)
-    assert [pool.name for pool in connections.pools] == ["primary", "replica_1"]
+    server_pools = ServerPools(settings, session_settings={"jit": "off"})
+    assert {pool.settings for pool in server_pools.pools} == {settings}
+    assert not server_pools.session.prepared
+    assert "jit = E'off'" in server_pools.session.begin_sql(snapshot=False)
+    assert [pool.name for pool in server_pools.pools] == ["primary", "replica_1"]
 
 
 @pytest.mark.parametrize("prepared", [True, False], ids=["sessions", "transactions"])
 async def test_what_is_read_with_can_only_read(postgres_server: PostgresServer, prepared: bool) -> None:
-    connections = connections_to(
+    server_pools = connections_to(
         postgres_server, prepared_statements="on" if prepared else "off", statement_timeout=1.5
     )
-    assert await connections.start() is None
+    assert await server_pools.start() is None
     for snapshot in (False, True):
-        async with connections.acquire(snapshot=snapshot) as connection:
+        async with server_pools.acquire(snapshot=snapshot) as connection:
             assert await connection.fetchval("SELECT $1::int + 1", 6) == 7
             assert await connection.fetchval("SHOW transaction_read_only") == "on"
             assert await connection.fetchval("SHOW statement_timeout") == "1500ms"
             level = await connection.fetchval("SHOW transaction_isolation")
             assert level == ("repeatable read" if snapshot else "read committed")
         with pytest.raises(ListingFailed, match="read-only"):
-            async with connections.acquire(snapshot=snapshot) as connection:
+            async with server_pools.acquire(snapshot=snapshot) as connection:
                 await connection.execute("CREATE TABLE never (a int)")
     with pytest.raises(ListingFailed, match="statement_timeout") as slow:
-        async with connections.acquire() as connection:
+        async with server_pools.acquire() as connection:
             await connection.execute(
                 "SET statement_timeout = 1" if prepared else "SET LOCAL statement_timeout = 1"
             )
             await connection.fetchval("SELECT pg_sleep(1000)")
     assert slow.value.reason == "statement_timeout"
-    await connections.close()
+    await server_pools.close()
 
 
 async def test_in_transactions_nothing_stays_in_the_session(postgres_server: PostgresServer) -> None:
-    connections = connections_to(postgres_server, {"jit": "off"}, prepared_statements="off")
-    await connections.start()
+    server_pools = connections_to(postgres_server, {"jit": "off"}, prepared_statements="off")
+    await server_pools.start()
     for number in range(3):
-        async with connections.acquire() as connection:
+        async with server_pools.acquire() as connection:
             assert await connection.fetchval("SELECT $1::text", f"{number}") == f"{number}"
-    held = await connections.primary.take()
+    held = await server_pools.primary.acquire()
     assert await held.connection.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''") == 0
     assert await held.connection.fetchval("SELECT count(*) FROM pg_listening_channels()") == 0
     for name in ("statement_timeout", "default_transaction_read_only", "jit"):
@@ -84,26 +84,26 @@ async def test_in_transactions_nothing_stays_in_the_session(postgres_server: Pos
             "SELECT setting, reset_val FROM pg_settings WHERE name = $1", name
         )
         assert here["setting"] == here["reset_val"], name
-    connections.primary.give(held)
-    await connections.close()
+    server_pools.primary.release(held)
+    await server_pools.close()
 
 
 async def test_statements_are_prepared_once_for_a_session(postgres_server: PostgresServer) -> None:
-    connections = connections_to(postgres_server)
-    await connections.start()
+    server_pools = connections_to(postgres_server)
+    await server_pools.start()
     for number in range(3):
-        async with connections.acquire() as connection:
+        async with server_pools.acquire() as connection:
             assert await connection.fetchval("SELECT $1::text", f"{number}") == f"{number}"
             kept = await connection.fetchval(
                 "SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement = 'SELECT $1::text'"
             )
             assert kept == number + 1
-    await connections.close()
+    await server_pools.close()
 
 
 async def test_a_connection_that_broke_is_asked_once_more(postgres_server: PostgresServer) -> None:
-    connections = connections_to(postgres_server)
-    await connections.start()
+    server_pools = connections_to(postgres_server)
+    await server_pools.start()
     attempts = 0
 
     async def end_itself_once(connection: Any) -> int:
@@ -116,10 +116,10 @@ async def test_a_connection_that_broke_is_asked_once_more(postgres_server: Postg
     async def end_itself(connection: Any) -> None:
         await connection.fetchval("SELECT pg_terminate_backend(pg_backend_pid())")
 
-    assert await connections.read(end_itself_once) == 7
-    assert (attempts, connections.retries) == (2, 1)
+    assert await server_pools.read(end_itself_once) == 7
+    assert (attempts, server_pools.retries) == (2, 1)
     with pytest.raises(ListingFailed) as lost:
-        await connections.read(end_itself)
+        await server_pools.read(end_itself)
     assert lost.value.reason in {"shutdown", "lost"}
 
     async def wrong(connection: Any) -> None:
@@ -128,22 +128,22 @@ async def test_a_connection_that_broke_is_asked_once_more(postgres_server: Postg
         await connection.fetch("SELECT nothing_of_the_kind")
 
     with pytest.raises(ListingFailed, match="a column of the topics is missing"):
-        await connections.read(wrong)
+        await server_pools.read(wrong)
     assert attempts == 3  # it would be as wrong again
-    await connections.close()
+    await server_pools.close()
 
 
 async def test_an_error_of_who_reads_leaves_a_clean_connection(postgres_server: PostgresServer) -> None:
-    connections = connections_to(postgres_server)
-    await connections.start()
+    server_pools = connections_to(postgres_server)
+    await server_pools.start()
     for snapshot in (False, True):
         with pytest.raises(KeyError):
-            async with connections.acquire(snapshot=snapshot):
+            async with server_pools.acquire(snapshot=snapshot):
                 raise KeyError("mine")
-        async with connections.acquire() as connection:
+        async with server_pools.acquire() as connection:
             assert not connection.is_in_transaction()
-    assert connections.primary.dropped == 0
-    await connections.close()
+    assert server_pools.primary.dropped == 0
+    await server_pools.close()
 
 
 @_NO_PGBOUNCER

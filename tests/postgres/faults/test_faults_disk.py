@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from broker_core.client import ServerRefused
-from broker_core_postgres.connect.failures import failed
+from broker_core_postgres.connect.failures import failure_of
 from tests.postgres.fault_setup import NAMESPACE, TOPICS, fill_topics, serving
 from tests.support.postgres_server import Database, PostgresServer
 
@@ -53,7 +53,7 @@ async def test_a_change_that_does_not_fit_changes_nothing(on_small_disk: Databas
                 f"SELECT '{NAMESPACE}', 'another-topic-' || n FROM generate_series(1, 30000) n"
             )
         await feeder.close()
-        assert failed(full.value).message == "the disk of PostgreSQL is full: make room there"
+        assert failure_of(full.value).message == "the disk of PostgreSQL is full: make room there"
         assert not (await broker.server.list(NAMESPACE, topics_hash=before.topics_hash)).changed
         assert sorted(await broker.list()) == TOPICS
 

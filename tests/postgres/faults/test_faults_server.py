@@ -56,7 +56,7 @@ async def test_the_first_listing_after_the_pool_is_connected_again_is_answered(
     """However many failed meanwhile: nobody is refused for the time that the breaker would stay open."""
     async with serving(fragile.dsn) as broker:
         assert sorted(await broker.list()) == TOPICS
-        pool = broker.service.connections.primary
+        pool = broker.service.server_pools.primary
         await asyncio.to_thread(getattr(fragile.server, how))
         try:
             for number in range(20):
@@ -174,8 +174,8 @@ async def test_the_other_host_takes_over(fragile: Database) -> None:
             await is_listed(broker)
             await eventually(lambda: broker.metric("listen_connected") == 1, LONG)
             assert broker.service.history.breaks == 1  # another timeline: what was kept is void
-            assert broker.service.connections.primary.host is not None
-            assert broker.service.connections.primary.host.port == standby.port
+            assert broker.service.server_pools.primary.host is not None
+            assert broker.service.server_pools.primary.host.port == standby.port
     finally:
         await asyncio.to_thread(standby.close)
         await asyncio.to_thread(primary.start)

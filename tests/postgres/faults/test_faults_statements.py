@@ -157,7 +157,7 @@ async def test_a_schema_that_is_newer_is_refused_by_new_connections(filled: Data
             "INSERT INTO broker_core.migrations (number, name, checksum) VALUES (9999, 'next', 'x')"
         )
         await _end_connections(admin)
-        await eventually(lambda: broker.service.connections.primary.down, LONG)
+        await eventually(lambda: broker.service.server_pools.primary.down, LONG)
         await refused(broker, "upgrade broker-core-postgres")
         await admin.execute("DELETE FROM broker_core.migrations WHERE number = 9999")
         await is_listed(broker)

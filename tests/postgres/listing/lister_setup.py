@@ -10,7 +10,7 @@ from typing import Any
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import PulsarSettings
 from broker_core_postgres.changes.version_history import History
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.service import SESSION
@@ -42,16 +42,16 @@ async def fill(database: Database, namespace: str, rows: Iterable[Row]) -> None:
 async def opened_lister(database: Database, **table: Any) -> AsyncIterator[PostgresLister]:
     """A lister with the plugin's settings."""
     settings = PostgresSettings(dsn=database.dsn, **table)
-    connections = Connections(settings, session_settings=SESSION)
+    server_pools = ServerPools(settings, session_settings=SESSION)
     lister = PostgresLister(
-        connections,
+        server_pools,
         settings,
         QueryMetrics(),
         History(),
     )
     try:
-        assert await connections.start() is None
+        assert await server_pools.start() is None
         yield lister
     finally:
         lister.close()
-        await connections.close()
+        await server_pools.close()

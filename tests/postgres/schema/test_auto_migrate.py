@@ -182,5 +182,5 @@ async def test_who_is_at_the_tables_for_too_long(empty_database: Database) -> No
     ids=["server", "off", "relation", "pooler", "behind a pooler"],
 )
 def test_where_a_server_migrates(table: dict[str, Any], there: bool) -> None:
-    target = Forward(PostgresSettings(dsn="postgresql://localhost/x", **table)).target()
-    assert (target is not None) is there
+    parameters = Forward(PostgresSettings(dsn="postgresql://localhost/x", **table)).parameters()
+    assert (parameters is not None) is there

@@ -46,7 +46,7 @@ _CHANGES: Final = """SELECT version, operation, domain, local_name, topic_id, pr
 
 
 class Reading(Protocol):
-    """What runs a function with a connection (:class:`~broker_core_postgres.connect.server_pools.Connections` does)."""
+    """What runs a function with a connection (:class:`~broker_core_postgres.connect.server_pools.ServerPools` does)."""
 
     def read(
         self, work: Callable[[Any], Awaitable[T]], *, namespace: str | None = ..., snapshot: bool = ...
@@ -58,9 +58,9 @@ class PostgresChangeLog:
     """The log of one database, read over a pool."""
 
     def __init__(
-        self, connections: Reading, *, most_changes: int = MOST_CHANGES, most_bytes: int = MOST_BYTES
+        self, server_pools: Reading, *, most_changes: int = MOST_CHANGES, most_bytes: int = MOST_BYTES
     ) -> None:
-        self._connections = connections
+        self._server_pools = server_pools
         self._most_changes = most_changes
         self._most_bytes = most_bytes
 
@@ -75,7 +75,7 @@ class PostgresChangeLog:
         async def read(connection: Any) -> str:
             return str(await connection.fetchval(_CATALOG))
 
-        return await self._connections.read(read)
+        return await self._server_pools.read(read)
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:  # noqa: ARG002 - the protocol's
         """Always ``None``: the version is in the database, and asking it means waiting."""
@@ -88,7 +88,7 @@ class PostgresChangeLog:
             row = await connection.fetchrow(_STATE, str(namespace))
             return CatalogVersion(row[0], row[1], row[3])
 
-        return await self._connections.read(read)
+        return await self._server_pools.read(read)
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
         """What happened after ``since``, of one state of the database."""
@@ -98,7 +98,7 @@ class PostgresChangeLog:
                 connection, namespace, since, most_changes=self._most_changes, most_bytes=self._most_bytes
             )
 
-        return await self._connections.read(read, snapshot=True)
+        return await self._server_pools.read(read, snapshot=True)
 
 
 async def read_changes(

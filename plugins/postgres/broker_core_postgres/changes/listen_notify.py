@@ -22,9 +22,9 @@ import structlog
 
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
-from broker_core_postgres.connect.failures import ConnectionBroke, server_words
-from broker_core_postgres.connect.libpq.connection_parameters import Target
-from broker_core_postgres.connect.open_connection import APPLICATION, open_first
+from broker_core_postgres.connect.failures import ConnectionBroke, server_message
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
+from broker_core_postgres.connect.open_connection import APPLICATION_NAME, connect_first_host
 
 __all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "read_hint"]
 
@@ -70,7 +70,7 @@ class TopicsListener:
 
     def __init__(
         self,
-        target: Target,
+        parameters: ConnectionParameters,
         topics_changed: Callable[[NamespaceName], None],
         *,
         channel: str = CHANNEL,
@@ -84,7 +84,7 @@ class TopicsListener:
         self.ignored = 0
         self.losses = 0
         self.caught_up = 0
-        self._target = target
+        self._parameters = parameters
         self._changed = topics_changed
         self._channel = channel
         self._versions_query = versions_query
@@ -124,7 +124,7 @@ class TopicsListener:
                 if attempts == 0:
                     _log.warning(
                         "not listening for changes of topics: each listing still reads its version",
-                        error=server_words(error),
+                        error=server_message(error),
                     )
             finally:
                 self.connected = False
@@ -134,8 +134,11 @@ class TopicsListener:
 
     async def _session(self) -> None:
         """One connection, until it breaks: always ends by raising."""
-        connection, host = await open_first(
-            self._target, application_name=f"{APPLICATION} listen", timeout=_CONNECT, statement_cache_size=0
+        connection, host = await connect_first_host(
+            self._parameters,
+            application_name=f"{APPLICATION_NAME} listen",
+            timeout=_CONNECT,
+            statement_cache_size=0,
         )
         broken = asyncio.Event()
         try:

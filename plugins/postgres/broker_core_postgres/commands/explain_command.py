@@ -53,7 +53,7 @@ def run(
     async def explain() -> dict[str, Any]:
         service = PostgresService(settings)
         try:
-            failure = await service.connections.start()
+            failure = await service.server_pools.start()
             if failure is not None:
                 raise failure
             return await _explained(service.lister, request)
@@ -103,7 +103,7 @@ async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[st
 
 async def _statement(lister: PostgresLister, plan: Plan) -> dict[str, Any]:
     """The first statement, its parameters, and what PostgreSQL makes of it."""
-    async with lister.connections.acquire(snapshot=True) as connection:
+    async with lister.server_pools.acquire(snapshot=True) as connection:
         statement = first_page(plan, await lister.source_for(plan, connection), _MOST_BYTES)
         rows = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}", *statement.arguments)
         started = time.perf_counter()

@@ -10,8 +10,8 @@ import asyncpg
 import typer
 
 from broker_core.plugin_cli import examples, plugin_settings
-from broker_core_postgres.connect.failures import failed, server_words
-from broker_core_postgres.connect.open_connection import close, connect, target_of
+from broker_core_postgres.connect.failures import failure_of, server_message
+from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
 from broker_core_postgres.schema.auto_migrate import way_back
 from broker_core_postgres.schema.migrate import Migrated, migrate
 from broker_core_postgres.schema.migrate_back import WentBack, go_back
@@ -67,13 +67,13 @@ def run(
     if back and no_backup:
         raise typer.BadParameter("--back keeps what it leaves", param_hint="--no-backup")
     settings = plugin_settings("postgres")
-    target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
+    parameters = parameters_of(settings, dsn if dsn is not None else settings.listen_dsn)
 
     def waiting() -> None:
         print("another migration is under way: waiting for it", file=sys.stderr)
 
     async def migrate_it() -> Migrated | WentBack:
-        connection = await connect(target, application_name="broker-core migrate")
+        connection = await connect(parameters, application_name="broker-core migrate")
         try:
             if back:
                 return await go_back(connection, dry_run=dry_run, waiting=waiting)
@@ -86,9 +86,9 @@ def run(
                 waiting=waiting,
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            raise MigrationFailed(f"{failed(error).message}: {server_words(error)}") from error
+            raise MigrationFailed(f"{failure_of(error).message}: {server_message(error)}") from error
         finally:
-            await close(connection)
+            await close_connection(connection)
 
     done = asyncio.run(migrate_it())
     if isinstance(done, WentBack):

@@ -14,8 +14,8 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import examples, plugin_settings
-from broker_core_postgres.connect.failures import failed, server_words
-from broker_core_postgres.connect.open_connection import close, connect, target_of
+from broker_core_postgres.connect.failures import failure_of, server_message
+from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
 from broker_core_postgres.listing.own_relation import Relation
 from broker_core_postgres.status import Status, read_status
 
@@ -53,17 +53,17 @@ def run(
     Ends with 1 where listings cannot be served from the database, and says why.
     """
     settings = plugin_settings("postgres")
-    target = target_of(settings, dsn)
+    parameters = parameters_of(settings, dsn)
     relation = None if settings.relation is None else Relation.parse(settings.relation)
 
     async def read() -> Status:
-        connection = await connect(target, application_name="broker-core status")
+        connection = await connect(parameters, application_name="broker-core status")
         try:
             return await read_status(connection, relation, properties=bool(settings.property_keys))
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            raise StatusUnknown(f"{failed(error).message}: {server_words(error)}") from error
+            raise StatusUnknown(f"{failure_of(error).message}: {server_message(error)}") from error
         finally:
-            await close(connection)
+            await close_connection(connection)
 
     status = asyncio.run(read())
     if as_json:

@@ -13,8 +13,8 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import plugin_settings, say
-from broker_core_postgres.connect.failures import failed, server_words
-from broker_core_postgres.connect.open_connection import close, connect, target_of
+from broker_core_postgres.connect.failures import failure_of, server_message
+from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.schema.auto_migrate import bring_forward, way_back
 from broker_core_postgres.schema.schema_version import check_schema
@@ -47,8 +47,8 @@ _FOR_WRITERS: Final = {
 async def connected(dsn: str | None) -> Any:
     """A connection as :func:`filled_connection` has it, of which nothing is checked."""
     settings = plugin_settings("postgres")
-    target = target_of(settings, dsn if dsn is not None else settings.listen_dsn)
-    connection = await connect(target, application_name="broker-core fill")
+    parameters = parameters_of(settings, dsn if dsn is not None else settings.listen_dsn)
+    connection = await connect(parameters, application_name="broker-core fill")
     # Whatever the database's own default is: who waited for another writer must see what that one wrote.
     await connection.execute("SET default_transaction_isolation = 'read committed'")
     return connection
@@ -81,7 +81,7 @@ async def filled_connection(dsn: str | None, *, writes: bool = True) -> AsyncIte
             raise
         raise FillingFailed(told(error)) from error
     finally:
-        await close(connection)
+        await close_connection(connection)
 
 
 async def _bring_forward(connection: Any) -> None:
@@ -98,7 +98,7 @@ def told(error: BaseException) -> str:
     """A failure of the database in words for who fills it."""
     state = getattr(error, "sqlstate", None)
     own = _FOR_WRITERS.get(state or "")
-    return f"{own or failed(error).message}: {server_words(error)}"
+    return f"{own or failure_of(error).message}: {server_message(error)}"
 
 
 def run_to_end(function: Callable[[], Coroutine[Any, Any, T]]) -> T:

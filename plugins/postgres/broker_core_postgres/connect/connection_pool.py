@@ -23,14 +23,19 @@ import asyncpg
 import structlog
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.failures import DatabaseFailed, failed, is_lost, server_words
-from broker_core_postgres.connect.libpq.connection_parameters import Host, Target
-from broker_core_postgres.connect.libpq.target_session_attrs import still_is_what_is_asked_for
-from broker_core_postgres.connect.open_connection import CannotConnect, open_first
-from broker_core_postgres.connect.session_settings import Session
+from broker_core_postgres.connect.failures import (
+    DatabaseFailed,
+    failure_of,
+    is_connection_lost,
+    server_message,
+)
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters, ServerAddress
+from broker_core_postgres.connect.libpq.target_session_attrs import still_satisfies_attributes
+from broker_core_postgres.connect.open_connection import CannotConnect, connect_first_host
+from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["BoundedPool", "Held"]
+__all__ = ["PooledConnection", "PostgresPool"]
 
 _log = structlog.get_logger(__name__)
 
@@ -44,15 +49,17 @@ _TICK: Final = 1.0
 _PROBE: Final = 15.0
 
 #: Asked of each new connection before it is used; raises where the connection must not be used.
-Check: TypeAlias = Callable[[Any], Awaitable[None]]
+ConnectionCheck: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
-class Held:
-    """A connection that is in use; :meth:`BoundedPool.give` takes it back."""
+class PooledConnection:
+    """A connection that is in use; :meth:`PostgresPool.release` takes it back."""
 
     __slots__ = ("connection", "expires", "generation", "host", "used")
 
-    def __init__(self, connection: Any, host: Host, generation: int, now: float, lifetime: float) -> None:
+    def __init__(
+        self, connection: Any, host: ServerAddress, generation: int, now: float, lifetime: float
+    ) -> None:
         self.connection = connection
         self.host = host
         self.generation = generation
@@ -61,7 +68,7 @@ class Held:
         self.expires = now + _jittered(lifetime) if lifetime else float("inf")
 
 
-class BoundedPool:
+class PostgresPool:
     """All methods are for the event loop that it was started on; ``name`` is for the log and the metrics.
 
     ``on_down`` is called with what is wrong when no connection can be made, and with ``None`` when there is one again.
@@ -69,16 +76,16 @@ class BoundedPool:
 
     def __init__(
         self,
-        target: Target,
+        parameters: ConnectionParameters,
         settings: PostgresSettings,
-        session: Session,
+        session: SessionSettings,
         *,
         name: str = "primary",
-        check: Check | None = None,
+        check: ConnectionCheck | None = None,
         on_down: Callable[[ListingFailed | None], None] | None = None,
         probe: float = _PROBE,
     ) -> None:
-        self.target = target
+        self.parameters = parameters
         self.settings = settings
         self._session = session
         self._probe = probe
@@ -89,12 +96,12 @@ class BoundedPool:
         self.refused = 0
         self._check = check
         self._on_down = on_down
-        self._idle: list[Held] = []
-        self._live: set[Held] = set()
-        self._waiters: deque[asyncio.Future[Held]] = deque()
+        self._idle: list[PooledConnection] = []
+        self._live: set[PooledConnection] = set()
+        self._waiters: deque[asyncio.Future[PooledConnection]] = deque()
         self._opening = 0
         self._generation = 0
-        self._host: Host | None = None
+        self._host: ServerAddress | None = None
         self._failures = 0  # attempts to connect that failed, in a row
         self._retry_at = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -128,7 +135,7 @@ class BoundedPool:
         return self.failure is not None and not self._live
 
     @property
-    def host(self) -> Host | None:
+    def host(self) -> ServerAddress | None:
         """The host that was connected to last."""
         return self._host
 
@@ -136,7 +143,7 @@ class BoundedPool:
 
     async def start(self) -> ListingFailed | None:
         """Open the connections that are always kept; the failure, if there is none: the pool goes on trying."""
-        self._run(self._maintain())
+        self._start_task(self._maintain())
         for _ in range(max(self.settings.pool_min, 1)):
             self._opening += 1
             await self._open()
@@ -155,12 +162,12 @@ class BoundedPool:
         idle, self._idle = self._idle, []
         for held in self._live - set(idle):
             held.connection.terminate()
-        await asyncio.gather(*(_farewell(held.connection) for held in idle))
+        await asyncio.gather(*(_close_politely(held.connection) for held in idle))
         self._live.clear()
 
     # -- taking and giving
 
-    async def take(self, deadline: float = float("inf")) -> Held:
+    async def acquire(self, deadline: float = float("inf")) -> PooledConnection:
         """A connection, by ``deadline`` on the loop's clock.
 
         Raises :exc:`~broker_core.errors.ListingFailed`: ``pool_full``, ``pool_timeout``, ``closed``, or why no
@@ -180,7 +187,7 @@ class BoundedPool:
         if self.waiting - self._opening >= self.settings.pool_waiting:
             self.refused += 1
             raise DatabaseFailed.of("pool_full")
-        waiter: asyncio.Future[Held] = loop.create_future()
+        waiter: asyncio.Future[PooledConnection] = loop.create_future()
         self._waiters.append(waiter)
         self._grow()
         try:
@@ -188,7 +195,7 @@ class BoundedPool:
                 return await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._offer(waiter.result())  # it came at the same moment
+                self._hand_over(waiter.result())  # it came at the same moment
             else:
                 waiter.cancel()
             if isinstance(error, TimeoutError):
@@ -201,40 +208,40 @@ class BoundedPool:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
-    def give(self, held: Held, error: BaseException | None = None) -> None:
+    def release(self, held: PooledConnection, error: BaseException | None = None) -> None:
         """Take a connection back; ``error`` is what its use ended with. Returns at once."""
         connection = held.connection
-        if error is not None and is_lost(error):
+        if error is not None and is_connection_lost(error):
             # The server went away or ended it: those that were opened with it are not trusted any more.
-            self._distrust()
+            self._invalidate_all()
             self._drop(held)
         elif connection.is_closed() or held not in self._live:
             self._drop(held)
         elif connection.is_in_transaction() or not (
             error is None or isinstance(error, asyncpg.PostgresError)
         ):
-            self._run(self._settle(held))
+            self._start_task(self._settle(held))
         else:
-            self._back(held)
+            self._return(held)
 
     # -- inside
 
-    def _usable(self, held: Held, now: float) -> bool:
+    def _usable(self, held: PooledConnection, now: float) -> bool:
         if held.connection.is_closed() or held.generation != self._generation or now >= held.expires:
             return False
         # A server tells of its recovery by itself, at the next statement.
-        wanted = self.target.session_attributes in {"primary", "read-write"}
+        wanted = self.parameters.session_attributes in {"primary", "read-write"}
         return not (wanted and getattr(held.connection.get_settings(), "in_hot_standby", "off") == "on")
 
-    def _back(self, held: Held) -> None:
+    def _return(self, held: PooledConnection) -> None:
         now = asyncio.get_running_loop().time()
         held.used = now
         if self._closed or not self._usable(held, now):
             self._drop(held)
         else:
-            self._offer(held)
+            self._hand_over(held)
 
-    def _offer(self, held: Held) -> None:
+    def _hand_over(self, held: PooledConnection) -> None:
         """To who waits longest, else to the idle ones."""
         while self._waiters:
             waiter = self._waiters.popleft()
@@ -243,7 +250,7 @@ class BoundedPool:
                 return
         self._idle.append(held)
 
-    def _drop(self, held: Held) -> None:
+    def _drop(self, held: PooledConnection) -> None:
         held.connection.terminate()
         if held in self._live:
             self._live.remove(held)
@@ -251,7 +258,7 @@ class BoundedPool:
         self._wake.set()
         self._grow()
 
-    def _distrust(self) -> None:
+    def _invalidate_all(self) -> None:
         self._generation += 1
         idle, self._idle = self._idle, []
         for held in idle:
@@ -265,7 +272,7 @@ class BoundedPool:
         if now >= self._retry_at:
             while self.waiting > self._opening and self.size < self.settings.pool_max:
                 self._opening += 1
-                self._run(self._open())
+                self._start_task(self._open())
         elif not self._live and not self._opening and self.failure is not None:
             self._fail_waiters(self.failure)
 
@@ -275,7 +282,7 @@ class BoundedPool:
             if not waiter.done():
                 waiter.set_exception(failure.copy())
 
-    async def _settle(self, held: Held) -> None:
+    async def _settle(self, held: PooledConnection) -> None:
         """Wait until the server has ended what was cancelled, and use the connection again if it is clean."""
         try:
             async with asyncio.timeout(_SETTLE):
@@ -284,21 +291,21 @@ class BoundedPool:
                 # A request to cancel that comes late hits this statement, not somebody's listing.
                 await held.connection.execute("SELECT 1")
         except Exception as error:  # noqa: BLE001 - whatever it is, the connection is not clean
-            _log.debug("connection dropped", pool=self.name, error=server_words(error))
+            _log.debug("connection dropped", pool=self.name, error=server_message(error))
             self._drop(held)
         except BaseException:
             self._drop(held)
             raise
         else:
-            self._back(held)
+            self._return(held)
 
     async def _open(self) -> None:
         """One attempt to connect; who starts it has counted it in ``_opening``."""
         try:
-            held = await self._connected()
+            held = await self._connect()
         except Exception as error:  # noqa: BLE001 - all of them mean that there is no connection
             self._opening -= 1
-            self._not_opened(error)
+            self._record_failure(error)
             return
         except BaseException:
             self._opening -= 1
@@ -313,40 +320,40 @@ class BoundedPool:
         self._live.add(held)
         if was_down is not None and self._on_down is not None:
             self._on_down(None)
-        self._offer(held)
+        self._hand_over(held)
         self._grow()
 
-    async def _connected(self) -> Held:
+    async def _connect(self) -> PooledConnection:
         session = self._session
         generation = self._generation
-        connection, host = await open_first(
-            self.target,
+        connection, host = await connect_first_host(
+            self.parameters,
             application_name=session.application_name,
             timeout=self.settings.connect_timeout,
-            first=None if self.target.shuffled else self._host,
+            first=None if self.parameters.shuffled else self._host,
             statement_cache_size=session.statement_cache_size,
         )
         try:
             async with asyncio.timeout(self.settings.connect_timeout):
-                if session.opening:
-                    await connection.execute(session.opening)
+                if session.setup_sql:
+                    await connection.execute(session.setup_sql)
                 if self._check is not None:
                     await self._check(connection)
         except BaseException:
             connection.terminate()
             raise
         now = asyncio.get_running_loop().time()
-        return Held(connection, host, generation, now, self.settings.pool_lifetime)
+        return PooledConnection(connection, host, generation, now, self.settings.pool_lifetime)
 
-    def _not_opened(self, error: Exception) -> None:
-        failure = error.failure if isinstance(error, CannotConnect) else failed(error)
+    def _record_failure(self, error: Exception) -> None:
+        failure = error.failure if isinstance(error, CannotConnect) else failure_of(error)
         now = asyncio.get_running_loop().time()
         if self.failure is None or self.failure.reason != failure.reason:
             _log.warning(
                 "no connection to PostgreSQL",
                 pool=self.name,
                 reason=failure.reason,
-                error=server_words(error),
+                error=server_message(error),
             )
         self.failure = failure
         if self.down and self._on_down is not None:
@@ -364,7 +371,7 @@ class BoundedPool:
         loop = asyncio.get_running_loop()
         roles_at = loop.time() + self._probe
         while not self._closed:
-            pause = min(max(self._retry_at - loop.time(), 0.01), _TICK) if self._lacks() else _TICK
+            pause = min(max(self._retry_at - loop.time(), 0.01), _TICK) if self._needs_connection() else _TICK
             try:
                 # Not wait_for: Python 3.11's forgets a cancellation that comes together with what it waits for.
                 async with asyncio.timeout(pause):
@@ -372,21 +379,21 @@ class BoundedPool:
             except TimeoutError:
                 pass
             self._wake.clear()
-            if self._lacks() and loop.time() >= self._retry_at:
+            if self._needs_connection() and loop.time() >= self._retry_at:
                 self._opening += 1
                 await self._open()
             self._grow()
             for held in list(self._idle):
-                self._look_after(held, loop.time())
-            if self.target.session_attributes != "any" and loop.time() >= roles_at and self._live:
+                self._check_idle(held, loop.time())
+            if self.parameters.session_attributes != "any" and loop.time() >= roles_at and self._live:
                 roles_at = loop.time() + self._probe
-                await self._look_at_role()
+                await self._check_role()
 
-    def _lacks(self) -> bool:
+    def _needs_connection(self) -> bool:
         """Whether a connection is to be made though nobody waits for one."""
         return self.size < self.settings.pool_min or (self.failure is not None and not self.size)
 
-    def _look_after(self, held: Held, now: float) -> None:
+    def _check_idle(self, held: PooledConnection, now: float) -> None:
         """Drop an idle connection that is not used any more, and see that the others live."""
         if held not in self._idle:
             return
@@ -396,20 +403,20 @@ class BoundedPool:
             self._drop(held)
         elif now - held.used >= self._probe:
             self._idle.remove(held)
-            self._run(self._settle(held))
+            self._start_task(self._settle(held))
 
-    async def _look_at_role(self) -> None:
+    async def _check_role(self) -> None:
         """Leave a host that is no longer what is asked for: one that was demoted, or made read-only."""
         loop = asyncio.get_running_loop()
         try:
-            held = await self.take(loop.time() + _SETTLE)
+            held = await self.acquire(loop.time() + _SETTLE)
         except ListingFailed:
             return  # the next look will tell
         fits = True
         error: BaseException | None = None
         try:
             async with asyncio.timeout(_SETTLE):
-                fits = await still_is_what_is_asked_for(held.connection, self.target.session_attributes)
+                fits = await still_satisfies_attributes(held.connection, self.parameters.session_attributes)
         except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as raised:
             error = raised
         if not fits:
@@ -417,13 +424,13 @@ class BoundedPool:
                 "host of PostgreSQL is left: its role changed",
                 pool=self.name,
                 host=str(held.host),
-                wanted=self.target.session_attributes,
+                wanted=self.parameters.session_attributes,
             )
             self._host = None
-            self._distrust()
-        self.give(held, error)
+            self._invalidate_all()
+        self.release(held, error)
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -434,7 +441,7 @@ def _jittered(seconds: float) -> float:
     return seconds * random.uniform(0.7, 1.0)  # noqa: S311 - nothing is to be kept secret
 
 
-async def _farewell(connection: Any) -> None:
+async def _close_politely(connection: Any) -> None:
     try:
         await connection.close(timeout=1.0)
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):

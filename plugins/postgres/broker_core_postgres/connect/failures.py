@@ -22,9 +22,9 @@ __all__ = [
     "REASONS",
     "ConnectionBroke",
     "DatabaseFailed",
-    "failed",
-    "is_lost",
-    "server_words",
+    "failure_of",
+    "is_connection_lost",
+    "server_message",
 ]
 
 #: What the driver raises of the server, of itself and of the network. The third is of a connection that broke just now.
@@ -213,14 +213,14 @@ class ConnectionBroke(ConnectionError):
     """A connection is closed, though nothing was raised that says why."""
 
 
-def failed(error: BaseException) -> ListingFailed:
+def failure_of(error: BaseException) -> ListingFailed:
     """The failure that an error of asyncpg or of the system means; a :exc:`ListingFailed` stays what it is."""
     if isinstance(error, ListingFailed):
         return error
     if isinstance(error, asyncpg.PostgresError):
         state = error.sqlstate or ""
         meaning = _STATES.get(state) or _CLASSES.get(state[:2]) or _OTHER
-        return DatabaseFailed(meaning, state=state or None, lost=is_lost(error))
+        return DatabaseFailed(meaning, state=state or None, lost=is_connection_lost(error))
     if isinstance(error, DsnError):
         return DatabaseFailed(_SETTINGS)
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
@@ -231,12 +231,12 @@ def failed(error: BaseException) -> ListingFailed:
         return DatabaseFailed(_SLOW)
     if isinstance(error, OSError):
         return DatabaseFailed(_CLASSES["08"] if _broke(error) else _UNREACHABLE, lost=_broke(error))
-    if is_lost(error):
+    if is_connection_lost(error):
         return DatabaseFailed(_CLASSES["08"], lost=True)
     return DatabaseFailed(_OTHER)
 
 
-def is_lost(error: BaseException) -> bool:
+def is_connection_lost(error: BaseException) -> bool:
     """Whether the connection that raised this is gone, through no fault of the statement."""
     if isinstance(error, DatabaseFailed):
         return error.lost
@@ -248,7 +248,7 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, asyncpg.InterfaceError) and "closed" in str(error)
 
 
-def server_words(error: BaseException) -> str:
+def server_message(error: BaseException) -> str:
     """What the server or the system said, in one line: for the log and for operators, never for clients.
 
     Neither holds a password: a server never sends one back, and the driver's own errors do not quote it.

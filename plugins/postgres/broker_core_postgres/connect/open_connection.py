@@ -16,22 +16,22 @@ from urllib.parse import urlencode
 import asyncpg
 
 from broker_core.errors import BrokerCoreError
-from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, server_words
-from broker_core_postgres.connect.libpq.connection_parameters import Host, Target
-from broker_core_postgres.connect.libpq.target_session_attrs import is_what_is_asked_for
+from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failure_of, server_message
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters, ServerAddress
+from broker_core_postgres.connect.libpq.target_session_attrs import satisfies_attributes
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = [
-    "APPLICATION",
+    "APPLICATION_NAME",
     "CannotConnect",
-    "close",
+    "close_connection",
     "connect",
-    "open_first",
-    "target_of",
+    "connect_first_host",
+    "parameters_of",
 ]
 
 #: What ``pg_stat_activity`` shows, where the connection string has no name of its own.
-APPLICATION: Final = "broker-core"
+APPLICATION_NAME: Final = "broker-core"
 
 
 class CannotConnect(BrokerCoreError):
@@ -40,19 +40,21 @@ class CannotConnect(BrokerCoreError):
     ``failure`` is what clients get, and ``errors`` what each host's attempt raised.
     """
 
-    def __init__(self, target: Target, tried: Sequence[tuple[Host, BaseException]]) -> None:
-        said = "; ".join(f"{host}: {server_words(error)}" for host, error in tried)
-        super().__init__(f"cannot connect to PostgreSQL, database {target.database!r}: {said}")
+    def __init__(
+        self, parameters: ConnectionParameters, tried: Sequence[tuple[ServerAddress, BaseException]]
+    ) -> None:
+        said = "; ".join(f"{host}: {server_message(error)}" for host, error in tried)
+        super().__init__(f"cannot connect to PostgreSQL, database {parameters.database!r}: {said}")
         self.errors = [error for _, error in tried]
-        self.failure = _most_telling([failed(error) for error in self.errors])
+        self.failure = _most_telling([failure_of(error) for error in self.errors])
 
 
-def target_of(settings: PostgresSettings, dsn: str | None = None) -> Target:
+def parameters_of(settings: PostgresSettings, dsn: str | None = None) -> ConnectionParameters:
     """The target of the plugin's settings; ``dsn`` in place of theirs, with the same ways to a password.
 
     Raises :exc:`DsnError`.
     """
-    return Target.parse(
+    return ConnectionParameters.parse(
         settings.dsn if dsn is None else dsn,
         password_file=settings.password_file,
         password_env=settings.password_env,
@@ -62,9 +64,9 @@ def target_of(settings: PostgresSettings, dsn: str | None = None) -> Target:
 
 
 async def connect(
-    source: Target | PostgresSettings | str | None,
+    source: ConnectionParameters | PostgresSettings | str | None,
     *,
-    application_name: str = APPLICATION,
+    application_name: str = APPLICATION_NAME,
     timeout: float = 10.0,
 ) -> Any:
     """An ``asyncpg.Connection`` to the first host that takes it; the caller closes it. ``timeout`` is in seconds.
@@ -72,14 +74,14 @@ async def connect(
     Raises :exc:`DsnError` for what cannot be read, and :exc:`CannotConnect`: errors of the command line as they are.
     """
     if source is None or isinstance(source, str):
-        source = Target.parse(source)
-    elif not isinstance(source, Target):
-        source = target_of(source)
-    connection, _ = await open_first(source, application_name=application_name, timeout=timeout)
+        source = ConnectionParameters.parse(source)
+    elif not isinstance(source, ConnectionParameters):
+        source = parameters_of(source)
+    connection, _ = await connect_first_host(source, application_name=application_name, timeout=timeout)
     return connection
 
 
-async def close(connection: Any) -> None:
+async def close_connection(connection: Any) -> None:
     """Close a connection in order or, where its server does not answer within 5 seconds, at once."""
     try:
         await asyncio.wait_for(connection.close(), 5)
@@ -87,40 +89,40 @@ async def close(connection: Any) -> None:
         connection.terminate()
 
 
-async def open_first(
-    target: Target,
+async def connect_first_host(
+    parameters: ConnectionParameters,
     *,
-    application_name: str = APPLICATION,
+    application_name: str = APPLICATION_NAME,
     timeout: float = 10.0,
-    first: Host | None = None,
+    first: ServerAddress | None = None,
     statement_cache_size: int = 100,
-) -> tuple[Any, Host]:
+) -> tuple[Any, ServerAddress]:
     """A connection and the host that it is to, tried in order, ``first`` before all others.
 
     Each host has ``connect_timeout`` of the connection string, else its share of ``timeout`` seconds, which bounds all.
     Raises :exc:`CannotConnect` and :exc:`DsnError`.
     """
-    hosts = list(target.hosts)
-    if target.shuffled:
+    hosts = list(parameters.hosts)
+    if parameters.shuffled:
         random.shuffle(hosts)
     if first in hosts:
         hosts.remove(first)
         hosts.insert(0, first)
     ends = asyncio.get_running_loop().time() + timeout
-    share = min(target.connect_timeout or timeout / len(hosts), timeout)
-    tried: list[tuple[Host, BaseException]] = []
-    spare: tuple[Any, Host] | None = None  # prefer-standby takes what it gets in the end
+    share = min(parameters.connect_timeout or timeout / len(hosts), timeout)
+    tried: list[tuple[ServerAddress, BaseException]] = []
+    spare: tuple[Any, ServerAddress] | None = None  # prefer-standby takes what it gets in the end
     try:
         for host in hosts:
             try:
                 async with asyncio.timeout(min(share, ends - asyncio.get_running_loop().time())):
-                    connection = await _open(target, host, application_name, statement_cache_size)
+                    connection = await _open(parameters, host, application_name, statement_cache_size)
             except DRIVER_ERRORS as error:
                 tried.append((host, error))
                 continue
             try:
                 async with asyncio.timeout_at(ends):
-                    fits = await is_what_is_asked_for(connection, target.session_attributes)
+                    fits = await satisfies_attributes(connection, parameters.session_attributes)
             except BaseException as error:
                 connection.terminate()
                 if not isinstance(error, OSError | asyncpg.PostgresError | asyncpg.InterfaceError):
@@ -129,12 +131,12 @@ async def open_first(
                 continue
             if fits:
                 return connection, host
-            if spare is None and target.session_attributes == "prefer-standby":
+            if spare is None and parameters.session_attributes == "prefer-standby":
                 spare = connection, host
                 continue
             connection.terminate()
             tried.append(
-                (host, asyncpg.TargetServerAttributeNotMatched(f"is not {target.session_attributes}"))
+                (host, asyncpg.TargetServerAttributeNotMatched(f"is not {parameters.session_attributes}"))
             )
         if spare is not None:
             chosen, spare = spare, None
@@ -142,16 +144,18 @@ async def open_first(
     finally:
         if spare is not None:
             spare[0].terminate()
-    raise CannotConnect(target, tried)
+    raise CannotConnect(parameters, tried)
 
 
-async def _open(target: Target, host: Host, application_name: str, statement_cache_size: int) -> Any:
+async def _open(
+    parameters: ConnectionParameters, host: ServerAddress, application_name: str, statement_cache_size: int
+) -> Any:
     # Files of passwords may be on a slow disk.
-    login = await asyncio.to_thread(target.login, host)
-    settings: Mapping[str, str] = {"application_name": application_name, **target.server_settings}
+    login = await asyncio.to_thread(parameters.login, host)
+    settings: Mapping[str, str] = {"application_name": application_name, **parameters.server_settings}
     return await asyncpg.connect(
         # The options of TLS have no other way in than a connection string.
-        f"postgresql:///?{urlencode(target.tls)}" if target.tls else "postgresql:///",
+        f"postgresql:///?{urlencode(parameters.tls)}" if parameters.tls else "postgresql:///",
         **login,
         server_settings=dict(settings),
         statement_cache_size=statement_cache_size,

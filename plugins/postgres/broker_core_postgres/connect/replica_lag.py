@@ -14,8 +14,8 @@ from typing import Final
 import structlog
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.connection_pool import BoundedPool, Held
-from broker_core_postgres.connect.failures import DRIVER_ERRORS, failed
+from broker_core_postgres.connect.connection_pool import PooledConnection, PostgresPool
+from broker_core_postgres.connect.failures import DRIVER_ERRORS, failure_of
 
 __all__ = ["ReplicaChooser"]
 
@@ -30,7 +30,7 @@ _VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = 
 class ReplicaChooser:
     """Chooses for each listing; ``max_lag`` is how many versions a replica may be behind for the namespace."""
 
-    def __init__(self, primary: BoundedPool, replicas: Sequence[BoundedPool], max_lag: int) -> None:
+    def __init__(self, primary: PostgresPool, replicas: Sequence[PostgresPool], max_lag: int) -> None:
         #: How listings chose a server: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
         #: By name of a replica's pool, how many versions it was behind when it was last compared.
@@ -41,14 +41,14 @@ class ReplicaChooser:
         self._replicas = tuple(replicas)
         self._turn = 0
 
-    async def take(self, deadline: float, namespace: str | None) -> tuple[BoundedPool, Held]:
+    async def acquire(self, deadline: float, namespace: str | None) -> tuple[PostgresPool, PooledConnection]:
         """A connection and the pool that takes it back; without a ``namespace`` one to the primary.
 
         Raises :exc:`~broker_core.errors.ListingFailed` where the primary cannot be asked.
         """
         if self._replicas and namespace is not None:
             newest = await self._version(
-                self._primary, await self._primary.take(deadline), namespace, keep=False
+                self._primary, await self._primary.acquire(deadline), namespace, keep=False
             )
             for pool in self._in_turn():
                 if newest is None:  # never loaded: that is the primary's to say
@@ -58,18 +58,18 @@ class ReplicaChooser:
                     self.choices["replica"] += 1
                     return pool, held
         self.choices["primary"] += 1
-        return self._primary, await self._primary.take(deadline)
+        return self._primary, await self._primary.acquire(deadline)
 
-    def _in_turn(self) -> Sequence[BoundedPool]:
+    def _in_turn(self) -> Sequence[PostgresPool]:
         self._turn = (self._turn + 1) % len(self._replicas)
         return (*self._replicas[self._turn :], *self._replicas[: self._turn])
 
     async def _on_replica(
-        self, pool: BoundedPool, deadline: float, namespace: str, newest: int
-    ) -> Held | None:
+        self, pool: PostgresPool, deadline: float, namespace: str, newest: int
+    ) -> PooledConnection | None:
         """A connection to a replica that has ``newest``, less the allowed lag; ``None`` where it cannot answer."""
         try:
-            held = await pool.take(deadline)
+            held = await pool.acquire(deadline)
             version = await self._version(pool, held, namespace, keep=True)
         except ListingFailed as failure:
             self.choices["replica_failed"] += 1
@@ -79,11 +79,13 @@ class ReplicaChooser:
             self.lags[pool.name] = max(newest - version, 0)
             if version >= newest - self.max_lag:
                 return held
-        pool.give(held)
+        pool.release(held)
         self.choices["replica_behind"] += 1
         return None
 
-    async def _version(self, pool: BoundedPool, held: Held, namespace: str, *, keep: bool) -> int | None:
+    async def _version(
+        self, pool: PostgresPool, held: PooledConnection, namespace: str, *, keep: bool
+    ) -> int | None:
         """The version at a server; ``held`` is given back, unless it is to be kept and nothing failed."""
         raised: BaseException | None = None
         try:
@@ -91,10 +93,10 @@ class ReplicaChooser:
             return None if value is None else int(value)
         except DRIVER_ERRORS as error:
             raised = error
-            raise failed(error) from error
+            raise failure_of(error) from error
         except BaseException as error:
             raised = error
             raise
         finally:
             if raised is not None or not keep:
-                pool.give(held, raised)
+                pool.release(held, raised)

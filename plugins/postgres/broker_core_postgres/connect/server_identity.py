@@ -38,7 +38,7 @@ class ServerIdentity:
         self.changes = 0
         self._on_other = on_other
 
-    async def look(self, connection: Any) -> None:
+    async def check(self, connection: Any) -> None:
         """Compare a new connection. A server that does not tell (some hosted ones) is taken for the same one."""
         try:
             identity = await connection.fetchval(_QUERY)

@@ -18,15 +18,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.connection_pool import BoundedPool, Check
-from broker_core_postgres.connect.failures import DRIVER_ERRORS, DatabaseFailed, failed, is_lost
-from broker_core_postgres.connect.open_connection import target_of
+from broker_core_postgres.connect.connection_pool import ConnectionCheck, PostgresPool
+from broker_core_postgres.connect.failures import (
+    DRIVER_ERRORS,
+    DatabaseFailed,
+    failure_of,
+    is_connection_lost,
+)
+from broker_core_postgres.connect.open_connection import parameters_of
 from broker_core_postgres.connect.replica_lag import ReplicaChooser
 from broker_core_postgres.connect.server_identity import ServerIdentity
-from broker_core_postgres.connect.session_settings import Session
+from broker_core_postgres.connect.session_settings import SessionSettings
 from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["TOPICS", "Connections"]
+__all__ = ["TOPICS", "ServerPools"]
 
 T = TypeVar("T")
 
@@ -34,7 +39,7 @@ T = TypeVar("T")
 TOPICS: Final = "broker_core.topics"
 
 
-class Connections:
+class ServerPools:
     """The plugin's pools; all methods are for the event loop. Raises :exc:`DsnError` for settings that cannot be read.
 
     ``check`` is asked of every new connection, as of its schema: what it raises is what listings fail with.
@@ -48,7 +53,7 @@ class Connections:
         self,
         settings: PostgresSettings,
         *,
-        check: Check | None = None,
+        check: ConnectionCheck | None = None,
         on_other_server: Callable[[], None] | None = None,
         on_down: Callable[[ListingFailed | None], None] | None = None,
         session_settings: Mapping[str, str] | None = None,
@@ -57,17 +62,21 @@ class Connections:
         identity = ServerIdentity(on_other_server)
 
         async def checked(connection: Any) -> None:
-            await identity.look(connection)
+            await identity.check(connection)
             if check is not None:
                 await check(connection)
 
-        self.session = Session(settings, server_settings=session_settings or {}, one_plan=one_plan)
-        self.primary = BoundedPool(
-            target_of(settings), settings, self.session, check=checked, on_down=on_down
+        self.session = SessionSettings(settings, server_settings=session_settings or {}, one_plan=one_plan)
+        self.primary = PostgresPool(
+            parameters_of(settings), settings, self.session, check=checked, on_down=on_down
         )
         self.replicas = tuple(
-            BoundedPool(
-                target_of(settings, replica), settings, self.session, name=f"replica_{number}", check=check
+            PostgresPool(
+                parameters_of(settings, replica),
+                settings,
+                self.session,
+                name=f"replica_{number}",
+                check=check,
             )
             for number, replica in enumerate(settings.replicas, 1)
         )
@@ -76,7 +85,7 @@ class Connections:
         self.chooser = ReplicaChooser(self.primary, self.replicas, settings.replica_max_lag)
 
     @property
-    def pools(self) -> tuple[BoundedPool, ...]:
+    def pools(self) -> tuple[PostgresPool, ...]:
         """The primary's pool and those of the replicas."""
         return (self.primary, *self.replicas)
 
@@ -103,11 +112,11 @@ class Connections:
         a time at which nobody was in the middle of replacing all rows.
         Errors of the driver and of the connection leave the block as :exc:`~broker_core.errors.ListingFailed`.
         """
-        pool, held = await self.chooser.take(deadline, namespace)
+        pool, held = await self.chooser.acquire(deadline, namespace)
         connection = held.connection
         raised: BaseException | None = None
         try:
-            begin = self.session.begin(snapshot=snapshot, lock=self.lock)
+            begin = self.session.begin_sql(snapshot=snapshot, lock=self.lock)
             if begin:
                 await connection.execute(begin)
             yield connection
@@ -115,12 +124,12 @@ class Connections:
                 await connection.execute("COMMIT")
         except DRIVER_ERRORS as error:
             raised = error
-            raise failed(error) from error
+            raise failure_of(error) from error
         except BaseException as error:
             raised = error
             raise
         finally:
-            pool.give(held, raised)
+            pool.release(held, raised)
 
     async def read(
         self,
@@ -138,7 +147,7 @@ class Connections:
             async with self.acquire(deadline=deadline, namespace=namespace, snapshot=snapshot) as connection:
                 return await work(connection)
         except DatabaseFailed as failure:
-            if not is_lost(failure):
+            if not is_connection_lost(failure):
                 raise
             self.retries += 1
         async with self.acquire(deadline=deadline, namespace=namespace, snapshot=snapshot) as connection:

@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from broker_core_postgres.connect.open_connection import APPLICATION
+from broker_core_postgres.connect.open_connection import APPLICATION_NAME
 from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["Session"]
+__all__ = ["SessionSettings"]
 
 _NAME: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)?")
 #: Statements that a connection remembers; each question has the form of one of a few.
@@ -42,7 +42,7 @@ _IDLE_IN_TRANSACTION: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionSettings:
     """By the plugin's settings; ``server_settings`` are any others of the server.
 
     ``one_plan``: a statement by itself is planned once for a connection, and not for its values.
@@ -51,7 +51,7 @@ class Session:
     """
 
     settings: PostgresSettings
-    application_name: str = APPLICATION
+    application_name: str = APPLICATION_NAME
     server_settings: Mapping[str, str] = field(default_factory=dict)
     one_plan: bool = False
 
@@ -70,14 +70,14 @@ class Session:
         return _STATEMENTS if self.prepared else 0
 
     @property
-    def opening(self) -> str:
+    def setup_sql(self) -> str:
         """What a new session runs, or nothing."""
         if not self.prepared:
             return ""
         plans = _ONE_PLAN if self.one_plan else {}
         return _joined("SET", {**_TRANSACTIONS, **plans, **self._all()})
 
-    def begin(self, *, snapshot: bool, lock: str | None = None) -> str:
+    def begin_sql(self, *, snapshot: bool, lock: str | None = None) -> str:
         """What begins a use of the connection, in one round trip; nothing where a statement needs no transaction.
 
         With ``snapshot`` all statements of the use see the same state. ``lock`` is the table that they read, as it is

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from broker_core import DescribeRequest, Details
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.listing_sql import Source
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.settings import PostgresSettings
@@ -52,13 +52,13 @@ class PostgresDescriber:
 
     def __init__(
         self,
-        connections: Connections,
+        server_pools: ServerPools,
         source: Source,
         settings: PostgresSettings,
         metrics: QueryMetrics,
     ) -> None:
         self._only_with_properties = settings.only_with_properties
-        self._connections = connections
+        self._server_pools = server_pools
         self._source = source
         self._metrics = metrics
 
@@ -102,7 +102,9 @@ class PostgresDescriber:
         async def read(connection: Any) -> list[Any]:
             return list(await connection.fetch(text, str(request.namespace), *arguments))
 
-        rows = await self._connections.read(read, deadline=request.deadline, namespace=str(request.namespace))
+        rows = await self._server_pools.read(
+            read, deadline=request.deadline, namespace=str(request.namespace)
+        )
         if not rows:
             return None
         return [row for row in rows if row["matched"] is not None]

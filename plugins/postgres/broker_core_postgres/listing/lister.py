@@ -21,7 +21,7 @@ from broker_core import BoundedCache, ListingRequest, Selection, TopicListingRes
 from broker_core.errors import ListingFailed
 from broker_core.patterns import TopicsPattern
 from broker_core_postgres.changes.version_history import History
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.hash_cache import Known, Question, size_of
 from broker_core_postgres.listing.listing_sql import Source, first_page, version_statement
 from broker_core_postgres.listing.pages import (
@@ -65,14 +65,14 @@ class PostgresLister:
 
     def __init__(
         self,
-        connections: Connections,
+        server_pools: ServerPools,
         settings: PostgresSettings,
         metrics: QueryMetrics,
         history: History,
         *,
         source: Source | None = None,
     ) -> None:
-        self.connections = connections
+        self.server_pools = server_pools
         self.settings = settings
         self.source = source or Source()
         self.trigrams = False
@@ -93,7 +93,7 @@ class PostgresLister:
         that may be behind, a listing could be of an older state than a look before it. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
-        if not self.source.versions or self.connections.chooser.max_lag:
+        if not self.source.versions or self.server_pools.chooser.max_lag:
             return None
         known = self.hashes.get(_question(request, selecting_properties(self.settings, request.properties)))
         if known is None or known.topics_hash == request.topics_hash:
@@ -199,7 +199,7 @@ class PostgresLister:
         async def look(connection: Any) -> Any:
             return await fetch_page(connection, statement)
 
-        row = await self.connections.read(look, deadline=request.deadline, namespace=namespace)
+        row = await self.server_pools.read(look, deadline=request.deadline, namespace=namespace)
         if row is None:
             return None
         number, catalog_id = row["version"], str(row["catalog_id"])
@@ -238,7 +238,7 @@ class PostgresLister:
             await reading.settle()
             return version, reading
 
-        return await self.connections.read(
+        return await self.server_pools.read(
             read, deadline=request.deadline, namespace=plan.namespace, snapshot=search
         )
 
@@ -269,7 +269,7 @@ class PostgresLister:
             await reading.settle()
             return version, reading
 
-        return await self.connections.read(
+        return await self.server_pools.read(
             read, deadline=request.deadline, namespace=plan.namespace, snapshot=True
         )
 

@@ -13,14 +13,14 @@ from typing import Any, Final, Literal
 import asyncpg
 import structlog
 
-from broker_core_postgres.connect.failures import server_words
-from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.failures import server_message
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from broker_core_postgres.connect.open_connection import (
     CannotConnect,
-    close,
+    close_connection,
     connect,
-    target_of,
+    parameters_of,
 )
 from broker_core_postgres.schema.migrate import Migrated, migrate, schema_owner
 from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed
@@ -79,7 +79,7 @@ async def bring_forward(
         try:
             return await migrate(connection, trigrams=trigrams, waiting=waiting, patience=patience)
         except (MigrationFailed, asyncpg.PostgresError) as error:
-            reason = str(error) if isinstance(error, MigrationFailed) else server_words(error)
+            reason = str(error) if isinstance(error, MigrationFailed) else server_message(error)
             owner = await schema_owner(connection)
             raise SchemaTooOld(
                 f"The database has schema {old.found}, and schema {migrations()[-1].number} is needed. It was not "
@@ -105,7 +105,7 @@ class Forward:
         """Whether the database is being looked at, and migrated."""
         return self._task is not None
 
-    def target(self) -> Target | None:
+    def parameters(self) -> ConnectionParameters | None:
         """The server itself, ``None`` where there may be only a pooler in front of it, or it is not ours to migrate.
 
         A lock that is kept over several transactions takes a session. Raises :exc:`DsnError`.
@@ -115,18 +115,18 @@ class Forward:
             return None
         if settings.listen_dsn is None and settings.prepared_statements == "off":
             return None
-        return target_of(settings, settings.listen_dsn)
+        return parameters_of(settings, settings.listen_dsn)
 
     def begin(self) -> asyncio.Task[None] | None:
         """See to it that the database is migrated; ``None`` where that is not to be, or was tried just now."""
         loop = asyncio.get_running_loop()
         if self._task is None and loop.time() >= self._ended + _AGAIN:
             try:
-                target = self.target()
+                parameters = self.parameters()
             except DsnError:  # the pool says so
                 return None
-            if target is not None:
-                self._task = loop.create_task(self._run(target), name="postgres-migration")
+            if parameters is not None:
+                self._task = loop.create_task(self._run(parameters), name="postgres-migration")
         return self._task
 
     async def close(self) -> None:
@@ -136,20 +136,20 @@ class Forward:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _run(self, target: Target) -> None:
+    async def _run(self, parameters: ConnectionParameters) -> None:
         try:
             connection = await connect(
-                target, application_name="broker-core migrate", timeout=self._settings.connect_timeout
+                parameters, application_name="broker-core migrate", timeout=self._settings.connect_timeout
             )
             try:
                 done = await bring_forward(connection, reader=True, patience=_SERVER_PATIENCE)
             finally:
-                await close(connection)
+                await close_connection(connection)
         except SchemaMismatch as mismatch:
             self.failure = mismatch
             _log.error("the schema of PostgreSQL does not fit", error=str(mismatch))
         except (CannotConnect, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            _log.info("PostgreSQL was not looked at for its schema", error=server_words(error))
+            _log.info("PostgreSQL was not looked at for its schema", error=server_message(error))
         else:
             self.failure = None
             if done is not None and done.applied:

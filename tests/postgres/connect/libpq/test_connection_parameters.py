@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_core_postgres.connect.libpq.connection_parameters import Host, Target
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters, ServerAddress
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 
 _URL = "postgresql://"
@@ -14,13 +14,15 @@ _SECRET = "s3cr3t-of-mine"
 _NONE: dict[str, str] = {}
 
 
-def parse(dsn: str | None, environment: dict[str, str] | None = None, **options: Any) -> Target:
-    return Target.parse(dsn, environment=_NONE if environment is None else environment, **options)
+def parse(dsn: str | None, environment: dict[str, str] | None = None, **options: Any) -> ConnectionParameters:
+    return ConnectionParameters.parse(
+        dsn, environment=_NONE if environment is None else environment, **options
+    )
 
 
-def password(target: Target) -> str | None:
-    host = target.hosts[0]
-    return target.passwords.password(_NONE, host.address, host.port, target.database, target.user)
+def password(parameters: ConnectionParameters) -> str | None:
+    host = parameters.hosts[0]
+    return parameters.passwords.password(_NONE, host.address, host.port, parameters.database, parameters.user)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +41,9 @@ def password(target: Target) -> str | None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_hosts_are_read_as_libpq_reads_them(dsn: str, hosts: list[str]) -> None:
-    target = parse(dsn)
-    assert [str(host) for host in target.hosts] == hosts
-    assert (target.user, target.database) == ("me", "x")
+    parameters = parse(dsn)
+    assert [str(host) for host in parameters.hosts] == hosts
+    assert (parameters.user, parameters.database) == ("me", "x")
 
 
 def test_several_hosts_are_left_when_they_take_no_writes() -> None:
@@ -59,21 +61,21 @@ def test_what_the_string_leaves_open_comes_from_the_environment() -> None:
         "PGDATABASE": "there",
         "PGSSLMODE": "require",
     }
-    target = parse(None, environment)
-    assert target.hosts == (Host("e1", 7), Host("e2", 7))
-    assert (target.user, target.database, target.tls["sslmode"]) == ("eve", "there", "require")
+    parameters = parse(None, environment)
+    assert parameters.hosts == (ServerAddress("e1", 7), ServerAddress("e2", 7))
+    assert (parameters.user, parameters.database, parameters.tls["sslmode"]) == ("eve", "there", "require")
     given = parse("postgresql://me@db:5432/x?sslmode=disable", environment)
     assert (str(given.hosts[0]), given.user, given.database) == ("db:5432", "me", "x")
     assert given.tls["sslmode"] == "disable"
 
 
 def test_options_of_the_session_and_of_connecting() -> None:
-    target = parse(
+    parameters = parse(
         "postgresql://me@a/x?application_name=lister&options=-c%20search_path%3Dmine&connect_timeout=3"
         "&load_balance_hosts=random&keepalives=1&channel_binding=prefer"
     )
-    assert target.server_settings == {"application_name": "lister", "options": "-c search_path=mine"}
-    assert (target.connect_timeout, target.shuffled) == (3.0, True)
+    assert parameters.server_settings == {"application_name": "lister", "options": "-c search_path=mine"}
+    assert (parameters.connect_timeout, parameters.shuffled) == (3.0, True)
     assert parse("postgresql://me@a/x?connect_timeout=0").connect_timeout is None
 
 
@@ -102,14 +104,14 @@ def test_what_cannot_be_read_is_refused_and_never_quoted(dsn: str, said: str) ->
 
 
 def test_no_password_is_shown() -> None:
-    target = parse(f"postgresql://me:{_SECRET}@db/x?sslpassword={_SECRET}")
-    assert password(target) == _SECRET
-    assert _SECRET not in f"{target} {target!r} {target.passwords!r}"
-    assert str(target) == "db:5432, database x"
+    parameters = parse(f"postgresql://me:{_SECRET}@db/x?sslpassword={_SECRET}")
+    assert password(parameters) == _SECRET
+    assert _SECRET not in f"{parameters} {parameters!r} {parameters.passwords!r}"
+    assert str(parameters) == "db:5432, database x"
 
 
 def test_the_authorities_of_the_system_can_be_used() -> None:
     import ssl
 
-    target = parse("postgresql://me@db/x?sslmode=verify-full&sslrootcert=system")
-    assert target.tls["sslrootcert"] == ssl.get_default_verify_paths().cafile
+    parameters = parse("postgresql://me@db/x?sslmode=verify-full&sslrootcert=system")
+    assert parameters.tls["sslrootcert"] == ssl.get_default_verify_paths().cafile

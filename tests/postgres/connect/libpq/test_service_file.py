@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core_postgres.connect.libpq.connection_parameters import Target
+from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 
 _SECRET = "s3cr3t-of-mine"
@@ -18,17 +18,20 @@ def test_a_service_comes_before_the_environment_and_after_the_string(tmp_path: P
         f"# services\n[listing]\nhost=s1,s2\nport=9\nuser=sue\npassword={_SECRET}%x\ndbname=of_service\n"
     )
     environment = {"PGSERVICEFILE": str(file), "PGSERVICE": "listing", "PGUSER": "eve"}
-    for target in (
-        Target.parse(None, environment=environment),
-        Target.parse("postgresql://?service=listing", environment={"PGSERVICEFILE": str(file)}),
-        Target.parse(None, service="listing", service_file=file),
+    for parameters in (
+        ConnectionParameters.parse(None, environment=environment),
+        ConnectionParameters.parse("postgresql://?service=listing", environment={"PGSERVICEFILE": str(file)}),
+        ConnectionParameters.parse(None, service="listing", service_file=file),
     ):
-        assert [str(host) for host in target.hosts] == ["s1:9", "s2:9"]
+        assert [str(host) for host in parameters.hosts] == ["s1:9", "s2:9"]
         assert (
-            target.user,
-            target.database,
-            target.passwords.password({}, "s1", 9, "of_service", "sue"),
+            parameters.user,
+            parameters.database,
+            parameters.passwords.password({}, "s1", 9, "of_service", "sue"),
         ) == ("sue", "of_service", f"{_SECRET}%x")
-    assert Target.parse("postgresql://me@db/x?service=listing", environment=environment).user == "me"
+    assert (
+        ConnectionParameters.parse("postgresql://me@db/x?service=listing", environment=environment).user
+        == "me"
+    )
     with pytest.raises(DsnError, match="no service 'other'"):
-        Target.parse(None, environment={**environment, "PGSERVICE": "other"})
+        ConnectionParameters.parse(None, environment={**environment, "PGSERVICE": "other"})

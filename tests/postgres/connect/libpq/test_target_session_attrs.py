@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core_postgres.connect.libpq.target_session_attrs import (
-    is_what_is_asked_for,
-    still_is_what_is_asked_for,
+    satisfies_attributes,
+    still_satisfies_attributes,
 )
 from broker_core_postgres.connect.open_connection import CannotConnect, connect
 from tests.support.eventually import eventually
@@ -26,7 +26,7 @@ async def test_a_read_only_host_is_left(postgres_server: PostgresServer) -> None
         connection = await connect(
             f"postgresql://postgres@{here}/{database.name}?target_session_attrs={attributes}"
         )
-        assert await is_what_is_asked_for(connection, "read-only")
+        assert await satisfies_attributes(connection, "read-only")
         await connection.close()
     with pytest.raises(CannotConnect, match="is not standby"):
         await connect(f"postgresql://postgres@{here}/postgres?target_session_attrs=standby")
@@ -44,12 +44,12 @@ async def test_a_session_in_use_hears_of_a_server_that_became_read_only(own_serv
     await connection.execute(
         "SET default_transaction_read_only = on"
     )  # our own session's, which says nothing
-    assert await still_is_what_is_asked_for(connection, "read-write")
+    assert await still_satisfies_attributes(connection, "read-write")
     own_server.sql("ALTER SYSTEM SET default_transaction_read_only = on")
     own_server.sql("SELECT pg_reload_conf()")
 
     async def left() -> bool:
-        return not await still_is_what_is_asked_for(connection, "read-write")
+        return not await still_satisfies_attributes(connection, "read-write")
 
     try:
         await eventually(left, 60)

@@ -118,7 +118,7 @@ async def test_a_server_shows_what_it_knew_while_the_database_is_away() -> None:
         async with serving(database.dsn) as broker:
             await eventually(lambda: broker.metric(METRIC) > 0, 60, what="shown")
             server.stop()
-            await eventually(lambda: broker.service.connections.primary.down, 60, what="it is away")
+            await eventually(lambda: broker.service.server_pools.primary.down, 60, what="it is away")
             assert broker.metric(METRIC) == pytest.approx(when, abs=1e-3)
 
 

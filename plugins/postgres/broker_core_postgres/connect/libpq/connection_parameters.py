@@ -16,14 +16,14 @@ from broker_core_postgres.connect.libpq.password_sources import PasswordSource
 from broker_core_postgres.connect.libpq.service_file import read_service
 from broker_core_postgres.connect.libpq.target_session_attrs import SESSION_ATTRIBUTES
 
-__all__ = ["Host", "Target"]
+__all__ = ["ConnectionParameters", "ServerAddress"]
 
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _SOCKET_FOLDERS: Final = ("/run/postgresql", "/var/run/postgresql", "/tmp")  # noqa: S108 - where servers have them
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class ServerAddress:
     """One server: a name or an address with a port, or the folder of a Unix socket."""
 
     address: str
@@ -36,14 +36,14 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ConnectionParameters:
     """A database on one of some hosts, and how to log in. Neither ``str`` nor ``repr`` shows a password.
 
     ``session_attributes`` is ``target_session_attrs``: with several hosts the default is ``read-write``, so that a host
     that was demoted or made read-only is left. ``connect_timeout`` is in seconds, for each host.
     """
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[ServerAddress, ...]
     user: str
     database: str
     session_attributes: str = "any"
@@ -66,7 +66,7 @@ class Target:
         service: str | None = None,
         service_file: Path | None = None,
         environment: Mapping[str, str] | None = None,
-    ) -> Target:
+    ) -> ConnectionParameters:
         """Read a connection string; what it leaves open comes from the service, then from the environment.
 
         Raises :exc:`DsnError`, whose text says what is wrong without quoting the string.
@@ -108,7 +108,7 @@ class Target:
             ),
         )
 
-    def login(self, host: Host) -> dict[str, Any]:
+    def login(self, host: ServerAddress) -> dict[str, Any]:
         """What ``asyncpg.connect`` needs for one host; reads files. Raises :exc:`DsnError`."""
         return {
             "host": host.address,
@@ -121,7 +121,7 @@ class Target:
         }
 
 
-def _hosts(addresses: str, ports: str) -> tuple[Host, ...]:
+def _hosts(addresses: str, ports: str) -> tuple[ServerAddress, ...]:
     if addresses.strip(","):
         names = [name.strip() for name in addresses.split(",")]
     else:
@@ -133,7 +133,7 @@ def _hosts(addresses: str, ports: str) -> tuple[Host, ...]:
         numbers *= len(names)
     if len(numbers) != len(names):
         raise DsnError(f"{len(names)} hosts and {len(numbers)} ports do not fit together")
-    return tuple(Host(name, number) for name, number in zip(names, numbers, strict=True))
+    return tuple(ServerAddress(name, number) for name, number in zip(names, numbers, strict=True))
 
 
 def _port(text: str) -> int:
@@ -144,7 +144,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _servers(hosts: tuple[Host, ...]) -> int:
+def _servers(hosts: tuple[ServerAddress, ...]) -> int:
     return len(set(hosts))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["SESSION_ATTRIBUTES", "is_what_is_asked_for", "still_is_what_is_asked_for"]
+__all__ = ["SESSION_ATTRIBUTES", "satisfies_attributes", "still_satisfies_attributes"]
 
 _ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
     # Whether the server is in recovery, and whether it refuses writes by setting.
@@ -29,7 +29,7 @@ _STATE_OF_SERVER: Final = (
 SESSION_ATTRIBUTES: Final = frozenset(_ACCEPTS)
 
 
-async def is_what_is_asked_for(connection: Any, attributes: str) -> bool:
+async def satisfies_attributes(connection: Any, attributes: str) -> bool:
     """Whether a server is what ``target_session_attrs`` asks for; must be asked before the session sets anything."""
     if attributes == "any":
         return True
@@ -42,7 +42,7 @@ async def is_what_is_asked_for(connection: Any, attributes: str) -> bool:
     return bool(_ACCEPTS[attributes](recovers == "on", refuses == "on"))
 
 
-async def still_is_what_is_asked_for(connection: Any, attributes: str) -> bool:
+async def still_satisfies_attributes(connection: Any, attributes: str) -> bool:
     """The same of a session in use, which has settings of its own and does not hear of changes of the server's."""
     if attributes == "any":
         return True

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.connect.server_pools import Connections
+from broker_core_postgres.connect.server_pools import ServerPools
 
 __all__ = ["MirrorSuccess", "MirrorWatch", "note_success", "read_mirrors"]
 
@@ -49,9 +49,9 @@ class MirrorWatch:
     yet, ``None`` where that is not known yet. While the database cannot be asked, what was read last stays.
     """
 
-    def __init__(self, connections: Connections, every: float = _EVERY) -> None:
+    def __init__(self, server_pools: ServerPools, every: float = _EVERY) -> None:
         self.last_success: float | None = None
-        self._connections = connections
+        self._server_pools = server_pools
         self._every = every
         self._task: asyncio.Task[None] | None = None
 
@@ -70,9 +70,9 @@ class MirrorWatch:
         clock = asyncio.get_running_loop().time
         while True:
             # A server that is down is not asked: it is for the pool to find out when it is back.
-            if not self._connections.primary.down:
+            if not self._server_pools.primary.down:
                 try:
-                    oldest = await self._connections.read(_oldest, deadline=clock() + self._every)
+                    oldest = await self._server_pools.read(_oldest, deadline=clock() + self._every)
                 except ListingFailed:
                     pass
                 else:
