@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from broker_core.metrics.plugin_metrics import PluginRegistryOfMetrics
-from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.plugin import PostgresPlugin
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
@@ -89,7 +89,7 @@ async def test_nothing_that_names_anything_is_a_label() -> None:
     service = PostgresService(PostgresSettings(dsn="postgresql://me@secret-host:1/secret-database"))
     registry = CollectorRegistry()
     service.metrics.register(registry)
-    service.metrics.watch(service.server_pools, service.listener, History())
+    service.metrics.watch(service.server_pools, service.listener, VersionHistory())
     text = "".join(str(metric) for metric in registry.collect())
     assert "secret" not in text
     await service.close()

@@ -14,7 +14,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from broker_core_postgres.changes.listen_notify import TopicsListener
-from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.fill.sync.last_success import MirrorWatch
 from broker_core_postgres.listing.query_metrics import QueryMetrics
@@ -33,7 +33,7 @@ class PostgresMetrics(Collector):
         self.queries = QueryMetrics()
         self._server_pools: ServerPools | None = None
         self._listener: TopicsListener | None = None
-        self._history: History | None = None
+        self._history: VersionHistory | None = None
         self._mirrors: MirrorWatch | None = None
 
     def register(self, registry: CollectorRegistry) -> None:
@@ -45,7 +45,7 @@ class PostgresMetrics(Collector):
         self,
         server_pools: ServerPools,
         listener: TopicsListener | None = None,
-        history: History | None = None,
+        history: VersionHistory | None = None,
         mirrors: MirrorWatch | None = None,
     ) -> None:
         """Show the pools, and what listens and what is remembered, from now on."""

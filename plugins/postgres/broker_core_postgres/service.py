@@ -19,7 +19,7 @@ from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.changes.change_log import PostgresChangeLog
 from broker_core_postgres.changes.listen_notify import VERSIONS_QUERY, TopicsListener
-from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.open_connection import parameters_of
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.fill.sync.last_success import MirrorWatch
@@ -68,12 +68,12 @@ class PostgresService:
         self.settings = settings
         self.relation = None if settings.relation is None else Relation.parse(settings.relation)
         self.metrics = PostgresMetrics()
-        self.history = History(topics_changed, max_lag=settings.replica_max_lag)
+        self.history = VersionHistory(topics_changed, max_lag=settings.replica_max_lag)
         self.forward = Forward(settings)
         self.server_pools = ServerPools(
             settings,
             check=self.check,
-            on_other_server=self.history.broke,
+            on_other_server=self.history.start_anew,
             on_down=None if report_problems is None else partial(_report, report_problems),
             session_settings=SESSION,
             # What plan is right for a relation of the operator's own is not known.

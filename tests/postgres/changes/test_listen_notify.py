@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.names import NamespaceName
-from broker_core_postgres.changes.listen_notify import TopicsListener, read_hint
+from broker_core_postgres.changes.listen_notify import TopicsListener, parse_hint
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
@@ -33,8 +33,8 @@ async def add(admin: Any, namespace: str, name: str) -> None:
 
 
 def test_a_payload_names_a_namespace_and_a_version() -> None:
-    assert read_hint('{"namespace": "a/b", "version": 7}') == (NamespaceName.parse("a/b"), 7)
-    assert read_hint('{"namespace": "a/b", "version": 0, "more": []}') == (NamespaceName.parse("a/b"), 0)
+    assert parse_hint('{"namespace": "a/b", "version": 7}') == (NamespaceName.parse("a/b"), 7)
+    assert parse_hint('{"namespace": "a/b", "version": 0, "more": []}') == (NamespaceName.parse("a/b"), 0)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_payload_names_a_namespace_and_a_version() -> None:
     ids=range(17),
 )  # fmt: skip
 def test_what_is_no_hint_is_none(payload: str) -> None:
-    assert read_hint(payload) is None
+    assert parse_hint(payload) is None
 
 
 async def test_changes_are_heard_of(database: Database, admin: Any) -> None:

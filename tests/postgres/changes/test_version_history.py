@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.names import NamespaceName
 from broker_core_postgres.changes import version_history as history_module
-from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.changes.version_history import VersionHistory
 
 _ONE, _TWO = NamespaceName.parse("public/one"), NamespaceName.parse("public/two")
 
@@ -19,55 +19,55 @@ def now() -> float:
 
 async def test_versions_that_grow_are_one_history() -> None:
     told: list[NamespaceName] = []
-    history = History(told.append)
+    history = VersionHistory(told.append)
     for number in (1, 1, 2, 5):
-        assert history.saw(_ONE, "a", number, asked=now())
+        assert history.record(_ONE, "a", number, asked=now())
     assert (history.epoch, told) == (0, [])
     assert history.version("a", 5, history.epoch) == "a:5"
 
 
 async def test_a_version_that_went_back_begins_another_history() -> None:
     told: list[NamespaceName] = []
-    history = History(told.append)
-    assert history.saw(_ONE, "a", 5, asked=now())
-    assert history.saw(_TWO, "a", 7, asked=now())
+    history = VersionHistory(told.append)
+    assert history.record(_ONE, "a", 5, asked=now())
+    assert history.record(_TWO, "a", 7, asked=now())
     before = history.version("a", 5, history.epoch)
-    assert not history.saw(_ONE, "a", 4, asked=now())
+    assert not history.record(_ONE, "a", 4, asked=now())
     assert sorted(map(str, told)) == ["public/one", "public/two"]
     assert (history.epoch, history.breaks) == (1, 1)
-    assert history.saw(_ONE, "a", 4, asked=now())
-    assert history.saw(_ONE, "a", 5, asked=now())
+    assert history.record(_ONE, "a", 4, asked=now())
+    assert history.record(_ONE, "a", 5, asked=now())
     assert history.version("a", 5, history.epoch) != before
 
 
 async def test_a_slow_listing_of_an_older_version_is_no_past() -> None:
-    history = History()
+    history = VersionHistory()
     asked = now()
-    assert history.saw(_ONE, "a", 5, asked=now())
-    assert history.saw(_ONE, "a", 4, asked=asked)  # asked for before 5 was known
-    assert history.saw(_ONE, "a", 5, asked=now())
+    assert history.record(_ONE, "a", 5, asked=now())
+    assert history.record(_ONE, "a", 4, asked=asked)  # asked for before 5 was known
+    assert history.record(_ONE, "a", 5, asked=now())
     assert history.epoch == 0
 
 
 async def test_a_replica_may_be_behind_by_what_is_allowed() -> None:
-    history = History(max_lag=2)
-    assert history.saw(_ONE, "a", 5, asked=now())
-    assert history.saw(_ONE, "a", 3, asked=now())
-    assert not history.saw(_ONE, "a", 2, asked=now())
+    history = VersionHistory(max_lag=2)
+    assert history.record(_ONE, "a", 5, asked=now())
+    assert history.record(_ONE, "a", 3, asked=now())
+    assert not history.record(_ONE, "a", 2, asked=now())
 
 
 async def test_another_catalogue_names_its_own_versions() -> None:
     told: list[NamespaceName] = []
-    history = History(told.append)
-    assert history.saw(_ONE, "a", 5, asked=now())
-    assert history.saw(_ONE, "b", 1, asked=now())
+    history = VersionHistory(told.append)
+    assert history.record(_ONE, "a", 5, asked=now())
+    assert history.record(_ONE, "b", 1, asked=now())
     assert (told, history.epoch) == ([_ONE], 0)
-    assert history.saw(_ONE, "b", 2, asked=now())
+    assert history.record(_ONE, "b", 2, asked=now())
 
 
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history_module, "_REMEMBERED", 3)
-    history = History()
+    history = VersionHistory()
     for number in range(10):
-        assert history.saw(NamespaceName.parse(f"public/n{number}"), "a", 5, asked=now())
+        assert history.record(NamespaceName.parse(f"public/n{number}"), "a", 5, asked=now())
     assert len(history._seen) == 3

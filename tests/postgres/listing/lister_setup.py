@@ -9,7 +9,7 @@ from typing import Any
 
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import PulsarSettings
-from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.query_metrics import QueryMetrics
@@ -47,7 +47,7 @@ async def opened_lister(database: Database, **table: Any) -> AsyncIterator[Postg
         server_pools,
         settings,
         QueryMetrics(),
-        History(),
+        VersionHistory(),
     )
     try:
         assert await server_pools.start() is None

@@ -8,17 +8,16 @@ it, is a :class:`~broker_core.change_log.Gap`: the reader then reads the namespa
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.names import NamespaceName, TopicName
+from broker_core_postgres.connect.server_pools import ServerPools
 
-__all__ = ["MOST_BYTES", "MOST_CHANGES", "PostgresChangeLog", "Reading", "read_changes"]
-
-T = TypeVar("T")
+__all__ = ["MOST_BYTES", "MOST_CHANGES", "PostgresChangeLog", "read_changes"]
 
 #: Changed names, and bytes of their properties, that are read at once; beyond either it is a gap.
 MOST_CHANGES: Final = 50_000
@@ -45,20 +44,11 @@ _CHANGES: Final = """SELECT version, operation, domain, local_name, topic_id, pr
     WHERE namespace = $1 AND version > $2 AND version <= $3 ORDER BY version, seq"""
 
 
-class Reading(Protocol):
-    """What runs a function with a connection (:class:`~broker_core_postgres.connect.server_pools.ServerPools` does)."""
-
-    def read(
-        self, work: Callable[[Any], Awaitable[T]], *, namespace: str | None = ..., snapshot: bool = ...
-    ) -> Awaitable[T]:
-        """What ``work`` makes of a connection; errors leave as :exc:`~broker_core.errors.ListingFailed`."""
-
-
 class PostgresChangeLog:
     """The log of one database, read over a pool."""
 
     def __init__(
-        self, server_pools: Reading, *, most_changes: int = MOST_CHANGES, most_bytes: int = MOST_BYTES
+        self, server_pools: ServerPools, *, most_changes: int = MOST_CHANGES, most_bytes: int = MOST_BYTES
     ) -> None:
         self._server_pools = server_pools
         self._most_changes = most_changes

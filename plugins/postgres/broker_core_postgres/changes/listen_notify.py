@@ -26,7 +26,7 @@ from broker_core_postgres.connect.failures import ConnectionBroke, server_messag
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.connect.open_connection import APPLICATION_NAME, connect_first_host
 
-__all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "read_hint"]
+__all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "parse_hint"]
 
 _log = structlog.get_logger(__name__)
 
@@ -46,7 +46,7 @@ _LONGEST: Final = 2000
 _REMEMBERED: Final = 200_000
 
 
-def read_hint(payload: str) -> tuple[NamespaceName, int] | None:
+def parse_hint(payload: str) -> tuple[NamespaceName, int] | None:
     """The namespace and the version that a payload ``{"namespace": ..., "version": ...}`` names, or ``None``."""
     if len(payload) > _LONGEST:
         return None
@@ -181,7 +181,7 @@ class TopicsListener:
         return moved
 
     def _heard(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
-        hint = read_hint(payload)
+        hint = parse_hint(payload)
         if hint is None:
             self.ignored += 1
             return

@@ -18,7 +18,7 @@ import structlog
 
 from broker_core.names import NamespaceName
 
-__all__ = ["History"]
+__all__ = ["VersionHistory"]
 
 _log = structlog.get_logger(__name__)
 
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 _REMEMBERED: Final = 100_000
 
 
-class History:
+class VersionHistory:
     """The versions that were read; ``went_back(namespace)`` is called for each namespace whose answers are void.
 
     ``max_lag`` is how many versions a replica may be behind: an answer that is older by no more is none of the past.
@@ -46,7 +46,7 @@ class History:
         """
         return f"{catalog_id}:{number}" if epoch == 0 else f"{catalog_id}~{epoch}:{number}"
 
-    def saw(self, namespace: NamespaceName, catalog_id: str, number: int, *, asked: float) -> bool:
+    def record(self, namespace: NamespaceName, catalog_id: str, number: int, *, asked: float) -> bool:
         """Note a version that the database said, asked for at ``asked`` on the loop's clock.
 
         Whether it is of the same history as those before. ``False``: an older version was said by a question that was
@@ -67,7 +67,7 @@ class History:
                 seen=seen[1],
                 now=number,
             )
-            self.broke()
+            self.start_anew()
         elif seen is not None and seen[0] == catalog_id and number <= seen[1]:
             return True  # the newest stays, with the time when it was first known
         elif seen is not None and seen[0] != catalog_id:
@@ -80,7 +80,7 @@ class History:
             self._seen.popitem(last=False)
         return not back
 
-    def broke(self) -> None:
+    def start_anew(self) -> None:
         """A new history began: of all namespaces that were asked for, nothing is kept."""
         self.epoch += 1
         self.breaks += 1

@@ -20,7 +20,7 @@ from typing import Any, Final
 from broker_core import BoundedCache, ListingRequest, Selection, TopicListingResult
 from broker_core.errors import ListingFailed
 from broker_core.patterns import TopicsPattern
-from broker_core_postgres.changes.version_history import History
+from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.hash_cache import Known, Question, size_of
 from broker_core_postgres.listing.listing_sql import Source, first_page, version_statement
@@ -68,7 +68,7 @@ class PostgresLister:
         server_pools: ServerPools,
         settings: PostgresSettings,
         metrics: QueryMetrics,
-        history: History,
+        history: VersionHistory,
         *,
         source: Source | None = None,
     ) -> None:
@@ -178,7 +178,7 @@ class PostgresLister:
         epoch: int,
     ) -> str | None:
         """What the broker is told as the version, ``None`` where the answer must not be kept."""
-        if version is None or not self._history.saw(request.namespace, *version, asked=asked):
+        if version is None or not self._history.record(request.namespace, *version, asked=asked):
             return None
         name = self._history.version(*version, epoch)
         self.hashes.put(question, Known(name, topics.topics_hash, reading.read_bytes), size_of(question))
@@ -203,7 +203,7 @@ class PostgresLister:
         if row is None:
             return None
         number, catalog_id = row["version"], str(row["catalog_id"])
-        if not self._history.saw(request.namespace, catalog_id, number, asked=asked):
+        if not self._history.record(request.namespace, catalog_id, number, asked=asked):
             return None
         return self._history.version(catalog_id, number, epoch)
 
