@@ -12,12 +12,13 @@ from broker_core.settings import PulsarSettings
 from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.lister import PostgresLister
+from broker_core_postgres.listing.pages import Page
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.service import SESSION
 from broker_core_postgres.settings import PostgresSettings
 from tests.support.postgres_server import Database
 
-__all__ = ["QUIET", "Row", "fill", "opened_lister"]
+__all__ = ["QUIET", "Row", "fill", "opened_lister", "page"]
 
 #: A client that only reads answers need not see PINGs, however slow the machine is.
 QUIET = PulsarOptions(PulsarSettings(keep_alive=3600))
@@ -36,6 +37,11 @@ async def fill(database: Database, namespace: str, rows: Iterable[Row]) -> None:
         )
     finally:
         await connection.close()
+
+
+def page(*names: str, other: tuple[str, ...] = (), counted: int | None = None) -> Page:
+    texts = ["".join(f"/{name}" for name in each).encode() for each in (names, other)]
+    return Page(len(names) + len(other) if counted is None else counted, sum(map(len, texts)), *texts)
 
 
 @asynccontextmanager

@@ -23,17 +23,11 @@ from broker_core.patterns import TopicsPattern
 from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.hash_cache import Known, Question, size_of
+from broker_core_postgres.listing.listing_assembler import Reading
 from broker_core_postgres.listing.listing_sql import Source, first_page, version_statement
-from broker_core_postgres.listing.pages import (
-    Memory,
-    MustWait,
-    Page,
-    PageTooLarge,
-    Reading,
-    fetch_page,
-    later_pages,
-)
+from broker_core_postgres.listing.pages import Page, PageTooLarge, fetch_page, later_pages
 from broker_core_postgres.listing.query_metrics import QueryMetrics
+from broker_core_postgres.listing.request_memory import Memory, MustWait
 from broker_core_postgres.listing.row_filter import Plan, make_plan
 from broker_core_postgres.schema.trigram_index import read_parts
 from broker_core_postgres.settings import PostgresSettings
@@ -233,7 +227,7 @@ class PostgresLister:
             if not page.full:
                 await reading.take(page)
                 return version, reading
-            async for each in later_pages(connection, plan, source, memory, reading):
+            async for each in later_pages(connection, plan, source, memory, lambda: reading.nbytes):
                 await reading.take(each)
             await reading.settle()
             return version, reading
@@ -264,7 +258,9 @@ class PostgresLister:
             if first is not None:
                 await memory.need_now(Memory.for_page(first.size))
                 await reading.take(first)
-            async for page in later_pages(connection, plan, self.source, memory, reading, first):
+            async for page in later_pages(
+                connection, plan, self.source, memory, lambda: reading.nbytes, first
+            ):
                 await reading.take(page)
             await reading.settle()
             return version, reading
