@@ -23,7 +23,7 @@ from broker_core_postgres.settings import PostgresSettings
 from tests.docs.pages import all_pages, code_in, headings, read, tables
 from tests.support.postgres_server import Database, PostgresServer, run_apart
 
-PAGE = "reference/postgres.md"
+PAGE_NAMES = "reference/postgres.md"
 COMMON = {"--config", "--debug"}
 #: Words with the prefix of metrics that are something else: packages, roles, the channel.
 NO_METRICS = {"broker_core_postgres", *ROLES, CHANNEL}
@@ -49,7 +49,7 @@ def query(database: Database, statement: str, *arguments: object) -> list[tuple[
 def rows(heading: str, first_column: str) -> list[dict[str, str]]:
     return [
         dict(zip(table.columns, row, strict=True))
-        for table in tables(PAGE)
+        for table in tables(PAGE_NAMES)
         if table.heading == heading and table.columns[0] == first_column
         for row in table.rows
     ]
@@ -58,7 +58,7 @@ def rows(heading: str, first_column: str) -> list[dict[str, str]]:
 # -- settings
 
 SETTINGS = {
-    code_in(row[0])[0]: row for table in tables(PAGE) if table.columns[0] == "key" for row in table.rows
+    code_in(row[0])[0]: row for table in tables(PAGE_NAMES) if table.columns[0] == "key" for row in table.rows
 }
 
 
@@ -84,7 +84,7 @@ def test_a_default_is_the_default(key: str) -> None:
 
 
 def test_the_options_of_a_connection_string_are_all_there() -> None:
-    (text,) = re.findall(r"separated by commas\. Options:\n(.*?)\. An unknown", read(PAGE), re.DOTALL)
+    (text,) = re.findall(r"separated by commas\. Options:\n(.*?)\. An unknown", read(PAGE_NAMES), re.DOTALL)
     in_the_url = {"host", "port", "dbname", "database", "user", "password"}
     assert set(code_in(text)) == KNOWN_OPTIONS - in_the_url
     assert ConnectionParameters.parse("postgresql://a,b/c").session_attributes == "read-write"
@@ -99,7 +99,7 @@ def commands() -> dict[str, Any]:
 
 
 def test_every_command_has_a_section() -> None:
-    shown = [code_in(text)[0] for text in headings(PAGE) if text.startswith("`broker-core ")]
+    shown = [code_in(text)[0] for text in headings(PAGE_NAMES) if text.startswith("`broker-core ")]
     assert sorted(shown) == sorted(f"broker-core postgres {name}" for name in COMMANDS)
 
 
@@ -144,7 +144,7 @@ async def real_metrics() -> dict[str, tuple[str, set[str]]]:
 async def test_every_metric_is_there_with_type_and_labels() -> None:
     documented = {
         code_in(name)[0]: (kind, set(code_in(labels)))
-        for table in tables(PAGE)
+        for table in tables(PAGE_NAMES)
         if table.columns == ("metric", "type", "labels", "meaning")
         for name, kind, labels, _ in table.rows
     }
@@ -187,18 +187,18 @@ def test_every_table_is_there_with_its_columns(database: Database) -> None:
         real.setdefault(table, {})[column] = kind
     documented = {
         code_in(table.heading)[0]: {code_in(row[0])[0]: code_in(row[1])[0] for row in table.rows}
-        for table in tables(PAGE)
+        for table in tables(PAGE_NAMES)
         if table.columns == ("column", "type", "what it is") and table.heading.startswith("`")
     }
     # The table behind the view stands under it, with what it has besides.
     (behind,) = [
         {code_in(row[0])[0]: code_in(row[1])[0] for row in table.rows}
-        for table in tables(PAGE)
+        for table in tables(PAGE_NAMES)
         if table.heading == "`namespaces`" and code_in(table.rows[0][0]) == ["transaction"]
     ]
     (view,) = [
         {code_in(row[0])[0]: code_in(row[1])[0] for row in table.rows}
-        for table in tables(PAGE)
+        for table in tables(PAGE_NAMES)
         if table.heading == "`namespaces`" and code_in(table.rows[0][0]) == ["namespace"]
     ]
     documented |= {"namespaces": view, "namespace_versions": view | behind}
@@ -238,8 +238,8 @@ def test_the_indexes_that_plans_name_exist(database: Database) -> None:
 
 
 def test_the_notification_is_as_documented(database: Database) -> None:
-    (payload,) = re.findall(r"The payload is JSON: `(.*?)`", read(PAGE))
-    assert f"The channel is `{CHANNEL}`" in read(PAGE)
+    (payload,) = re.findall(r"The payload is JSON: `(.*?)`", read(PAGE_NAMES))
+    assert f"The channel is `{CHANNEL}`" in read(PAGE_NAMES)
 
     async def heard() -> list[str]:
         connection = await database.connect()

@@ -17,7 +17,7 @@ from broker_core.settings import LimitsSettings
 from broker_core.testing import serve
 from broker_core_postgres.listing import lister as lister_of_topics
 from broker_core_postgres.listing import listing_sql as statements
-from broker_core_postgres.listing import pages as reading_of_rows
+from broker_core_postgres.listing import pages
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.listing.lister_setup import QUIET, fill
@@ -149,9 +149,9 @@ def test_all_commands_are_there() -> None:
 async def test_listings_larger_than_the_memory_take_turns(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (statements, reading_of_rows):
-        monkeypatch.setattr(module, "PAGE", 200)
-    monkeypatch.setattr(reading_of_rows, "_SEARCH_PAGE", 4096)
+    for module in (statements, pages):
+        monkeypatch.setattr(module, "PAGE_NAMES", 200)
+    monkeypatch.setattr(pages, "_SEARCH_PAGE", 4096)
     monkeypatch.setattr(lister_of_topics, "_FIRST_PAGE", 4096)
     database.sql(
         "INSERT INTO broker_core.topics (namespace, local_name, properties) "

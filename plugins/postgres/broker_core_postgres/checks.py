@@ -19,7 +19,7 @@ from broker_core_postgres.connect.open_connection import (
     connect,
     parameters_of,
 )
-from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
+from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.schema.migrate import may_migrate
 from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema
 from broker_core_postgres.settings import PostgresSettings
@@ -98,7 +98,7 @@ async def _connected(
 
 async def _served(connection: Any, settings: PostgresSettings) -> str:
     if settings.relation is not None:
-        relation = Relation.parse(settings.relation)
+        relation = OwnRelation.parse(settings.relation)
         await check_relation(connection, relation, properties=bool(settings.property_keys))
         return f"relation {settings.relation} can be read"
     schema = await check_schema(connection, reader=True)

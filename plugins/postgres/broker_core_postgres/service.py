@@ -25,8 +25,8 @@ from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.fill.sync.last_success import MirrorWatch
 from broker_core_postgres.listing.describe_topics import PostgresDescriber
 from broker_core_postgres.listing.lister import PostgresLister
-from broker_core_postgres.listing.listing_sql import Source
-from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
+from broker_core_postgres.listing.listing_sql import RowSource
+from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.schema.auto_migrate import Forward
 from broker_core_postgres.schema.schema_version import MIGRATE, SchemaMismatch, SchemaTooOld, check_schema
@@ -66,7 +66,7 @@ class PostgresService:
         report_problems: Callable[[Collection[str]], None] | None = None,
     ) -> None:
         self.settings = settings
-        self.relation = None if settings.relation is None else Relation.parse(settings.relation)
+        self.relation = None if settings.relation is None else OwnRelation.parse(settings.relation)
         self.metrics = PostgresMetrics()
         self.history = VersionHistory(topics_changed, max_lag=settings.replica_max_lag)
         self.forward = Forward(settings)
@@ -85,7 +85,9 @@ class PostgresService:
             self.metrics.queries,
             self.history,
             source=(
-                None if self.relation is None else Source(self.relation.sql, versions=False, own_index=False)
+                None
+                if self.relation is None
+                else RowSource(self.relation.sql, versions=False, own_index=False)
             ),
         )
         self.describer = PostgresDescriber(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core_postgres.fill.sync.last_success import MirrorSuccess, read_mirrors
-from broker_core_postgres.listing.own_relation import Relation, RelationRefused, check_relation
+from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.schema.backup import find_backup
 from broker_core_postgres.schema.migrate import ROLES
 from broker_core_postgres.schema.schema_version import SchemaMismatch, check_applied, migrations, read_applied
@@ -66,7 +66,7 @@ class Status:
 
 
 async def read_status(
-    connection: Any, relation: Relation | None = None, *, properties: bool = False
+    connection: Any, relation: OwnRelation | None = None, *, properties: bool = False
 ) -> Status:
     """The state of the database that this connection is to, of one moment.
 

@@ -12,7 +12,7 @@ from broker_core.settings import PulsarSettings
 from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.server_pools import ServerPools
 from broker_core_postgres.listing.lister import PostgresLister
-from broker_core_postgres.listing.pages import Page
+from broker_core_postgres.listing.pages import NamesPage
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.service import SESSION
 from broker_core_postgres.settings import PostgresSettings
@@ -39,9 +39,9 @@ async def fill(database: Database, namespace: str, rows: Iterable[Row]) -> None:
         await connection.close()
 
 
-def page(*names: str, other: tuple[str, ...] = (), counted: int | None = None) -> Page:
+def page(*names: str, other: tuple[str, ...] = (), counted: int | None = None) -> NamesPage:
     texts = ["".join(f"/{name}" for name in each).encode() for each in (names, other)]
-    return Page(len(names) + len(other) if counted is None else counted, sum(map(len, texts)), *texts)
+    return NamesPage(len(names) + len(other) if counted is None else counted, sum(map(len, texts)), *texts)
 
 
 @asynccontextmanager

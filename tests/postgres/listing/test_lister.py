@@ -14,7 +14,7 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing import lister as lister_of_topics
 from broker_core_postgres.listing import listing_sql as statements
-from broker_core_postgres.listing import pages as reading_of_rows
+from broker_core_postgres.listing import pages
 from broker_core_postgres.listing.lister import PostgresLister, selecting_properties
 from broker_core_postgres.settings import PostgresSettings
 from tests.postgres.listing.lister_setup import Row, fill, opened_lister
@@ -146,7 +146,7 @@ async def test_an_unchanged_listing_reads_no_row(database: Database) -> None:
 
 
 async def rows_of(lister: PostgresLister, request: ListingRequest) -> int | None:
-    return (await lister.answer(request, lister.plan(request)))[1]
+    return (await lister.answer(request, lister.row_filter(request)))[1]
 
 
 async def test_a_version_that_went_back_is_another_state(database: Database) -> None:
@@ -171,8 +171,8 @@ async def test_a_version_that_went_back_is_another_state(database: Database) -> 
 async def test_many_pages_are_one_state(
     database: Database, pattern: str | None, selecting: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statements, "PAGE", 10)
-    monkeypatch.setattr(reading_of_rows, "PAGE", 10)
+    monkeypatch.setattr(statements, "PAGE_NAMES", 10)
+    monkeypatch.setattr(pages, "PAGE_NAMES", 10)
     rows: list[Row] = [
         (domain, f"n{index:03d}{suffix}", {"k": "v"})
         for index in range(60)
@@ -215,8 +215,8 @@ async def test_rows_that_are_replaced_at_once_are_never_missing(
     properties: dict[str, str],
     prepared: str,
 ) -> None:
-    monkeypatch.setattr(statements, "PAGE", page)
-    monkeypatch.setattr(reading_of_rows, "PAGE", page)
+    monkeypatch.setattr(statements, "PAGE_NAMES", page)
+    monkeypatch.setattr(pages, "PAGE_NAMES", page)
     # What a database says of its transactions holds for others.
     database.sql(f"ALTER DATABASE {database.name} SET default_transaction_isolation = 'repeatable read'")
     await fill(database, NS, [("persistent", f"n{index:03d}", {"k": "v"}) for index in range(60)])
@@ -252,8 +252,8 @@ async def waits_for_a_lock(connection: Any) -> bool:
 
 
 async def test_no_row_of_a_range_is_read_twice(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "PAGE", 10)
-    monkeypatch.setattr(reading_of_rows, "PAGE", 10)
+    monkeypatch.setattr(statements, "PAGE_NAMES", 10)
+    monkeypatch.setattr(pages, "PAGE_NAMES", 10)
     # One domain far ahead of the other, then both in turn, then the other.
     rows: list[Row] = [("persistent", "n000", {}), ("non-persistent", "n999-partition-0", {})]
     rows += [("non-persistent", f"n{index:03d}", {}) for index in range(1, 50)]
@@ -288,10 +288,10 @@ async def write_more(database: Database) -> None:
 async def test_memory_is_reserved_before_it_is_used(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statements, "PAGE", 1000)
-    monkeypatch.setattr(reading_of_rows, "PAGE", 1000)
+    monkeypatch.setattr(statements, "PAGE_NAMES", 1000)
+    monkeypatch.setattr(pages, "PAGE_NAMES", 1000)
     monkeypatch.setattr(lister_of_topics, "_FIRST_PAGE", 1000)  # bytes: the first page does not fit
-    monkeypatch.setattr(reading_of_rows, "_SEARCH_PAGE", 1000)  # nor do those that follow
+    monkeypatch.setattr(pages, "_SEARCH_PAGE", 1000)  # nor do those that follow
     database.sql(
         "INSERT INTO broker_core.topics (namespace, local_name) "
         "SELECT 'acme/orders', 'topic-' || repeat('x', 150) || g FROM generate_series(1, 5000) g"
@@ -312,9 +312,9 @@ async def test_memory_is_reserved_before_it_is_used(
 async def test_no_connection_is_held_while_a_request_waits_for_memory(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statements, "PAGE", 100)
-    monkeypatch.setattr(reading_of_rows, "PAGE", 100)
-    monkeypatch.setattr(reading_of_rows, "_SEARCH_PAGE", 8 * 1024 * 1024)
+    monkeypatch.setattr(statements, "PAGE_NAMES", 100)
+    monkeypatch.setattr(pages, "PAGE_NAMES", 100)
+    monkeypatch.setattr(pages, "_SEARCH_PAGE", 8 * 1024 * 1024)
     await fill(database, NS, plain(*(f"n{index}" for index in range(1000))))
     granted = asyncio.Event()
     asked: list[int] = []

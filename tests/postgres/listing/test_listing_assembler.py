@@ -12,49 +12,49 @@ from broker_core.errors import ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing import listing_assembler
-from broker_core_postgres.listing.listing_assembler import Reading
+from broker_core_postgres.listing.listing_assembler import ListingAssembler
 from tests.postgres.listing.lister_setup import page
 
 NS = NamespaceName.parse("acme/orders")
 
 
 @pytest.fixture
-def workers() -> Iterator[ThreadPoolExecutor]:
+def threads() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(1) as pool:
         yield pool
 
 
 @pytest.mark.parametrize("quick", [True, False], ids=["at-once", "in-a-thread"])
 async def test_only_what_matches_is_left(
-    workers: ThreadPoolExecutor, quick: bool, monkeypatch: pytest.MonkeyPatch
+    threads: ThreadPoolExecutor, quick: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not quick:
         monkeypatch.setattr(listing_assembler, "_QUICK", 0)
         monkeypatch.setattr(listing_assembler, "_QUICK_TO_MATCH", 0)
     pattern = compile_pattern("acme/orders/[a-c]+")
-    reading = Reading(ListingRequest(NS, Mode.ALL, pattern=pattern), finish=True, workers=workers)
-    await reading.take(page("a", "b-partition-1", "d", other=("c", "e")))
-    await reading.take(page("f", "ca"))
-    listing = await reading.finish()
+    assembler = ListingAssembler(ListingRequest(NS, Mode.ALL, pattern=pattern), finish=True, threads=threads)
+    await assembler.add(page("a", "b-partition-1", "d", other=("c", "e")))
+    await assembler.add(page("f", "ca"))
+    listing = await assembler.finish()
     assert [name.rpartition("/")[2] for name in listing.names.to_pylist()] == [
         "c",
         "a",
         "b-partition-1",
         "ca",
     ]
-    assert reading.rows == 7
+    assert assembler.rows == 7
 
 
-async def test_a_newline_is_no_character_of_any(workers: ThreadPoolExecutor) -> None:
+async def test_a_newline_is_no_character_of_any(threads: ThreadPoolExecutor) -> None:
     request = ListingRequest(NS, Mode.ALL, pattern=compile_pattern("acme/orders/a.*"))
-    reading = Reading(request, finish=False, workers=workers)
-    await reading.take(page("a\nb", "ac"))
-    assert len(await reading.finish()) == 1
+    assembler = ListingAssembler(request, finish=False, threads=threads)
+    await assembler.add(page("a\nb", "ac"))
+    assert len(await assembler.finish()) == 1
 
 
-async def test_names_that_were_not_counted(workers: ThreadPoolExecutor) -> None:
-    reading = Reading(ListingRequest(NS, Mode.ALL), finish=False, workers=workers)
+async def test_names_that_were_not_counted(threads: ThreadPoolExecutor) -> None:
+    assembler = ListingAssembler(ListingRequest(NS, Mode.ALL), finish=False, threads=threads)
     with pytest.raises(ListingFailed, match="3 topics here, of which 2 names"):
-        await reading.take(page("a", "b", counted=3))
+        await assembler.add(page("a", "b", counted=3))
     with pytest.raises(ListingFailed, match="local name is empty"):
-        await reading.take(page("a", "", "b"))
+        await assembler.add(page("a", "", "b"))

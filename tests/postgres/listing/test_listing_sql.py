@@ -9,15 +9,15 @@ import pytest
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing.listing_sql import (
-    PAGE,
-    Source,
+    PAGE_NAMES,
+    RowSource,
     Statement,
-    first_page,
-    next_page,
-    pages_of_search,
+    first_page_statement,
+    next_page_statement,
+    search_statement,
     version_statement,
 )
-from broker_core_postgres.listing.row_filter import Plan, make_plan
+from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
 from tests.support.postgres_server import Database
 
 NS = NamespaceName.parse("acme/orders")
@@ -27,10 +27,10 @@ QUESTIONS: dict[str, tuple[str | None, dict[str, str]]] = {
 }
 
 
-def plan_of(question: str, mode: Mode = Mode.PERSISTENT) -> Plan:
+def plan_of(question: str, mode: Mode = Mode.PERSISTENT) -> RowFilter:
     pattern, properties = QUESTIONS[question]
     compiled = None if pattern is None else compile_pattern(pattern)
-    return make_plan(NS, mode, compiled, properties, trigrams=True)
+    return make_row_filter(NS, mode, compiled, properties, trigrams=True)
 
 
 @pytest.fixture
@@ -49,20 +49,22 @@ def filled(database: Database) -> Database:
 async def test_a_page_says_how_much_it_has_and_is_withheld_where_that_is_too_much(filled: Database) -> None:
     connection = await filled.connect()
     try:
-        plan = plan_of("prefix")
-        row = await fetched(connection, first_page(plan, Source(), 1 << 20))
+        row_filter = plan_of("prefix")
+        row = await fetched(connection, first_page_statement(row_filter, RowSource(), 1 << 20))
         assert (row["names"], row["size"], row["version"]) == (10, 10 * 11 + 9, 1)
         assert row["persistent"].startswith(b"/topic-00040/topic-00041/")
         assert row["other"] is None
-        withheld = await fetched(connection, first_page(plan, Source(), 100))
+        withheld = await fetched(connection, first_page_statement(row_filter, RowSource(), 100))
         assert (withheld["names"], withheld["size"], withheld["persistent"]) == (10, 119, None)
-        few = await fetched(connection, first_page(plan, Source(), 1 << 20, most_names=3))
+        few = await fetched(connection, first_page_statement(row_filter, RowSource(), 1 << 20, most_names=3))
         assert few["names"] == 3
-        nothing = await fetched(connection, first_page(make_plan(NS, Mode.NON_PERSISTENT), Source(), 1 << 20))
+        nothing = await fetched(
+            connection, first_page_statement(make_row_filter(NS, Mode.NON_PERSISTENT), RowSource(), 1 << 20)
+        )
         assert (nothing["names"], nothing["size"], nothing["other"]) == (0, 0, None)
         assert await fetched(connection, version_statement("a/b")) is None
         async with connection.transaction():
-            statement = pages_of_search(plan_of("properties"), Source(), 200)
+            statement = search_statement(plan_of("properties"), RowSource(), 200)
             pages = await connection.fetch(statement.text, *statement.arguments)
             assert len(pages) > 2
             assert all(page["size"] <= 211 for page in pages)
@@ -76,17 +78,19 @@ async def fetched(connection: Any, statement: Statement) -> Any:
 
 
 def test_a_page_is_far_from_the_largest_value_of_postgresql() -> None:
-    assert PAGE * (32_767 + 1) < 2**30 - 1
+    assert PAGE_NAMES * (32_767 + 1) < 2**30 - 1
 
 
 def test_nothing_from_outside_is_in_a_text() -> None:
     hostile = "x'; DROP TABLE t; --"
-    plan = Plan(hostile, ("persistent",), ((hostile, hostile + "z"),), (hostile,), {hostile: hostile})
+    row_filter = RowFilter(
+        hostile, ("persistent",), ((hostile, hostile + "z"),), (hostile,), {hostile: hostile}
+    )
     for statement in (
-        first_page(plan, Source(), 1),
-        next_page(plan, Source(), plan.bounds[0], (hostile, hostile, hostile), 1),
-        pages_of_search(plan, Source(own_index=False), 1),
-        version_statement(plan.namespace),
+        first_page_statement(row_filter, RowSource(), 1),
+        next_page_statement(row_filter, RowSource(), row_filter.bounds[0], (hostile, hostile, hostile), 1),
+        search_statement(row_filter, RowSource(own_index=False), 1),
+        version_statement(row_filter.namespace),
     ):
         assert "DROP" not in statement.text
         assert any("DROP" in str(argument) for argument in statement.arguments)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core_postgres.listing.pages import Page, PageTooLarge
+from broker_core_postgres.listing.pages import NamesPage, PageTooLarge
 from tests.postgres.listing.lister_setup import page
 
 
 def test_a_page_of_a_row() -> None:
-    read = Page.of({"names": 2, "size": 3, "persistent": b"/a/b", "other": None})
+    read = NamesPage.of({"names": 2, "size": 3, "persistent": b"/a/b", "other": None})
     assert (read.names, read.persistent, read.other, read.full) == (2, b"/a/b", b"", False)
-    assert Page.of({"names": 0, "size": 0, "persistent": None, "other": None}).names == 0
+    assert NamesPage.of({"names": 0, "size": 0, "persistent": None, "other": None}).names == 0
     with pytest.raises(PageTooLarge) as large:
-        Page.of({"names": 2, "size": 3, "persistent": None, "other": None})
+        NamesPage.of({"names": 2, "size": 3, "persistent": None, "other": None})
     assert large.value.size == 3
 
 

@@ -17,14 +17,14 @@ import pytest
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.listing.listing_sql import (
-    Source,
+    RowSource,
     Statement,
-    first_page,
-    next_page,
-    pages_of_search,
+    first_page_statement,
+    next_page_statement,
+    search_statement,
     version_statement,
 )
-from broker_core_postgres.listing.row_filter import Plan, make_plan
+from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
 from broker_core_postgres.service import SESSION
 from tests.support.postgres_server import Database, PostgresServer
 
@@ -48,13 +48,13 @@ _OF_PARTS: Final = "".join(
     for number, _ in _PARTS[1:]
 )
 _TRIGRAMS: Final = frozenset({"topics_trigrams", *(f"topics_trigrams_{number}" for number, _ in _PARTS[1:])})
-_SOURCE: Final = Source(parts=_PARTS)
+_SOURCE: Final = RowSource(parts=_PARTS)
 _PRIMARY: Final = frozenset({"topics_pkey"})
 _STATES: Final = {"loaded": None, "analyzed": "ANALYZE", "vacuumed": "VACUUM ANALYZE"}
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionKey:
     """A pattern (of a local name where it begins so) and pairs, the indexes that may be read, and how many of the
     40,002 rows of the namespace at most: each is read once from the index and, maybe, once from the table.
     """
@@ -66,15 +66,15 @@ class Question:
 
 
 _QUESTIONS: Final = {
-    "literal": Question("NS/topic-000042", {}, _MATCHED, 1),
-    "prefix": Question("NS/topic-00004.*", {}, _MATCHED, 10),
-    "prefixes": Question("NS/(?:topic-00004|topic-00006|topic-00022).*", {}, _MATCHED, 30),
-    "prefix and property": Question("NS/topic-000.*", {"team": "t7"}, _MATCHED | _PROPERTIES, 1000),
-    "property": Question(None, {"team": "t7"}, _PROPERTIES, 267),
-    "two properties": Question(None, {"team": "t7", "region": "r3"}, _PROPERTIES, 39),
-    "infix": Question(".*c-00004.*", {}, _TRIGRAMS, 120),
-    "two infixes": Question(".*c-00.*0042.*", {}, _TRIGRAMS, 120),
-    "infix and property": Question(".*c-0000.*", {"team": "t7"}, _TRIGRAMS | _PROPERTIES, 1010),
+    "literal": QuestionKey("NS/topic-000042", {}, _MATCHED, 1),
+    "prefix": QuestionKey("NS/topic-00004.*", {}, _MATCHED, 10),
+    "prefixes": QuestionKey("NS/(?:topic-00004|topic-00006|topic-00022).*", {}, _MATCHED, 30),
+    "prefix and property": QuestionKey("NS/topic-000.*", {"team": "t7"}, _MATCHED | _PROPERTIES, 1000),
+    "property": QuestionKey(None, {"team": "t7"}, _PROPERTIES, 267),
+    "two properties": QuestionKey(None, {"team": "t7", "region": "r3"}, _PROPERTIES, 39),
+    "infix": QuestionKey(".*c-00004.*", {}, _TRIGRAMS, 120),
+    "two infixes": QuestionKey(".*c-00.*0042.*", {}, _TRIGRAMS, 120),
+    "infix and property": QuestionKey(".*c-0000.*", {"team": "t7"}, _TRIGRAMS | _PROPERTIES, 1010),
 }
 #: Of the small namespace everything may be read: it is no more work than looking for it.
 _ANY_OWN: Final = _MATCHED | _PROPERTIES | _TRIGRAMS | _PRIMARY
@@ -114,15 +114,16 @@ async def test_selective_questions(session: Any, cached: str) -> None:
     for namespace in (_SKEWED, _SMALL):
         for name, question in _QUESTIONS.items():
             for mode in (Mode.PERSISTENT, Mode.ALL) if namespace == _SKEWED else (Mode.ALL,):
-                plan = _plan(question, namespace, mode)
-                statements = [first_page(plan, _SOURCE, 1 << 20)]
-                if plan.kind == "search":
-                    statements.append(pages_of_search(plan, _SOURCE, 1 << 20))
+                row_filter = _row_filter(question, namespace, mode)
+                statements = [first_page_statement(row_filter, _SOURCE, 1 << 20)]
+                if row_filter.kind == "search":
+                    statements.append(search_statement(row_filter, _SOURCE, 1 << 20))
                 else:
-                    low = plan.bounds[0][0]
+                    low = row_filter.bounds[0][0]
                     last = (low, "persistent", low)
                     statements += [
-                        next_page(plan, _SOURCE, plan.bounds[0], after, 1 << 20) for after in (None, last)
+                        next_page_statement(row_filter, _SOURCE, row_filter.bounds[0], after, 1 << 20)
+                        for after in (None, last)
                     ]
                 for statement in statements:
                     found = await _explained(session, statement)
@@ -138,15 +139,20 @@ async def test_whole_namespaces(session: Any, cached: str) -> None:
         for mode in (Mode.PERSISTENT, Mode.ALL):
             # An ending is found by nothing, and without trigrams neither is an infix.
             for pattern in (None, ".*[0-4]$", ".*c-00004.*"):
-                plan = make_plan(
+                row_filter = make_row_filter(
                     NamespaceName.parse(namespace),
                     mode,
                     None if pattern is None else compile_pattern(pattern),
                 )
-                _check(await _explained(session, first_page(plan, _SOURCE, 1 << 20)), _PRIMARY, size, pattern)
+                _check(
+                    await _explained(session, first_page_statement(row_filter, _SOURCE, 1 << 20)),
+                    _PRIMARY,
+                    size,
+                    pattern,
+                )
             after = ("topic-000100", "persistent", "topic-000100")
-            whole = make_plan(NamespaceName.parse(namespace), mode)
-            page = next_page(whole, _SOURCE, None, after, 1 << 20)
+            whole = make_row_filter(NamespaceName.parse(namespace), mode)
+            page = next_page_statement(whole, _SOURCE, None, after, 1 << 20)
             _check(await _explained(session, page), _PRIMARY, size - 99, "a later page")
 
 
@@ -155,12 +161,12 @@ async def test_whole_namespaces(session: Any, cached: str) -> None:
 async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: str, mode: Mode) -> None:
     """And is not found by going through all names before it: then a namespace would take the square of its time."""
     await session.execute(f"SET plan_cache_mode = {cached}")
-    whole = make_plan(NamespaceName.parse(_SKEWED), mode)
-    ranged = _plan(_QUESTIONS["prefix"], _SKEWED, mode)
-    for plan, bounds in ((whole, None), (ranged, ("topic-", "topic.")), (ranged, ("topic-", None))):
+    whole = make_row_filter(NamespaceName.parse(_SKEWED), mode)
+    ranged = _row_filter(_QUESTIONS["prefix"], _SKEWED, mode)
+    for row_filter, bounds in ((whole, None), (ranged, ("topic-", "topic.")), (ranged, ("topic-", None))):
         read = []
         for last in ("topic-000001", "topic-039990"):
-            page = next_page(plan, _SOURCE, bounds, (last, "persistent", last), 1 << 20)
+            page = next_page_statement(row_filter, _SOURCE, bounds, (last, "persistent", last), 1 << 20)
             found = await _explained(session, page)
             (scan,) = (node for node in found if node.get("Index Name") in _ANY_OWN)
             read.append(int(scan["Shared Hit Blocks"] + scan["Shared Read Blocks"]))
@@ -171,19 +177,19 @@ async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: st
 @pytest.mark.parametrize("cached", ["force_custom_plan", "force_generic_plan"])
 async def test_the_version_is_one_row_by_its_key(session: Any, cached: str) -> None:
     await session.execute(f"SET plan_cache_mode = {cached}")
-    plan = make_plan(NamespaceName.parse(_SMALL), Mode.ALL)
-    found = await _explained(session, version_statement(plan.namespace))
+    row_filter = make_row_filter(NamespaceName.parse(_SMALL), Mode.ALL)
+    found = await _explained(session, version_statement(row_filter.namespace))
     read = {node["Relation Name"]: node for node in found if "Relation Name" in node}
     assert read["namespace_versions"]["Index Name"] == "namespace_versions_pkey"
     assert all(node["Actual Rows"] <= 1 and not _removed(node) for node in read.values()), found
     assert "topics" not in read
 
 
-def _plan(question: Question, namespace: str, mode: Mode) -> Plan:
+def _row_filter(question: QuestionKey, namespace: str, mode: Mode) -> RowFilter:
     compiled = (
         None if question.pattern is None else compile_pattern(question.pattern.replace("NS", namespace))
     )
-    return make_plan(NamespaceName.parse(namespace), mode, compiled, question.properties, trigrams=True)
+    return make_row_filter(NamespaceName.parse(namespace), mode, compiled, question.properties, trigrams=True)
 
 
 async def _explained(connection: Any, statement: Statement) -> list[Mapping[str, Any]]:

@@ -18,7 +18,7 @@ from broker_core.names.system_topics import is_system_topic
 from broker_core.patterns import compile_pattern
 from broker_core.patterns.scheme import strip_scheme
 from broker_core_postgres.listing import listing_sql as statements
-from broker_core_postgres.listing import pages as reading_of_rows
+from broker_core_postgres.listing import pages
 from broker_core_postgres.plugin import PostgresPlugin
 from tests.postgres.listing.lister_setup import QUIET, Row, fill
 from tests.support.postgres_server import Database
@@ -79,14 +79,14 @@ def drawn_rows(rng: random.Random, count: int) -> list[Row]:
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionKey:
     namespace: str
     mode: Mode
     pattern: str | None
     properties: Mapping[str, str]
 
 
-def drawn_question(rng: random.Random, rows: Mapping[str, list[Row]]) -> Question:
+def drawn_question(rng: random.Random, rows: Mapping[str, list[Row]]) -> QuestionKey:
     namespace = rng.choice(NAMESPACES)
     local = partitioned_local_name(rng.choice(rows[namespace])[1])
     escaped = re2.escape(local)
@@ -121,7 +121,7 @@ def drawn_question(rng: random.Random, rows: Mapping[str, list[Row]]) -> Questio
         for key, values in (("region", REGIONS), ("team", TEAMS), ("ignored", ["1"]))
         if rng.random() < 0.35
     }
-    return Question(namespace, rng.choice(list(Mode)), pattern, properties)
+    return QuestionKey(namespace, rng.choice(list(Mode)), pattern, properties)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def listed(namespace: str, rows: list[Row]) -> list[ListedNames]:
     ]
 
 
-def expected(question: Question, rows: list[ListedNames]) -> tuple[bool, list[str]] | None:
+def expected(question: QuestionKey, rows: list[ListedNames]) -> tuple[bool, list[str]] | None:
     """Filtered, and the names; ``None`` where the pattern is refused. A broker takes ``.*`` for all names, whatever
     they hold.
     """
@@ -173,7 +173,7 @@ def expected(question: Question, rows: list[ListedNames]) -> tuple[bool, list[st
     return supported, names
 
 
-async def ask(client: RawClient, question: Question, hash_: str | None = None) -> Any:
+async def ask(client: RawClient, question: QuestionKey, hash_: str | None = None) -> Any:
     return await client.ask(
         question.namespace,
         question.mode.value,
@@ -186,14 +186,14 @@ async def ask(client: RawClient, question: Question, hash_: str | None = None) -
 @pytest.mark.parametrize(
     ("trigrams", "page", "questions"),
     # One question in four is enough for pages, each of which takes a statement.
-    [("auto", statements.PAGE, QUESTIONS * 3 // 4), ("off", 16, QUESTIONS // 4)],
+    [("auto", statements.PAGE_NAMES, QUESTIONS * 3 // 4), ("off", 16, QUESTIONS // 4)],
     ids=["usual", "pages"],
 )
 async def test_random_questions(
     database: Database, trigrams: str, page: int, questions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(statements, "PAGE", page)
-    monkeypatch.setattr(reading_of_rows, "PAGE", page)
+    monkeypatch.setattr(statements, "PAGE_NAMES", page)
+    monkeypatch.setattr(pages, "PAGE_NAMES", page)
     rng = random.Random(f"questions {trigrams}")
     rows = {namespace: drawn_rows(rng, 200) for namespace in NAMESPACES}
     for namespace in NAMESPACES:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.listing.request_memory import Memory, MustWait
+from broker_core_postgres.listing.request_memory import MustWaitForMemory, RequestMemory
 
 
 async def test_memory_grows_and_is_asked_for_once() -> None:
@@ -16,16 +16,16 @@ async def test_memory_grows_and_is_asked_for_once() -> None:
     async def reserve(size: int) -> None:
         asked.append(size)
 
-    memory = Memory(reserve)
-    await memory.need(1000)
-    await memory.need(10)
-    await memory.need_now(900)
-    await memory.need_now(1001)
+    memory = RequestMemory(reserve)
+    await memory.reserve(1000)
+    await memory.reserve(10)
+    await memory.reserve_now(900)
+    await memory.reserve_now(1001)
     assert asked == [1000, 1500]
     assert memory.reserved == 1500
     assert memory.page_bytes == 300
-    assert Memory.for_page(300) == 1500
-    assert Memory.for_page(0, held=100) == 125
+    assert RequestMemory.bytes_for_page(300) == 1500
+    assert RequestMemory.bytes_for_page(0, held=100) == 125
 
 
 async def test_memory_that_has_to_be_waited_for() -> None:
@@ -34,9 +34,9 @@ async def test_memory_that_has_to_be_waited_for() -> None:
     async def reserve(_size: int) -> None:
         await granted.wait()
 
-    memory = Memory(reserve)
-    with pytest.raises(MustWait) as waiting:
-        await memory.need_now(100)
+    memory = RequestMemory(reserve)
+    with pytest.raises(MustWaitForMemory) as waiting:
+        await memory.reserve_now(100)
     assert memory.reserved == 0
     granted.set()
     await memory.wait_for(waiting.value)
@@ -48,4 +48,4 @@ async def test_memory_that_is_refused() -> None:
         raise ListingFailed("none")
 
     with pytest.raises(ListingFailed, match="none"):
-        await Memory(reserve).need_now(100)
+        await RequestMemory(reserve).reserve_now(100)

@@ -13,8 +13,8 @@ import typer
 from broker_core import ListingRequest
 from broker_core.plugin_cli import examples, plugin_settings, print_table
 from broker_core_postgres.listing.lister import PostgresLister
-from broker_core_postgres.listing.listing_sql import PAGE, first_page
-from broker_core_postgres.listing.row_filter import Plan
+from broker_core_postgres.listing.listing_sql import PAGE_NAMES, first_page_statement
+from broker_core_postgres.listing.row_filter import RowFilter
 from broker_core_postgres.service import PostgresService
 
 __all__ = ["EXAMPLES", "run"]
@@ -68,25 +68,25 @@ def run(
 
 
 async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[str, Any]:
-    plan = lister.plan(request)
+    row_filter = lister.row_filter(request)
     report: dict[str, Any] = {
-        "namespace": plan.namespace,
+        "namespace": row_filter.namespace,
         "mode": request.mode.name,
         "pattern": request.topics_pattern,
-        "properties": dict(plan.properties),
-        "ignored_properties": sorted(set(request.properties) - set(plan.properties)),
-        "plan": plan.kind,
+        "properties": dict(row_filter.properties),
+        "ignored_properties": sorted(set(request.properties) - set(row_filter.properties)),
+        "plan": row_filter.kind,
         "trigrams": lister.trigrams,
-        "finished_by_re2": plan.finish,
+        "finished_by_re2": row_filter.needs_re2,
     }
     if request.pattern is not None and not request.pattern.supported:
         report["unsupported"] = request.pattern.reason
-    if lister.settings.only_with_properties and not plan.properties:
+    if lister.settings.only_with_properties and not row_filter.properties:
         return report | {"answer": "pass_through"}
-    if not plan.impossible:
-        report |= await _statement(lister, plan)
+    if not row_filter.matches_nothing:
+        report |= await _statement(lister, row_filter)
     started = time.perf_counter()
-    result, rows = await lister.answer(request, plan)
+    result, rows = await lister.answer(request, row_filter)
     report["total_ms"] = _milliseconds(started)
     if result.is_pass_through:
         return report | {"answer": "pass_through", "why": "the namespace was never loaded"}
@@ -101,17 +101,19 @@ async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[st
     }
 
 
-async def _statement(lister: PostgresLister, plan: Plan) -> dict[str, Any]:
+async def _statement(lister: PostgresLister, row_filter: RowFilter) -> dict[str, Any]:
     """The first statement, its parameters, and what PostgreSQL makes of it."""
     async with lister.server_pools.acquire(snapshot=True) as connection:
-        statement = first_page(plan, await lister.source_for(plan, connection), _MOST_BYTES)
+        statement = first_page_statement(
+            row_filter, await lister.source_for(row_filter, connection), _MOST_BYTES
+        )
         rows = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS) {statement.text}", *statement.arguments)
         started = time.perf_counter()
         await connection.fetchrow(statement.text, *statement.arguments)
         return {
             "sql": statement.text,
             "parameters": [_shown(value) for value in statement.arguments],
-            "page": PAGE,
+            "page": PAGE_NAMES,
             "database_ms": _milliseconds(started),
             "explain": [row[0] for row in rows],
         }

@@ -16,7 +16,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import examples, plugin_settings
 from broker_core_postgres.connect.failures import failure_of, server_message
 from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
-from broker_core_postgres.listing.own_relation import Relation
+from broker_core_postgres.listing.own_relation import OwnRelation
 from broker_core_postgres.status import Status, read_status
 
 __all__ = ["EXAMPLES", "run"]
@@ -54,7 +54,7 @@ def run(
     """
     settings = plugin_settings("postgres")
     parameters = parameters_of(settings, dsn)
-    relation = None if settings.relation is None else Relation.parse(settings.relation)
+    relation = None if settings.relation is None else OwnRelation.parse(settings.relation)
 
     async def read() -> Status:
         connection = await connect(parameters, application_name="broker-core status")

@@ -15,7 +15,7 @@ from typing import Any, Final
 from broker_core import DescribeRequest, Details
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.server_pools import ServerPools
-from broker_core_postgres.listing.listing_sql import Source
+from broker_core_postgres.listing.listing_sql import RowSource
 from broker_core_postgres.listing.query_metrics import QueryMetrics
 from broker_core_postgres.settings import PostgresSettings
 
@@ -25,7 +25,7 @@ __all__ = ["PostgresDescriber"]
 _TOPICS: Final = 1000
 _TOPICS_WITH_PROPERTIES: Final = 200
 #: Bytes of a described topic, without its name and its properties, about.
-_EACH: Final = 300
+_TOPIC_BYTES: Final = 300
 #: Partitions that clients can be told of at most: a signed number of 32 bits.
 _MOST_PARTITIONS: Final = 2**31 - 1
 #: Topics that are put together on the event loop: some hundred microseconds.
@@ -34,7 +34,7 @@ _QUICK: Final = 200
 # A topic has the number, the id and the properties of its names: of the plain one, or else of the first partition.
 _PARTITION: Final = """CASE WHEN t.local_name <> t.matched
     THEN substr(t.local_name, length(t.matched) + length('-partition-') + 1)::bigint END"""
-_ASKED: Final = (
+_BY_NAME: Final = (
     """(t.domain, t.matched) IN (SELECT * FROM unnest($2::text[], $3::text[]) AS asked (domain, topic))"""
 )
 _BY_ID: Final = "t.topic_id = ANY($2::uuid[])"
@@ -53,7 +53,7 @@ class PostgresDescriber:
     def __init__(
         self,
         server_pools: ServerPools,
-        source: Source,
+        source: RowSource,
         settings: PostgresSettings,
         metrics: QueryMetrics,
     ) -> None:
@@ -76,7 +76,7 @@ class PostgresDescriber:
         size = _TOPICS_WITH_PROPERTIES if "properties" in request.wants else _TOPICS
         found: list[Any] = []
         try:
-            async with request.lease(min(len(asked), size) * _EACH) as lease:
+            async with request.lease(min(len(asked), size) * _TOPIC_BYTES) as lease:
                 for start in range(0, max(len(asked), 1), size):
                     rows = await self._read(request, asked[start : start + size])
                     if rows is None:
@@ -96,7 +96,7 @@ class PostgresDescriber:
         if request.ids is not None:
             condition, arguments = _BY_ID, ([bytes(each).hex() for each in asked],)
         else:
-            condition, arguments = _ASKED, _apart(str(request.namespace), asked)
+            condition, arguments = _BY_NAME, _split_names(str(request.namespace), asked)
         text = self._statement(request, condition)
 
         async def read(connection: Any) -> list[Any]:
@@ -144,7 +144,7 @@ class PostgresDescriber:
         )
 
 
-def _apart(namespace: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_names(namespace: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Domains and local names of full names; one that is none of this namespace is asked for by nobody's name."""
     domains, local = [], []
     for name in names:
@@ -157,4 +157,4 @@ def _apart(namespace: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _size_of(row: Any) -> int:
-    return _EACH + 4 * len(row["matched"]) + 4 * len(row.get("properties") or "")
+    return _TOPIC_BYTES + 4 * len(row["matched"]) + 4 * len(row.get("properties") or "")

@@ -13,17 +13,17 @@ from typing import Final, TypeAlias
 
 from broker_core.names import Mode, NamespaceName
 
-__all__ = ["Known", "Question", "size_of"]
+__all__ = ["LastAnswer", "QuestionKey", "key_bytes"]
 
 #: Namespace, mode, the pattern that was applied, and the properties that select, sorted.
-Question: TypeAlias = "tuple[NamespaceName, Mode, str | None, tuple[tuple[str, str], ...]]"
+QuestionKey: TypeAlias = "tuple[NamespaceName, Mode, str | None, tuple[tuple[str, str], ...]]"
 
 #: Bytes of a :class:`Known` with its texts, about.
 _KNOWN: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LastAnswer:
     """What is known of a question: its hash at a version, and how many bytes of names were read for it."""
 
     version: str
@@ -31,7 +31,7 @@ class Known:
     read_bytes: int
 
 
-def size_of(question: Question) -> int:
+def key_bytes(question: QuestionKey) -> int:
     """What a remembered question takes, in bytes, besides what every entry of a cache does."""
     _, _, pattern, pairs = question
     return 4 * (len(pattern or "") + sum(len(key) + len(value) for key, value in pairs)) + _KNOWN

@@ -22,13 +22,13 @@ from broker_core.errors import ListingFailed
 from broker_core.patterns import TopicsPattern
 from broker_core_postgres.changes.version_history import VersionHistory
 from broker_core_postgres.connect.server_pools import ServerPools
-from broker_core_postgres.listing.hash_cache import Known, Question, size_of
-from broker_core_postgres.listing.listing_assembler import Reading
-from broker_core_postgres.listing.listing_sql import Source, first_page, version_statement
-from broker_core_postgres.listing.pages import Page, PageTooLarge, fetch_page, later_pages
+from broker_core_postgres.listing.hash_cache import LastAnswer, QuestionKey, key_bytes
+from broker_core_postgres.listing.listing_assembler import ListingAssembler
+from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement, version_statement
+from broker_core_postgres.listing.pages import NamesPage, PageTooLarge, fetch_row, following_pages
 from broker_core_postgres.listing.query_metrics import QueryMetrics
-from broker_core_postgres.listing.request_memory import Memory, MustWait
-from broker_core_postgres.listing.row_filter import Plan, make_plan
+from broker_core_postgres.listing.request_memory import MustWaitForMemory, RequestMemory
+from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
 from broker_core_postgres.schema.trigram_index import read_parts
 from broker_core_postgres.settings import PostgresSettings
 
@@ -45,10 +45,10 @@ def selecting_properties(settings: PostgresSettings, properties: Mapping[str, st
     return {key: properties[key] for key in settings.property_keys if key in properties}
 
 
-class _Moved(Exception):
+class _SeveralPages(Exception):
     """The answer has more than a page, and is read in a transaction: from the page that is here on, or all of it."""
 
-    def __init__(self, version: tuple[str, int] | None, page: Page | None) -> None:
+    def __init__(self, version: tuple[str, int] | None, page: NamesPage | None) -> None:
         super().__init__("more than a page")
         self.version = version
         self.page = page
@@ -64,20 +64,20 @@ class PostgresLister:
         metrics: QueryMetrics,
         history: VersionHistory,
         *,
-        source: Source | None = None,
+        source: RowSource | None = None,
     ) -> None:
         self.server_pools = server_pools
         self.settings = settings
-        self.source = source or Source()
+        self.source = source or RowSource()
         self.trigrams = False
-        self.hashes: BoundedCache[Question, Known] = BoundedCache(settings.hash_cache)
+        self.hashes: BoundedCache[QuestionKey, LastAnswer] = BoundedCache(settings.hash_cache)
         self._metrics = metrics
         self._history = history
-        self._workers = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
 
     def close(self) -> None:
         """End the threads once what they do is done."""
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def version(self, request: ListingRequest) -> str | None:
         """The version of the namespace, read now, for a question that was asked before; ``None`` for others.
@@ -89,85 +89,91 @@ class PostgresLister:
         """
         if not self.source.versions or self.server_pools.chooser.max_lag:
             return None
-        known = self.hashes.get(_question(request, selecting_properties(self.settings, request.properties)))
+        known = self.hashes.get(
+            _question_key(request, selecting_properties(self.settings, request.properties))
+        )
         if known is None or known.topics_hash == request.topics_hash:
             return None
         try:
-            return await self._version_now(request)
+            return await self._read_version(request)
         except ListingFailed as failure:
             self._metrics.failure(failure.reason)
             raise
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, of the database or of the memory."""
-        plan = self.plan(request)
-        ignored = len(request.properties) - len(plan.properties)
+        row_filter = self.row_filter(request)
+        ignored = len(request.properties) - len(row_filter.properties)
         if ignored:
             self._metrics.ignored_properties(ignored)
-        if self.settings.only_with_properties and not plan.properties:
+        if self.settings.only_with_properties and not row_filter.properties:
             return TopicListingResult.pass_through()
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            result, rows = await self.answer(request, plan)
+            result, rows = await self.answer(request, row_filter)
         except ListingFailed as failure:
             self._metrics.failure(failure.reason)
-            self._metrics.query(plan.kind, "failed", clock() - started)
+            self._metrics.query(row_filter.kind, "failed", clock() - started)
             raise
         outcome = "not_loaded" if result.is_pass_through else "listed" if rows is not None else "unchanged"
-        self._metrics.query(plan.kind, outcome, clock() - started, rows or 0)
+        self._metrics.query(row_filter.kind, outcome, clock() - started, rows or 0)
         return result
 
-    def plan(self, request: ListingRequest) -> Plan:
+    def row_filter(self, request: ListingRequest) -> RowFilter:
         """How the rows of a request are found."""
         pairs = selecting_properties(self.settings, request.properties)
-        return make_plan(request.namespace, request.mode, _applied(request), pairs, trigrams=self.trigrams)
+        return make_row_filter(
+            request.namespace, request.mode, _applied_pattern(request), pairs, trigrams=self.trigrams
+        )
 
-    async def answer(self, request: ListingRequest, plan: Plan) -> tuple[TopicListingResult, int | None]:
+    async def answer(
+        self, request: ListingRequest, row_filter: RowFilter
+    ) -> tuple[TopicListingResult, int | None]:
         """The answer by a plan, and how many rows were read for it (``None``: the hash was known)."""
-        question = _question(request, plan.properties)
+        question = _question_key(request, row_filter.properties)
         known = self.hashes.get(question)
         if known is not None and known.topics_hash == request.topics_hash:
-            if await self._version_now(request) == known.version:
+            if await self._read_version(request) == known.version:
                 return TopicListingResult.unchanged(known.topics_hash), None
-        memory = Memory(request.reserve)
+        memory = RequestMemory(request.reserve)
         expected = min(known.read_bytes + 4096, 16 * _FIRST_PAGE) if known is not None else _FIRST_PAGE
-        await memory.need(Memory.for_page(expected))
-        moved: _Moved | None = None
+        await memory.reserve(RequestMemory.bytes_for_page(expected))
+        several: _SeveralPages | None = None
         while True:
             asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
             try:
-                if moved is None:
-                    version, reading = await self._one_page(request, plan, memory)
+                if several is None:
+                    version, assembler = await self._one_page(request, row_filter, memory)
                 else:
-                    version, reading = await self._many_pages(request, plan, memory, moved)
-            except _Moved as more:
-                moved = more.with_traceback(None)
+                    version, assembler = await self._many_pages(request, row_filter, memory, several)
+            except _SeveralPages as more:
+                several = more.with_traceback(None)
                 continue
-            except (PageTooLarge, MustWait) as more_memory:
+            except (PageTooLarge, MustWaitForMemory) as more_memory:
                 wanted = more_memory.with_traceback(None)
             else:
-                if reading is None:
+                if assembler is None:
                     return TopicListingResult.pass_through(), 0
-                topics = await reading.finish()
-                name = self._remember(question, request, version, topics, reading, asked, epoch)
-                filtered = _applied(request) is not None
+                topics = await assembler.finish()
+                name = self._remember(question, request, version, topics, assembler, asked, epoch)
+                filtered = _applied_pattern(request) is not None
                 return TopicListingResult.success(
                     topics, filtered=filtered, version=name, owned=True
-                ), reading.rows
+                ), assembler.rows
             # Here, without a traceback, whose frames hold what was read so far: who waits holds nothing.
-            if isinstance(wanted, MustWait):
+            if isinstance(wanted, MustWaitForMemory):
                 await memory.wait_for(wanted)
             else:
-                await memory.need(Memory.for_page(wanted.size))
+                await memory.reserve(RequestMemory.bytes_for_page(wanted.size))
 
     def _remember(
         self,
-        question: Question,
+        question: QuestionKey,
         request: ListingRequest,
         version: tuple[str, int] | None,
         topics: Selection,
-        reading: Reading,
+        assembler: ListingAssembler,
         asked: float,
         epoch: int,
     ) -> str | None:
@@ -175,23 +181,25 @@ class PostgresLister:
         if version is None or not self._history.record(request.namespace, *version, asked=asked):
             return None
         name = self._history.version(*version, epoch)
-        self.hashes.put(question, Known(name, topics.topics_hash, reading.read_bytes), size_of(question))
+        self.hashes.put(
+            question, LastAnswer(name, topics.topics_hash, assembler.read_bytes), key_bytes(question)
+        )
         return name
 
-    async def source_for(self, plan: Plan, connection: Any) -> Source:
+    async def source_for(self, row_filter: RowFilter, connection: Any) -> RowSource:
         """Where the rows of a plan are, as the snapshot of the connection's transaction sees it."""
-        if not plan.likes or not self.source.own_index or plan.impossible:
+        if not row_filter.like_patterns or not self.source.own_index or row_filter.matches_nothing:
             return self.source
         return replace(self.source, parts=await read_parts(connection))
 
-    async def _version_now(self, request: ListingRequest) -> str | None:
+    async def _read_version(self, request: ListingRequest) -> str | None:
         """The version of the namespace: one look at an index. ``None`` where it was never loaded, or went back."""
         asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
         namespace = str(request.namespace)
         statement = version_statement(namespace)
 
         async def look(connection: Any) -> Any:
-            return await fetch_page(connection, statement)
+            return await fetch_row(connection, statement)
 
         row = await self.server_pools.read(look, deadline=request.deadline, namespace=namespace)
         if row is None:
@@ -202,85 +210,92 @@ class PostgresLister:
         return self._history.version(catalog_id, number, epoch)
 
     async def _one_page(
-        self, request: ListingRequest, plan: Plan, memory: Memory
-    ) -> tuple[tuple[str, int] | None, Reading | None]:
+        self, request: ListingRequest, row_filter: RowFilter, memory: RequestMemory
+    ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
         """Version and names in one statement; ``None`` for the names where the namespace was never loaded."""
-        search = plan.kind == "search"
+        search = row_filter.kind == "search"
 
-        async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
-            source = await self.source_for(plan, connection)
-            row = await fetch_page(
+        async def read(connection: Any) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
+            source = await self.source_for(row_filter, connection)
+            row = await fetch_row(
                 connection,
-                version_statement(plan.namespace)
-                if plan.impossible and source.versions
-                else first_page(plan, source, memory.page_bytes, most_names=0 if plan.impossible else None),
+                version_statement(row_filter.namespace)
+                if row_filter.matches_nothing and source.versions
+                else first_page_statement(
+                    row_filter,
+                    source,
+                    memory.page_bytes,
+                    most_names=0 if row_filter.matches_nothing else None,
+                ),
             )
             if row is None:
                 return None, None
             version = _version_of(row)
-            reading = self._reading(request, plan)
-            if plan.impossible:
-                return version, reading
-            page = Page.of(row)
+            assembler = self._assembler(request, row_filter)
+            if row_filter.matches_nothing:
+                return version, assembler
+            page = NamesPage.of(row)
             if page.full and not search:
-                raise _Moved(version, page if plan.kind == "namespace" else None)
+                raise _SeveralPages(version, page if row_filter.kind == "namespace" else None)
             if not page.full:
-                await reading.take(page)
-                return version, reading
-            async for each in later_pages(connection, plan, source, memory, lambda: reading.nbytes):
-                await reading.take(each)
-            await reading.settle()
-            return version, reading
+                await assembler.add(page)
+                return version, assembler
+            async for each in following_pages(
+                connection, row_filter, source, memory, lambda: assembler.nbytes
+            ):
+                await assembler.add(each)
+            await assembler.wait()
+            return version, assembler
 
         return await self.server_pools.read(
-            read, deadline=request.deadline, namespace=plan.namespace, snapshot=search
+            read, deadline=request.deadline, namespace=row_filter.namespace, snapshot=search
         )
 
     async def _many_pages(
         self,
         request: ListingRequest,
-        plan: Plan,
-        memory: Memory,
-        moved: _Moved,
-    ) -> tuple[tuple[str, int] | None, Reading | None]:
+        row_filter: RowFilter,
+        memory: RequestMemory,
+        several: _SeveralPages,
+    ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
         """All of a namespace or of ranges, in a transaction that sees one state."""
 
-        async def read(connection: Any) -> tuple[tuple[str, int] | None, Reading | None]:
+        async def read(connection: Any) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
             version = None
             if self.source.versions:
-                row = await fetch_page(connection, version_statement(plan.namespace))
+                row = await fetch_row(connection, version_statement(row_filter.namespace))
                 if row is None:
                     return None, None
                 version = _version_of(row)
-            reading = self._reading(request, plan)
+            assembler = self._assembler(request, row_filter)
             # The first page is of another transaction: it counts only if that saw the same state.
-            first = moved.page if version is not None and moved.version == version else None
+            first = several.page if version is not None and several.version == version else None
             if first is not None:
-                await memory.need_now(Memory.for_page(first.size))
-                await reading.take(first)
-            async for page in later_pages(
-                connection, plan, self.source, memory, lambda: reading.nbytes, first
+                await memory.reserve_now(RequestMemory.bytes_for_page(first.size))
+                await assembler.add(first)
+            async for page in following_pages(
+                connection, row_filter, self.source, memory, lambda: assembler.nbytes, first
             ):
-                await reading.take(page)
-            await reading.settle()
-            return version, reading
+                await assembler.add(page)
+            await assembler.wait()
+            return version, assembler
 
         return await self.server_pools.read(
-            read, deadline=request.deadline, namespace=plan.namespace, snapshot=True
+            read, deadline=request.deadline, namespace=row_filter.namespace, snapshot=True
         )
 
-    def _reading(self, request: ListingRequest, plan: Plan) -> Reading:
-        return Reading(request, finish=plan.finish, workers=self._workers)
+    def _assembler(self, request: ListingRequest, row_filter: RowFilter) -> ListingAssembler:
+        return ListingAssembler(request, finish=row_filter.needs_re2, threads=self._threads)
 
 
-def _applied(request: ListingRequest) -> TopicsPattern | None:
+def _applied_pattern(request: ListingRequest) -> TopicsPattern | None:
     """The pattern that is applied here: what RE2 does not support the core treats as its settings say."""
     pattern = request.pattern
     return pattern if pattern is not None and pattern.supported else None
 
 
-def _question(request: ListingRequest, properties: Mapping[str, str]) -> Question:
-    pattern = _applied(request)
+def _question_key(request: ListingRequest, properties: Mapping[str, str]) -> QuestionKey:
+    pattern = _applied_pattern(request)
     return (
         request.namespace,
         request.mode,

@@ -12,9 +12,9 @@ from typing import Final
 from broker_core import ListingBuilder, ListingRequest, Selection
 from broker_core.errors import InvalidListing, ListingFailed
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core_postgres.listing.pages import Page
+from broker_core_postgres.listing.pages import NamesPage
 
-__all__ = ["Reading"]
+__all__ = ["ListingAssembler"]
 
 #: Bytes of names that are handled on the event loop: some hundred microseconds, about what a thread costs.
 _QUICK: Final = 48 * 1024
@@ -22,14 +22,14 @@ _QUICK: Final = 48 * 1024
 _QUICK_TO_MATCH: Final = 8 * 1024
 
 
-class Reading:
+class ListingAssembler:
     """The names that were read so far. One for each attempt at a listing."""
 
-    def __init__(self, request: ListingRequest, *, finish: bool, workers: ThreadPoolExecutor) -> None:
+    def __init__(self, request: ListingRequest, *, finish: bool, threads: ThreadPoolExecutor) -> None:
         self.rows = 0
         self.read_bytes = 0
         self._finish = finish
-        self._workers = workers
+        self._threads = threads
         self._builder = ListingBuilder(request)
         self._under_way: asyncio.Future[None] | None = None
 
@@ -38,9 +38,9 @@ class Reading:
         """Bytes that are held."""
         return self._builder.nbytes
 
-    async def take(self, page: Page) -> None:
+    async def add(self, page: NamesPage) -> None:
         """Begin with a page, when the one before is done; returns while it is handled, if that takes long."""
-        await self.settle()
+        await self.wait()
         self.rows += page.names
         self.read_bytes += page.size
         # The core proves by its ends that a page is of the range that was asked for, but for names of partitions.
@@ -49,9 +49,9 @@ class Reading:
             self._handle(page)
             return
         loop = asyncio.get_running_loop()
-        self._under_way = loop.run_in_executor(self._workers, self._handle, page)
+        self._under_way = loop.run_in_executor(self._threads, self._handle, page)
 
-    async def settle(self) -> None:
+    async def wait(self) -> None:
         """Wait until the last page is done."""
         under_way, self._under_way = self._under_way, None
         if under_way is not None:
@@ -59,10 +59,10 @@ class Reading:
 
     async def finish(self) -> Selection:
         """The topics of all pages that match."""
-        await self.settle()
+        await self.wait()
         return self._builder.finish()
 
-    def _handle(self, page: Page) -> None:
+    def _handle(self, page: NamesPage) -> None:
         """In a thread, or at once: match the names of a page, and encode those that are left."""
         counted = 0
         try:

@@ -1,10 +1,10 @@
-"""The SQL of a plan. Texts are put together of constants alone; whatever comes from outside is a parameter.
+"""The SQL of a row_filter. Texts are put together of constants alone; whatever comes from outside is a parameter.
 
-Names come as one value of bytes for a page of them, each behind a slash, which no local name has: PostgreSQL glues them
-together at the speed of memory, while a message for each row (a cursor, binary COPY) costs both sides several times as
-much, for a thousand rows and for a million. (COPY takes no parameters either.) A page has at most :data:`PAGE` names,
-so that one value stays far below PostgreSQL's limit of 1 GB, and it is withheld where it is larger than its reader has
-memory for: then only its size comes.
+The names of a page come as one value of bytes, each name behind a slash, which no local name has. PostgreSQL joins them
+at the speed of memory. A message for each row (a cursor, binary COPY) costs both sides several times as much, for a
+thousand rows and for a million; COPY takes no parameters either. A page has at most :data:`PAGE_NAMES` names, so that
+one value stays far below PostgreSQL's limit of 1 GB. A page that is larger than its reader has memory for is withheld:
+only its size comes.
 
 The first page comes with the version of the namespace, in one statement and so of one state. Further pages follow the
 last name in the order of an index; where rows are found by properties or substrings there is no such order, and one
@@ -19,19 +19,27 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker_core_postgres.listing.row_filter import Bounds, Plan
+from broker_core_postgres.listing.row_filter import Bounds, RowFilter
 from broker_core_postgres.schema.trigram_index import Parts
 
-__all__ = ["PAGE", "Source", "Statement", "first_page", "next_page", "pages_of_search", "version_statement"]
+__all__ = [
+    "PAGE_NAMES",
+    "RowSource",
+    "Statement",
+    "first_page_statement",
+    "next_page_statement",
+    "search_statement",
+    "version_statement",
+]
 
 #: Names in a page at most: 32,000 of 32 KiB fit into a value of 1 GB, and 1.5 MB of usual ones take some 10 ms.
-PAGE: Final = 32_000
+PAGE_NAMES: Final = 32_000
 #: Sorts behind every name (32,767 bytes at most), for ranges that are open at the end.
-_TOP: Final = "\U0010ffff" * 8192
+_AFTER_ALL_NAMES: Final = "\U0010ffff" * 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowSource:
     """Where the rows are, as it is written in SQL (quoted by whoever made it), and what is known of it.
 
     ``versions`` is false for a relation of the operator's own: nothing says then which state it is in. ``own_index``:
@@ -61,11 +69,13 @@ class Statement:
 def version_statement(namespace: str) -> Statement:
     """The version of the namespace and the catalogue's id: one look at an index; no row where it was never loaded."""
     statement = Statement()
-    statement.text = _version(statement.bind(namespace))
+    statement.text = _select_version(statement.bind(namespace))
     return statement
 
 
-def first_page(plan: Plan, source: Source, most_bytes: int, *, most_names: int | None = None) -> Statement:
+def first_page_statement(
+    row_filter: RowFilter, source: RowSource, most_bytes: int, *, most_names: int | None = None
+) -> Statement:
     """Columns ``version``, ``catalog_id``, ``names``, ``size``, ``persistent``, ``other``; no row without a version.
 
     With as many ``names`` as asked for (a page, by default) there may be more. Both columns of names are null where
@@ -73,14 +83,16 @@ def first_page(plan: Plan, source: Source, most_bytes: int, *, most_names: int |
     order of domain and name, others in any.
     """
     statement = Statement()
-    namespace = statement.bind(plan.namespace)
-    rows = _rows(statement, plan, source, namespace)
-    if plan.kind == "namespace":
+    namespace = statement.bind(row_filter.namespace)
+    rows = _select_rows(statement, row_filter, source, namespace)
+    if row_filter.kind == "namespace":
         rows += ' ORDER BY t.domain COLLATE "C", t.local_name COLLATE "C"'
-    rows += f" LIMIT {statement.bind(PAGE if most_names is None else most_names, 'bigint')}"
-    page = f"SELECT {_page(plan, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
+    rows += f" LIMIT {statement.bind(PAGE_NAMES if most_names is None else most_names, 'bigint')}"
+    page = f"SELECT {_page_columns(row_filter, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
     if source.versions:
-        statement.text = f"SELECT v.*, p.* FROM ({_version(namespace)}) v CROSS JOIN LATERAL ({page}) p"
+        statement.text = (
+            f"SELECT v.*, p.* FROM ({_select_version(namespace)}) v CROSS JOIN LATERAL ({page}) p"
+        )
     else:
         # Of a relation without versions: a namespace of which it has no row at all is one that it does not know.
         known = f"EXISTS (SELECT FROM {source.relation} k WHERE k.namespace = {namespace})"
@@ -91,19 +103,19 @@ def first_page(plan: Plan, source: Source, most_bytes: int, *, most_names: int |
     return statement
 
 
-def next_page(
-    plan: Plan,
-    source: Source,
+def next_page_statement(
+    row_filter: RowFilter,
+    source: RowSource,
     bounds: Bounds | None,
     after: tuple[str, str, str] | None,
     most_bytes: int,
 ) -> Statement:
     """The page of a namespace or of one range that follows the row ``after`` (matched, domain, local name)."""
     statement = Statement()
-    namespace = statement.bind(plan.namespace)
-    conditions = [f"t.namespace = {namespace}", *_domains(statement, plan)]
+    namespace = statement.bind(row_filter.namespace)
+    conditions = [f"t.namespace = {namespace}", *_domain_conditions(statement, row_filter)]
     last: tuple[str, ...] = after or ()
-    if bounds is None and len(plan.domains) == 1:
+    if bounds is None and len(row_filter.domains) == 1:
         # A row of both columns would not do: with the domain given, PostgreSQL begins at its first name and skips
         # up to the row, so that each page would cost as much as all before it.
         order = ["t.local_name"]
@@ -113,68 +125,74 @@ def next_page(
         last = last[1:]
     else:
         order = ["t.matched", "t.domain", "t.local_name"]
-        conditions.append(_within(statement, bounds if after is None else (after[0], bounds[1])))
+        conditions.append(_range_condition(statement, bounds if after is None else (after[0], bounds[1])))
     if last:
         row = ", ".join(statement.bind(value) for value in last)
         conditions.append(f"({', '.join(order)}) > ({row})")
     by = ", ".join(f'{column} COLLATE "C"' for column in order)
     rows = (
         f"SELECT t.domain, t.local_name FROM {source.relation} t WHERE {' AND '.join(conditions)} "
-        f"ORDER BY {by} LIMIT {statement.bind(PAGE, 'bigint')}"
+        f"ORDER BY {by} LIMIT {statement.bind(PAGE_NAMES, 'bigint')}"
     )
-    statement.text = f"SELECT {_page(plan, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
+    statement.text = (
+        f"SELECT {_page_columns(row_filter, statement.bind(most_bytes, 'bigint'))} FROM ({rows}) t"
+    )
     return statement
 
 
-def pages_of_search(plan: Plan, source: Source, page_bytes: int) -> Statement:
+def search_statement(row_filter: RowFilter, source: RowSource, page_bytes: int) -> Statement:
     """All pages of rows that are found in no order, for a cursor: each of ``page_bytes`` and one name at most."""
     statement = Statement()
     columns = (
         "t.domain, t.local_name, sum(octet_length(t.local_name) + 1) OVER (ROWS UNBOUNDED PRECEDING)"
         f" / {statement.bind(page_bytes, 'bigint')} AS page"
     )
-    rows = _rows(statement, plan, source, None, columns)
-    statement.text = f"SELECT {_page(plan, None)} FROM ({rows}) t GROUP BY t.page"
+    rows = _select_rows(statement, row_filter, source, None, columns)
+    statement.text = f"SELECT {_page_columns(row_filter, None)} FROM ({rows}) t GROUP BY t.page"
     return statement
 
 
-def _version(namespace: str) -> str:
+def _select_version(namespace: str) -> str:
     return (
         "SELECT n.version, (SELECT c.id FROM broker_core.catalog c WHERE c.singleton) AS catalog_id "
         f"FROM broker_core.namespaces n WHERE n.namespace = {namespace}"
     )
 
 
-def _rows(
+def _select_rows(
     statement: Statement,
-    plan: Plan,
-    source: Source,
+    row_filter: RowFilter,
+    source: RowSource,
     namespace: str | None,
     columns: str = "t.domain, t.local_name",
 ) -> str:
-    conditions = _search(statement, plan, source) if plan.kind == "search" else []
+    conditions = _search_conditions(statement, row_filter, source) if row_filter.kind == "search" else []
     # Of a search without bounds its conditions say the namespace already, and in a form for its index alone.
-    alone = bool(conditions) and not plan.bounds
+    alone = bool(conditions) and not row_filter.bounds
     if not alone:
-        conditions.append(f"t.namespace = {namespace or statement.bind(plan.namespace)}")
-    conditions += _domains(statement, plan, collation="POSIX" if alone else "C")
-    if len(plan.bounds) > 1 and plan.kind == "range":
+        conditions.append(f"t.namespace = {namespace or statement.bind(row_filter.namespace)}")
+    conditions += _domain_conditions(statement, row_filter, collation="POSIX" if alone else "C")
+    if len(row_filter.bounds) > 1 and row_filter.kind == "range":
         # A look at the index for each range; an OR of them would have to read the table too. OFFSET keeps the planner
         # from reading the namespace once and comparing each row with all ranges.
-        lows = statement.bind([low for low, _ in plan.bounds], "text[]")
-        highs = statement.bind([_TOP if high is None else high for _, high in plan.bounds], "text[]")
+        lows = statement.bind([low for low, _ in row_filter.bounds], "text[]")
+        highs = statement.bind(
+            [_AFTER_ALL_NAMES if high is None else high for _, high in row_filter.bounds], "text[]"
+        )
         conditions += ["t.matched >= r.low", "t.matched < r.high"]
         where = " AND ".join(conditions)
         return (
             f"SELECT {columns} FROM unnest({lows}, {highs}) r(low, high) CROSS JOIN LATERAL "
             f"(SELECT t.domain, t.local_name FROM {source.relation} t WHERE {where} OFFSET 0) t"
         )
-    if plan.bounds:
-        conditions.append(f"({' OR '.join(_within(statement, bounds) for bounds in plan.bounds)})")
+    if row_filter.bounds:
+        conditions.append(
+            f"({' OR '.join(_range_condition(statement, bounds) for bounds in row_filter.bounds)})"
+        )
     return f"SELECT {columns} FROM {source.relation} t WHERE {' AND '.join(conditions)}"
 
 
-def _search(statement: Statement, plan: Plan, source: Source) -> list[str]:
+def _search_conditions(statement: Statement, row_filter: RowFilter, source: RowSource) -> list[str]:
     """Properties and substrings, with the namespace that they are in.
 
     Without statistics, right after a load, the planner believes that a namespace has few rows, and looks through all of
@@ -182,23 +200,23 @@ def _search(statement: Statement, plan: Plan, source: Source) -> list[str]:
     can be read by: the index of trigrams has the collation "POSIX", the same order by another name.
     """
     if not source.own_index:
-        pairs = json.dumps(dict(plan.properties), ensure_ascii=False)
+        pairs = json.dumps(dict(row_filter.properties), ensure_ascii=False)
         return [
-            f"t.namespace = {statement.bind(plan.namespace)}",
-            *([f"t.properties @> {statement.bind(pairs, 'jsonb')}"] if plan.properties else []),
-            *(f"t.matched LIKE {statement.bind(like)}" for like in plan.likes),
+            f"t.namespace = {statement.bind(row_filter.namespace)}",
+            *([f"t.properties @> {statement.bind(pairs, 'jsonb')}"] if row_filter.properties else []),
+            *(f"t.matched LIKE {statement.bind(like)}" for like in row_filter.like_patterns),
         ]
     conditions = []
-    if plan.properties:
-        wanted = json.dumps({plan.namespace: dict(plan.properties)}, ensure_ascii=False)
+    if row_filter.properties:
+        wanted = json.dumps({row_filter.namespace: dict(row_filter.properties)}, ensure_ascii=False)
         conditions += [
             "t.properties <> '{}'",  # the index has no others
             f"broker_core.properties_in(t.namespace, t.properties) @> {statement.bind(wanted, 'jsonb')}",
         ]
-    if plan.likes:
-        conditions.append(f"t.namespace = {statement.bind(plan.namespace, collation='POSIX')}")
+    if row_filter.like_patterns:
+        conditions.append(f"t.namespace = {statement.bind(row_filter.namespace, collation='POSIX')}")
         # A LIKE that says how a name begins would be a range.
-        anywhere = (like if like.startswith("%") else f"%{like}" for like in plan.likes)
+        anywhere = (like if like.startswith("%") else f"%{like}" for like in row_filter.like_patterns)
         conditions += [f"t.matched LIKE {statement.bind(like, collation='POSIX')}" for like in anywhere]
         # Numbers of the database, as constants: each index says by them which rows it has.
         parts = " OR ".join(f"t.trigram_part BETWEEN {low:d} AND {high:d}" for low, high in source.parts)
@@ -206,25 +224,25 @@ def _search(statement: Statement, plan: Plan, source: Source) -> list[str]:
     return conditions
 
 
-def _domains(statement: Statement, plan: Plan, *, collation: str = "C") -> list[str]:
-    if len(plan.domains) != 1:
+def _domain_conditions(statement: Statement, row_filter: RowFilter, *, collation: str = "C") -> list[str]:
+    if len(row_filter.domains) != 1:
         return []
-    return [f"t.domain = {statement.bind(plan.domains[0], collation=collation)}"]
+    return [f"t.domain = {statement.bind(row_filter.domains[0], collation=collation)}"]
 
 
-def _within(statement: Statement, bounds: Bounds) -> str:
+def _range_condition(statement: Statement, bounds: Bounds) -> str:
     low, high = bounds
     above = f"t.matched >= {statement.bind(low)}"
     return above if high is None else f"{above} AND t.matched < {statement.bind(high)}"
 
 
-def _page(plan: Plan, most_bytes: str | None) -> str:
+def _page_columns(row_filter: RowFilter, most_bytes: str | None) -> str:
     """The columns of one page."""
     glued = {"persistent": "NULL::text", "non-persistent": "NULL::text"}
-    for domain in plan.domains:
-        only = f" FILTER (WHERE t.domain = '{domain}')" if len(plan.domains) > 1 else ""
+    for domain in row_filter.domains:
+        only = f" FILTER (WHERE t.domain = '{domain}')" if len(row_filter.domains) > 1 else ""
         glued[domain] = f"string_agg(t.local_name, '/'){only}"
-    size = " + ".join(f"coalesce(octet_length({glued[domain]}), 0)" for domain in plan.domains)
+    size = " + ".join(f"coalesce(octet_length({glued[domain]}), 0)" for domain in row_filter.domains)
     values = [f"convert_to('/' || {glued[domain]}, 'UTF8')" for domain in ("persistent", "non-persistent")]
     if most_bytes is not None:
         values = [f"CASE WHEN {size} <= {most_bytes} THEN {value} END" for value in values]

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["COLUMNS", "Relation", "RelationRefused", "check_relation"]
+__all__ = ["REQUIRED_COLUMNS", "OwnRelation", "RelationRefused", "check_relation"]
 
 #: The columns that must be there.
-COLUMNS: Final = ("namespace", "domain", "local_name", "matched")
+REQUIRED_COLUMNS: Final = ("namespace", "domain", "local_name", "matched")
 
 _PART: Final = r'(?:"(?:[^"\0]|"")+"|[^".\0]+)'
 _NAME: Final = re.compile(rf"(?:({_PART})\.)?({_PART})")
@@ -47,14 +47,14 @@ class RelationRefused(BrokerCoreError):
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class OwnRelation:
     """A name as PostgreSQL knows it: ``schema`` is ``None`` where the search path decides."""
 
     schema: str | None
     name: str
 
     @classmethod
-    def parse(cls, text: str) -> Relation:
+    def parse(cls, text: str) -> OwnRelation:
         """``name`` or ``schema.name``; a part with a dot in it is written as ``"..."``, as in SQL.
 
         Unlike in SQL, letters are never folded to lower case. Raises :exc:`RelationRefused` for anything else.
@@ -83,7 +83,7 @@ class Relation:
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
 
 
-async def check_relation(connection: Any, relation: Relation, *, properties: bool = False) -> bool:
+async def check_relation(connection: Any, relation: OwnRelation, *, properties: bool = False) -> bool:
     """Whether the relation can be locked. :exc:`RelationRefused` unless it is there, readable, and has its columns.
 
     ``properties`` says that topics are selected by them. Tables and views can be locked by who may read them (of a view
@@ -103,7 +103,7 @@ async def check_relation(connection: Any, relation: Relation, *, properties: boo
         )
     columns = {row["attname"]: row for row in await connection.fetch(_COLUMNS, oid)}
     wrong = []
-    for name in COLUMNS:
+    for name in REQUIRED_COLUMNS:
         column = columns.get(name)
         if column is None:
             wrong.append(f"{name} is missing")

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core.names import NON_PERSISTENT, PERSISTENT, TopicName
-from broker_core_postgres.listing.listing_sql import PAGE, Source, Statement, next_page, pages_of_search
-from broker_core_postgres.listing.request_memory import Memory
-from broker_core_postgres.listing.row_filter import Plan
+from broker_core_postgres.listing.listing_sql import (
+    PAGE_NAMES,
+    RowSource,
+    Statement,
+    next_page_statement,
+    search_statement,
+)
+from broker_core_postgres.listing.request_memory import RequestMemory
+from broker_core_postgres.listing.row_filter import RowFilter
 
-__all__ = ["Page", "PageTooLarge", "fetch_page", "later_pages"]
+__all__ = ["NamesPage", "PageTooLarge", "fetch_row", "following_pages"]
 
 #: Bytes of names in a page of a search.
 _SEARCH_PAGE: Final = 2 * 1024 * 1024
@@ -29,7 +35,7 @@ class PageTooLarge(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class NamesPage:
     """Names of a statement's row, each behind a slash, by domain; ``names`` is how many the database counted."""
 
     names: int
@@ -38,7 +44,7 @@ class Page:
     other: bytes
 
     @classmethod
-    def of(cls, row: Any) -> Page:
+    def of(cls, row: Any) -> NamesPage:
         """The page in a row of one of :mod:`~broker_core_postgres.listing.listing_sql`."""
         if row["size"] and row["persistent"] is None and row["other"] is None:
             raise PageTooLarge(row["size"])
@@ -47,7 +53,7 @@ class Page:
     @property
     def full(self) -> bool:
         """Whether there may be more names behind it."""
-        return self.names >= PAGE
+        return self.names >= PAGE_NAMES
 
     def last(self, *, by_matched: bool) -> tuple[str, str, str]:
         """The last row of a page: matched, domain, local name.
@@ -63,41 +69,41 @@ class Page:
         return max(rows) if by_matched else rows[-1]
 
 
-async def fetch_page(connection: Any, statement: Statement) -> Any:
+async def fetch_row(connection: Any, statement: Statement) -> Any:
     """The only row of a statement, ``None`` where there is none."""
     return await connection.fetchrow(statement.text, *statement.arguments)
 
 
-async def later_pages(
+async def following_pages(
     connection: Any,
-    plan: Plan,
-    source: Source,
-    memory: Memory,
+    row_filter: RowFilter,
+    source: RowSource,
+    memory: RequestMemory,
     held: Callable[[], int],
-    after: Page | None = None,
-) -> AsyncIterator[Page]:
+    after: NamesPage | None = None,
+) -> AsyncIterator[NamesPage]:
     """All pages of a plan, or those behind the page ``after`` of a whole namespace; in a transaction of one state.
 
     ``held`` tells the bytes that are held of the pages before.
     """
-    if plan.kind == "search":
-        await memory.need_now(Memory.for_page(_SEARCH_PAGE, held()))
-        statement = pages_of_search(plan, source, _SEARCH_PAGE)
+    if row_filter.kind == "search":
+        await memory.reserve_now(RequestMemory.bytes_for_page(_SEARCH_PAGE, held()))
+        statement = search_statement(row_filter, source, _SEARCH_PAGE)
         # By SQL: the driver's own cursors leave a named statement behind, which poolers of transactions cannot take.
         await connection.execute(f"{_DECLARE} {statement.text}", *statement.arguments)
         while (row := await connection.fetchrow(_FETCH)) is not None:
-            yield Page.of(row)
-            await memory.need_now(Memory.for_page(_SEARCH_PAGE, held()))
+            yield NamesPage.of(row)
+            await memory.reserve_now(RequestMemory.bytes_for_page(_SEARCH_PAGE, held()))
         return
     most = max(_SEARCH_PAGE, after.size + after.size // 4 if after is not None else 0)
-    for bounds in plan.bounds or (None,):
+    for bounds in row_filter.bounds or (None,):
         by_matched = bounds is not None
         last = after.last(by_matched=by_matched) if after is not None else None
         while True:
-            await memory.need_now(Memory.for_page(most, held()))
-            row = await fetch_page(connection, next_page(plan, source, bounds, last, most))
+            await memory.reserve_now(RequestMemory.bytes_for_page(most, held()))
+            row = await fetch_row(connection, next_page_statement(row_filter, source, bounds, last, most))
             try:
-                page = Page.of(row)
+                page = NamesPage.of(row)
             except PageTooLarge as large:
                 most = large.size
                 continue

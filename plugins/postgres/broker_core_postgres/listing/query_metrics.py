@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
 from broker_core_postgres.connect.failures import REASONS
-from broker_core_postgres.listing.buckets import Buckets
+from broker_core_postgres.listing.plain_histogram import PlainHistogram
 from broker_core_postgres.listing.row_filter import KINDS
 
 __all__ = ["OUTCOMES", "QueryMetrics"]
@@ -28,19 +28,19 @@ class QueryMetrics:
 
     def __init__(self) -> None:
         self._queries: Counter[tuple[str, str]] = Counter(dict.fromkeys(product(KINDS, OUTCOMES), 0))
-        self._seconds = {kind: Buckets(_SECONDS) for kind in KINDS}
-        self._rows = Buckets(_ROWS)
+        self._seconds = {kind: PlainHistogram(_SECONDS) for kind in KINDS}
+        self._rows = PlainHistogram(_ROWS)
         self._failures: Counter[str] = Counter(dict.fromkeys(sorted(REASONS), 0))
         self._ignored = 0
 
-    def query(self, plan: str, outcome: str, seconds: float, rows: int = 0) -> None:
+    def query(self, kind: str, outcome: str, seconds: float, rows: int = 0) -> None:
         """A listing asked the database.
 
-        ``plan`` is the kind of the :class:`.Plan`; ``outcome`` one of :data:`OUTCOMES`; ``seconds`` from asking
+        ``kind`` is that of the :class:`.RowFilter`; ``outcome`` one of :data:`OUTCOMES`; ``seconds`` from asking
         for a connection to the last row.
         """
-        self._queries[plan, outcome] += 1
-        self._seconds[plan].observe(seconds)
+        self._queries[kind, outcome] += 1
+        self._seconds[kind].observe(seconds)
         if outcome == "listed":
             self._rows.observe(rows)
 
@@ -65,8 +65,8 @@ class QueryMetrics:
             "Seconds of a listing at the database, waiting for a connection included.",
             labels=["plan"],
         )
-        for plan, buckets in self._seconds.items():
-            seconds.add_metric([plan], buckets.cumulative(), buckets.sum)
+        for kind, buckets in self._seconds.items():
+            seconds.add_metric([kind], buckets.cumulative(), buckets.sum)
         yield seconds
         yield HistogramMetricFamily(
             f"{prefix}query_rows",

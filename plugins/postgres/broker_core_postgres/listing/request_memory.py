@@ -1,6 +1,6 @@
 """The memory that a listing has reserved at the broker, and how it waits for more without a connection.
 
-Memory is reserved before it is used. Where that has to wait, :exc:`MustWait` leaves the block that holds the
+Memory is reserved before it is used. Where that has to wait, :exc:`MustWaitForMemory` leaves the block that holds the
 connection, which stops the statement. The listing begins anew when there is memory.
 """
 
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-__all__ = ["Memory", "MustWait"]
+__all__ = ["MustWaitForMemory", "RequestMemory"]
 
 #: What a page of names takes while it is handled, in multiples of its bytes: as it came, as a column, matched, encoded.
 _PAGE_FACTOR: Final = 5
@@ -18,7 +18,7 @@ _PAGE_FACTOR: Final = 5
 _PATIENCE: Final = 0.02
 
 
-class MustWait(Exception):
+class MustWaitForMemory(Exception):
     """There is no memory at once. ``reservation`` is under way: wait for it without a connection, and begin anew."""
 
     def __init__(self, reservation: asyncio.Task[None], size: int) -> None:
@@ -27,21 +27,21 @@ class MustWait(Exception):
         self.size = size
 
 
-class Memory:
+class RequestMemory:
     """What a request has reserved, in bytes; it only grows."""
 
     def __init__(self, reserve: Callable[[int], Awaitable[None]]) -> None:
         self.reserved = 0
         self._reserve = reserve
 
-    async def need(self, size: int) -> None:
+    async def reserve(self, size: int) -> None:
         """Reserve so much in all, however long it takes: for who holds nothing that others wait for."""
         if size > self.reserved:
             await self._reserve(size)
             self.reserved = size
 
-    async def need_now(self, size: int) -> None:
-        """Reserve so much in all, if that takes no waiting; else :exc:`MustWait`."""
+    async def reserve_now(self, size: int) -> None:
+        """Reserve so much in all, if that takes no waiting; else :exc:`MustWaitForMemory`."""
         if size <= self.reserved:
             return
         size = max(size, self.reserved + self.reserved // 2)
@@ -52,11 +52,11 @@ class Memory:
             task.cancel()
             raise
         if not done:
-            raise MustWait(task, size)
+            raise MustWaitForMemory(task, size)
         task.result()
         self.reserved = size
 
-    async def wait_for(self, waiting: MustWait) -> None:
+    async def wait_for(self, waiting: MustWaitForMemory) -> None:
         """Wait for what could not be had at once."""
         try:
             await waiting.reservation
@@ -73,6 +73,6 @@ class Memory:
         return self.reserved // _PAGE_FACTOR
 
     @staticmethod
-    def for_page(size: int, held: int = 0) -> int:
+    def bytes_for_page(size: int, held: int = 0) -> int:
         """What a page of ``size`` takes, beside what is ``held``."""
         return _PAGE_FACTOR * size + held + held // 4

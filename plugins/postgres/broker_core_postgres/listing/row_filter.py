@@ -18,7 +18,7 @@ from typing import Final
 from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 
-__all__ = ["KINDS", "Bounds", "Plan", "local_bounds", "make_plan"]
+__all__ = ["KINDS", "Bounds", "RowFilter", "local_bounds", "make_row_filter"]
 
 #: How rows are found: by properties or substrings, by ranges of names, or all of a namespace.
 KINDS: Final = ("search", "range", "namespace")
@@ -33,13 +33,13 @@ _MOST_SUBSTRINGS: Final = 4
 _TRIGRAM: Final = 3
 #: So many trigrams of letters and digits find few rows without those of what is around them.
 _ENOUGH_TRIGRAMS: Final = 3
-_RUN: Final = re.compile(r"[^\W_]+")
+_WORD: Final = re.compile(r"[^\W_]+")
 _LAST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RowFilter:
     """Rows of one namespace that can be in the answer.
 
     ``bounds`` are disjoint ranges of ``matched``, empty for no bound; ``likes`` are LIKE patterns that all hold of it.
@@ -49,27 +49,27 @@ class Plan:
     namespace: str
     domains: tuple[str, ...]
     bounds: tuple[Bounds, ...] = ()
-    likes: tuple[str, ...] = ()
+    like_patterns: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=lambda: _NO_PROPERTIES)
-    finish: bool = False
-    impossible: bool = False
+    needs_re2: bool = False
+    matches_nothing: bool = False
 
     @property
     def kind(self) -> str:
         """How rows are found, one of :data:`KINDS`: by properties or substrings, by ranges, or all of a namespace."""
-        if self.properties or self.likes:
+        if self.properties or self.like_patterns:
             return "search"
         return "range" if self.bounds else "namespace"
 
 
-def make_plan(
+def make_row_filter(
     namespace: NamespaceName,
     mode: Mode,
     pattern: TopicsPattern | None = None,
     properties: Mapping[str, str] | None = None,
     *,
     trigrams: bool = False,
-) -> Plan:
+) -> RowFilter:
     """The plan for a question. ``pattern`` is ``None`` also where RE2 does not support it: all names are listed then.
 
     ``properties`` are those that select; ``trigrams`` says that there is an index to look substrings up in.
@@ -78,23 +78,23 @@ def make_plan(
     name = str(namespace)
     pairs = MappingProxyType(dict(properties)) if properties else _NO_PROPERTIES
     # PostgreSQL's texts have no NUL, so that no topic has such a property.
-    impossible = any("\0" in text for pair in pairs.items() for text in pair)
+    matches_nothing = any("\0" in text for pair in pairs.items() for text in pair)
     if pattern is None or pattern.match_all:
-        return Plan(name, domains, properties=pairs, impossible=impossible)
+        return RowFilter(name, domains, properties=pairs, matches_nothing=matches_nothing)
     bounds = local_bounds(pattern, name)
-    likes = _likes(pattern, name)
-    if impossible or bounds is None or likes is None:
-        return Plan(name, domains, properties=pairs, impossible=True)
+    like_patterns = _like_patterns(pattern, name)
+    if matches_nothing or bounds is None or like_patterns is None:
+        return RowFilter(name, domains, properties=pairs, matches_nothing=True)
     exact = (pattern.literal is not None or pattern.exact_range) and "\0" not in pattern.text
     # How a match begins the bounds say already, where there are some.
-    useful = (like for like in likes if trigrams and not (bounds and like[0] != "%"))
-    return Plan(
+    useful = (like for like in like_patterns if trigrams and not (bounds and like[0] != "%"))
+    return RowFilter(
         name,
         domains,
         bounds,
-        () if exact else tuple(filter(None, map(_searched, useful)))[:_MOST_SUBSTRINGS],
+        () if exact else tuple(filter(None, map(_indexable, useful)))[:_MOST_SUBSTRINGS],
         pairs,
-        finish=not exact,
+        needs_re2=not exact,
     )
 
 
@@ -137,7 +137,7 @@ def _as_text(low: bytes, high: bytes | None) -> Bounds | None:
     head, nul, _ = high.partition(b"\0")
     text = _valid_head(head)
     if len(text.encode()) < len(head):
-        last = _behind(text)
+        last = _next_prefix(text)
     elif nul:
         last = text + "\1"
     else:
@@ -153,7 +153,7 @@ def _valid_head(text: bytes) -> str:
         return text[: error.start].decode()
 
 
-def _behind(head: str) -> str | None:
+def _next_prefix(head: str) -> str | None:
     """The first text behind all that begin with ``head``; ``None`` where there is none."""
     while head:
         code = ord(head[-1]) + 1
@@ -181,7 +181,7 @@ def _merged(bounds: list[Bounds]) -> tuple[Bounds, ...]:
     return tuple(merged)
 
 
-def _likes(pattern: TopicsPattern, namespace: str) -> list[str] | None:
+def _like_patterns(pattern: TopicsPattern, namespace: str) -> list[str] | None:
     """The required substrings as LIKE patterns of the local name; ``None`` where one cannot be in this namespace.
 
     Where a substring may lie in the namespace's own name, it says nothing about the local one.
@@ -209,7 +209,7 @@ def _escaped(literal: str) -> str:
     return literal.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _searched(like: str) -> str | None:
+def _indexable(like: str) -> str | None:
     """What the index is asked for: the runs of letters and digits alone, where these have trigrams enough.
 
     ``None`` where none of them has one: then the index finds nothing.
@@ -217,9 +217,9 @@ def _searched(like: str) -> str | None:
     Where a run ends or begins at another character, its trigrams have spaces ("  x", " x0", "23 "). Those are in a good
     part of all names, and to find its place in such a long list takes longer than to compare the names that are found.
     """
-    runs = [run for run in _RUN.findall(like) if len(run) >= _TRIGRAM]
-    if not runs:
+    words = [word for word in _WORD.findall(like) if len(word) >= _TRIGRAM]
+    if not words:
         return None
-    if sum(len(run) - _TRIGRAM + 1 for run in runs) < _ENOUGH_TRIGRAMS:
+    if sum(len(word) - _TRIGRAM + 1 for word in words) < _ENOUGH_TRIGRAMS:
         return like
-    return f"%{'%'.join(runs)}%"
+    return f"%{'%'.join(words)}%"
