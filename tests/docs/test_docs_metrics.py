@@ -17,7 +17,7 @@ from broker_core.metrics.labels import CLOSURES, REFUSALS
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.testing import Server, serve
 from broker_core_postgres.changes.listen_notify import CHANNEL
-from broker_core_postgres.schema.migrate import ROLES
+from broker_core_postgres.schema.roles import ROLES
 from tests.docs.pages import ROOT, all_pages, code_in, read, tables
 
 PAGE = "reference/metrics.md"

@@ -17,7 +17,7 @@ from broker_core_postgres.connect.failures import _CLASSES, _STATES, REASONS, Da
 from broker_core_postgres.connect.libpq.connection_options import KNOWN_OPTIONS
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters
 from broker_core_postgres.plugin import COMMANDS, PostgresPlugin
-from broker_core_postgres.schema.migrate import ROLES
+from broker_core_postgres.schema.roles import ROLES
 from broker_core_postgres.service import PostgresService
 from broker_core_postgres.settings import PostgresSettings
 from tests.docs.pages import all_pages, code_in, headings, read, tables

@@ -29,8 +29,8 @@ async def test_of_a_database_that_can_be_served_from(connection: Any, database: 
     assert status.roles_missing == []
     assert status.catalog_id == str(await connection.fetchval("SELECT id FROM broker_core.catalog"))
     assert (status.retention_seconds, status.trigrams) == (7 * 24 * 3600, "namespace")
-    said = [(each.namespace, each.version, each.topics, each.changes_kept) for each in status.namespaces]
-    assert said == [("a/b", 1, 2, 2), ("c/d", 1, 0, 0)]
+    shown = [(each.namespace, each.version, each.topics, each.changes_kept) for each in status.namespaces]
+    assert shown == [("a/b", 1, 2, 2), ("c/d", 1, 0, 0)]
 
 
 async def test_of_one_that_cannot(empty_database: Database) -> None:

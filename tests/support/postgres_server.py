@@ -32,7 +32,7 @@ from tests.support.machine import postgres_programs
 from tests.support.ports import free_port
 
 if TYPE_CHECKING:
-    from broker_core_postgres.schema.migrate import Migrated
+    from broker_core_postgres.schema.migrate import MigrationResult
 
 __all__ = ["Database", "PostgresServer", "migrate_dsn"]
 
@@ -345,7 +345,7 @@ class PostgresServer:
             _signal(each, number)
 
 
-async def migrate_dsn(dsn: str) -> Migrated:
+async def migrate_dsn(dsn: str) -> MigrationResult:
     """Bring a database to the newest schema of the plugin."""
     from broker_core_postgres.schema import migrate
 

@@ -28,9 +28,14 @@ from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.listing_sql import RowSource
 from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.metrics import PostgresMetrics
-from broker_core_postgres.schema.auto_migrate import Forward
-from broker_core_postgres.schema.schema_version import MIGRATE, SchemaMismatch, SchemaTooOld, check_schema
-from broker_core_postgres.schema.trigram_index import read_trigrams
+from broker_core_postgres.schema.auto_migrate import AutoMigration
+from broker_core_postgres.schema.schema_version import (
+    MIGRATE_COMMAND,
+    SchemaMismatch,
+    SchemaTooOld,
+    check_schema,
+)
+from broker_core_postgres.schema.trigram_index import read_trigram_index
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["SESSION", "DatabaseRefused", "PostgresService"]
@@ -69,7 +74,7 @@ class PostgresService:
         self.relation = None if settings.relation is None else OwnRelation.parse(settings.relation)
         self.metrics = PostgresMetrics()
         self.history = VersionHistory(topics_changed, max_lag=settings.replica_max_lag)
-        self.forward = Forward(settings)
+        self.auto_migration = AutoMigration(settings)
         self.server_pools = ServerPools(
             settings,
             check=self.check,
@@ -113,15 +118,15 @@ class PostgresService:
 
     async def start(self) -> None:
         """Connect, if the database is there. Raises :exc:`DatabaseRefused`."""
-        task = self.forward.begin()
+        task = self.auto_migration.start()
         if task is not None:
             try:
                 await asyncio.wait([task], timeout=_START_PATIENCE)
             except asyncio.CancelledError:
-                await self.forward.close()
+                await self.auto_migration.close()
                 raise
         failure = await self.server_pools.start()
-        if isinstance(failure, DatabaseRefused) and not self.forward.under_way:
+        if isinstance(failure, DatabaseRefused) and not self.auto_migration.under_way:
             await self.close()
             raise failure
         if failure is not None:
@@ -133,7 +138,7 @@ class PostgresService:
 
     async def close(self) -> None:
         """Close all connections; whatever is under way fails."""
-        await self.forward.close()
+        await self.auto_migration.close()
         if self.listener is not None:
             await self.listener.close()
         if self.mirrors is not None:
@@ -159,19 +164,19 @@ class PostgresService:
             raise DatabaseRefused(str(error)) from None
         if self.settings.trigrams == "off":
             return
-        found = await read_trigrams(connection)
+        found = await read_trigram_index(connection)
         if found is None and self.settings.trigrams == "on":
             raise DatabaseRefused(
-                f"trigrams is on, and the database has no index of trigrams: run `{MIGRATE}` as a user who may create "
-                "the extension pg_trgm, or set trigrams to auto"
+                f"trigrams is on, and the database has no index of trigrams: run `{MIGRATE_COMMAND}` as a user who may "
+                "create the extension pg_trgm, or set trigrams to auto"
             )
         self.lister.trigrams = found is not None
 
     def _too_old(self, old: SchemaTooOld) -> str:
         """What listings fail with until the database is migrated, which is seen to."""
-        if self.forward.begin() is not None:
+        if self.auto_migration.start() is not None:
             return f"{old}; it is being migrated"
-        return f"{self.forward.failure or old}"
+        return f"{self.auto_migration.failure or old}"
 
 
 def _report(report_problems: Callable[[Collection[str]], None], failure: ListingFailed | None) -> None:

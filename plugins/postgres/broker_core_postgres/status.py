@@ -8,9 +8,9 @@ from typing import Any, Final
 from broker_core_postgres.fill.sync.last_success import MirrorSuccess, read_mirrors
 from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.schema.backup import find_backup
-from broker_core_postgres.schema.migrate import ROLES
+from broker_core_postgres.schema.roles import ROLES
 from broker_core_postgres.schema.schema_version import SchemaMismatch, check_applied, migrations, read_applied
-from broker_core_postgres.schema.trigram_index import read_trigrams
+from broker_core_postgres.schema.trigram_index import read_trigram_index
 
 __all__ = ["NamespaceStatus", "Status", "read_status"]
 
@@ -88,7 +88,7 @@ async def read_status(
             status.problem = str(error)
         return status
     backup = await find_backup(connection)
-    status.backup = None if backup is None else f"{backup.schema}: {backup.said}"
+    status.backup = None if backup is None else f"{backup.schema}: {backup.description}"
     try:
         applied = await read_applied(connection)
         status.schema = applied[-1].number if applied else 0
@@ -103,7 +103,7 @@ async def read_status(
             status.retention_versions,
             status.retention_rows,
         ) = await connection.fetchrow(_CATALOG)
-        status.trigrams = await read_trigrams(connection)
+        status.trigrams = await read_trigram_index(connection)
         status.mirrors = await read_mirrors(connection)
         status.namespaces = [
             NamespaceStatus(name, number, topics, versions, changes, changed.isoformat(timespec="seconds"))

@@ -19,7 +19,7 @@ from broker_core_postgres.fill.trigram_part import begin_part, end_part
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement
 from broker_core_postgres.listing.row_filter import make_row_filter
 from broker_core_postgres.schema.migrate import migrate
-from broker_core_postgres.schema.trigram_index import Parts, read_parts
+from broker_core_postgres.schema.trigram_index import IndexParts, read_parts
 from broker_core_postgres.service import SESSION
 from tests.postgres.fault_setup import NAMESPACE, serving
 from tests.support.eventually import eventually
@@ -36,7 +36,7 @@ def _file(names: int = _MANY, prefix: str = "topic") -> io.BytesIO:
     return io.BytesIO("\n".join(f"{prefix}-{number}" for number in range(names)).encode())
 
 
-async def _found(connection: Any, namespace: str, infix: str, parts: Parts | None = None) -> int:
+async def _found(connection: Any, namespace: str, infix: str, parts: IndexParts | None = None) -> int:
     """Names with an infix, read as listings read them: by indexes of trigrams and by nothing else."""
     row_filter = make_row_filter(
         NamespaceName.parse(namespace), Mode.ALL, compile_pattern(f".*{infix}.*"), trigrams=True

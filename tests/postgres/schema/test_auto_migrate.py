@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.schema.auto_migrate import Forward, bring_forward, way_back
-from broker_core_postgres.schema.migrate import Migrated
+from broker_core_postgres.schema.auto_migrate import AutoMigration, how_to_go_back, migrate_if_older
+from broker_core_postgres.schema.migrate import MigrationResult
 from broker_core_postgres.schema.schema_version import SchemaMismatch, SchemaTooOld, check_schema, migrations
 from broker_core_postgres.service import DatabaseRefused
 from broker_core_postgres.settings import PostgresSettings
@@ -104,7 +104,7 @@ async def test_one_that_is_older_later(empty_database: Database) -> None:
     """As after a backup was restored: the server sees to it, and goes on."""
     await migrate_dsn(empty_database.dsn)
     async with started(dsn=empty_database.dsn) as service:
-        service.forward._ended = float("-inf")  # as after half a minute
+        service.auto_migration._ended = float("-inf")  # as after half a minute
         empty_database.sql("DROP SCHEMA broker_core CASCADE")
         await make_old(empty_database, OLD[-1])
         empty_database.server.sql(
@@ -131,8 +131,8 @@ async def test_a_newer_schema_that_readers_of_this_one_may_read(database: Databa
     connection = await database.connect()
     try:
         with pytest.raises(SchemaMismatch, match="upgrade broker-core-postgres"):
-            await bring_forward(connection)
-        assert await bring_forward(connection, reader=True) is None
+            await migrate_if_older(connection)
+        assert await migrate_if_older(connection, reader=True) is None
     finally:
         await connection.close()
 
@@ -143,7 +143,7 @@ async def test_a_database_that_was_never_migrated_is_left_alone(empty_database: 
         with pytest.raises(
             SchemaMismatch, match=r"no schema broker_core, .* run `broker-core postgres migrate`"
         ):
-            await bring_forward(connection)
+            await migrate_if_older(connection)
         assert not await connection.fetchval(
             "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'broker_core%'"
         )
@@ -160,11 +160,11 @@ async def test_who_is_at_the_tables_for_too_long(empty_database: Database) -> No
             with pytest.raises(
                 SchemaTooOld, match="It was not migrated by itself: Others have been at the topics"
             ):
-                await bring_forward(connection, patience=0)
-        done = await bring_forward(connection)
+                await migrate_if_older(connection, patience=0)
+        done = await migrate_if_older(connection)
         assert done is not None
-        assert f"kept in the schema broker_core_backup_{OLD[-1]}" in way_back(done)
-        assert way_back(Migrated()) == "no backup was made"
+        assert f"kept in the schema broker_core_backup_{OLD[-1]}" in how_to_go_back(done)
+        assert how_to_go_back(MigrationResult()) == "no backup was made"
     finally:
         await connection.close()
         await other.close()
@@ -182,5 +182,5 @@ async def test_who_is_at_the_tables_for_too_long(empty_database: Database) -> No
     ids=["server", "off", "relation", "pooler", "behind a pooler"],
 )
 def test_where_a_server_migrates(table: dict[str, Any], there: bool) -> None:
-    parameters = Forward(PostgresSettings(dsn="postgresql://localhost/x", **table)).parameters()
+    parameters = AutoMigration(PostgresSettings(dsn="postgresql://localhost/x", **table)).parameters()
     assert (parameters is not None) is there

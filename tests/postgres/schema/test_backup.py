@@ -30,7 +30,7 @@ async def test_every_row_of_every_table(database: Database, connection: Any) -> 
         made = await make_backup(connection, 41, "before the test", owner)
     assert await find_backup(connection) == made
     assert (made.schema, made.number) == ("broker_core_backup_41", 41)
-    assert made.said.startswith("schema 41 of broker_core at ")
+    assert made.description.startswith("schema 41 of broker_core at ")
     for table in tables:
         there, kept = [
             await connection.fetch(f"SELECT to_jsonb(t) FROM {schema}.{table} t ORDER BY 1")

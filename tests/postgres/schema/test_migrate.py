@@ -9,9 +9,10 @@ import asyncpg
 import pytest
 
 from broker_core_postgres.connect.open_connection import connect
-from broker_core_postgres.schema.migrate import ROLES, may_migrate, migrate
+from broker_core_postgres.schema.migrate import may_migrate, migrate
 from broker_core_postgres.schema.migration_lock import MigrationFailed
-from broker_core_postgres.schema.schema_version import Migration, SchemaMismatch, migrations
+from broker_core_postgres.schema.roles import ROLES
+from broker_core_postgres.schema.schema_version import SchemaMigration, SchemaMismatch, migrations
 from tests.postgres.schema.old_schema import make_old
 from tests.support.postgres_server import Database, PostgresServer, migrate_dsn
 
@@ -49,7 +50,9 @@ async def test_several_at_once_wait_for_each_other(empty_database: Database) -> 
 async def test_a_failing_migration_changes_nothing(
     empty_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = Migration(len(NAMES) + 1, "broken", "CREATE TABLE broker_core.half (i int); SELECT nonsense")
+    broken = SchemaMigration(
+        len(NAMES) + 1, "broken", "CREATE TABLE broker_core.half (i int); SELECT nonsense"
+    )
     with monkeypatch.context() as patch:
         patch.setattr("broker_core_postgres.schema.migrate.migrations", lambda: (*OURS, broken))
         patch.setattr("broker_core_postgres.schema.schema_version.migrations", lambda: (*OURS, broken))

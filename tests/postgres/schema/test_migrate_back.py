@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core_postgres.schema.migrate import migrate
-from broker_core_postgres.schema.migrate_back import go_back
+from broker_core_postgres.schema.migrate_back import migrate_back
 from broker_core_postgres.schema.migration_lock import MigrationFailed
 from broker_core_postgres.schema.schema_version import SchemaMismatch, check_schema, migrations
 from tests.postgres.schema.old_schema import make_old, only_schema, rows_of
@@ -54,10 +54,10 @@ async def test_there_and_back(empty_database: Database, number: int) -> None:
         assert (done.backup.schema, done.backup.number) == (f"broker_core_backup_{number}", number)
         assert await rows_of(connection) == rows, "a migration changes no row"
         await connection.execute("DELETE FROM broker_core.topics WHERE local_name = 'o-1'")
-        asked = await go_back(connection, dry_run=True)
+        asked = await migrate_back(connection, dry_run=True)
         assert (asked.left, asked.version, asked.kept) == (NEWEST, number, None)
         assert await check_schema(connection) == NEWEST
-        back = await go_back(connection)
+        back = await migrate_back(connection)
         assert back.kept is not None
         assert (back.version, back.kept.schema) == (number, f"broker_core_backup_{NEWEST}")
         assert await rows_of(connection) == rows
@@ -80,7 +80,7 @@ async def test_there_and_back(empty_database: Database, number: int) -> None:
         )
         assert new["seq"] > max(row[2] for row in rows[2])
         with pytest.raises(MigrationFailed, match="nothing to go back to"):
-            await go_back(connection)
+            await migrate_back(connection)
         # And forward again.
         assert (await migrate(connection)).version == NEWEST
     finally:
@@ -91,7 +91,7 @@ async def test_without_a_backup(database: Database) -> None:
     connection = await database.connect()
     try:
         with pytest.raises(MigrationFailed, match="has no backup of an older schema"):
-            await go_back(connection)
+            await migrate_back(connection)
     finally:
         await connection.close()
 
@@ -105,7 +105,7 @@ async def test_a_backup_of_another_build(empty_database: Database) -> None:
             f"UPDATE broker_core_backup_{NEWEST - 1}.migrations SET checksum = 'x' WHERE number = 3"
         )
         with pytest.raises(SchemaMismatch, match="with other statements"):
-            await go_back(connection)
+            await migrate_back(connection)
     finally:
         await connection.close()
 
@@ -123,13 +123,13 @@ async def test_what_depends_on_the_tables_is_not_taken_away(empty_database: Data
             " BEGIN ATOMIC SELECT count(*) FROM broker_core.topics; END"
         )
         with pytest.raises(MigrationFailed, match="would go with them") as refused:
-            await go_back(connection)
-        said = str(refused.value)
+            await migrate_back(connection)
+        message = str(refused.value)
         for other in ('view own."Mine"', "on table own.refers", "own.computed", "function own.counted()"):
-            assert other in said
+            assert other in message
         assert await connection.fetchval('SELECT count(*) FROM own."Mine"') > 0
         await connection.execute("DROP SCHEMA own CASCADE")
-        assert (await go_back(connection)).version == NEWEST - 1
+        assert (await migrate_back(connection)).version == NEWEST - 1
     finally:
         await connection.close()
 
@@ -145,10 +145,10 @@ async def test_who_uses_the_tables_is_waited_for(empty_database: Database) -> No
             "INSERT INTO broker_core.topics (namespace, local_name) VALUES ('acme/orders', 'late')"
         )
         with pytest.raises(MigrationFailed, match="Others have been at the topics for 0 seconds"):
-            await go_back(connection, patience=0)
+            await migrate_back(connection, patience=0)
         await writer.commit()
         assert await check_schema(connection) == NEWEST
-        assert (await go_back(connection)).version == NEWEST - 1
+        assert (await migrate_back(connection)).version == NEWEST - 1
     finally:
         await connection.close()
         await other.close()

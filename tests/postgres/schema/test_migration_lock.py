@@ -8,7 +8,11 @@ from typing import Any
 import asyncpg
 import pytest
 
-from broker_core_postgres.schema.migration_lock import MigrationFailed, locked, when_free
+from broker_core_postgres.schema.migration_lock import (
+    MigrationFailed,
+    retry_while_locked,
+    with_migration_lock,
+)
 from tests.support.postgres_server import Database
 
 
@@ -27,9 +31,9 @@ async def test_the_second_waits_and_is_told(database: Database) -> None:
         order.append("second")
 
     try:
-        begun = asyncio.create_task(locked(first, one))
+        begun = asyncio.create_task(with_migration_lock(first, one))
         await begins.wait()
-        await asyncio.gather(begun, locked(second, two, told.set))
+        await asyncio.gather(begun, with_migration_lock(second, two, told.set))
         assert order == ["first begins", "first ends", "second"]
     finally:
         await first.close()
@@ -41,7 +45,7 @@ async def test_the_lock_is_let_go_of_after_a_failure(connection: Any) -> None:
         raise asyncpg.InsufficientPrivilegeError("permission denied for database x")
 
     with pytest.raises(MigrationFailed, match=r"permission denied for database x.*GRANT CREATE ON DATABASE"):
-        await locked(connection, refused)
+        await with_migration_lock(connection, refused)
     assert await connection.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
 
 
@@ -61,7 +65,7 @@ async def test_the_work_begins_anew_until_the_tables_are_free(connection: Any, d
         writer = other.transaction()
         await writer.start()
         await other.execute("LOCK TABLE broker_core.topics IN ROW EXCLUSIVE MODE")
-        await when_free(connection, work, 60)
+        await retry_while_locked(connection, work, 60)
         assert tries == 2
         assert await connection.fetchval("SELECT count(*) FROM broker_core.mirrors") == 1
     finally:

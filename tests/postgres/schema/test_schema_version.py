@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from broker_core_postgres.schema.schema_version import (
-    Applied,
-    Migration,
+    AppliedMigration,
+    SchemaMigration,
     SchemaMismatch,
     check_applied,
     check_schema,
@@ -18,7 +18,7 @@ from broker_core_postgres.schema.schema_version import (
 )
 from tests.support.postgres_server import Database
 
-OURS = [Applied(each.number, each.name, each.checksum) for each in migrations()]
+OURS = [AppliedMigration(each.number, each.name, each.checksum) for each in migrations()]
 NEWEST = len(OURS)
 
 
@@ -39,20 +39,23 @@ def test_what_fits() -> None:
         ([], f"has no schema broker_core, and schema {NEWEST} is needed: run `broker-core postgres migrate`"),
         (OURS[:2], f"has schema 2, and schema {NEWEST} is needed: run `broker-core postgres migrate`"),
         (
-            [*OURS, Applied(NEWEST + 1, "next", "x")],
+            [*OURS, AppliedMigration(NEWEST + 1, "next", "x")],
             f"has schema {NEWEST + 1}, .* knows {NEWEST} only: upgrade broker-core-postgres",
         ),
-        ([OURS[0], Applied(2, "other", "x")], "Migration 0002 other was applied .* with other statements"),
+        (
+            [OURS[0], AppliedMigration(2, "other", "x")],
+            "Migration 0002 other was applied .* with other statements",
+        ),
     ],
     ids=["none", "old", "new", "changed"],
 )
-def test_what_does_not(applied: list[Applied], said: str) -> None:
+def test_what_does_not(applied: list[AppliedMigration], said: str) -> None:
     with pytest.raises(SchemaMismatch, match=said):
         check_applied(applied)
 
 
-FUTURE = Applied(NEWEST + 1, "next", "x", readable_from=NEWEST)
-LATER = Applied(NEWEST + 2, "last", "x", readable_from=NEWEST + 1)
+FUTURE = AppliedMigration(NEWEST + 1, "next", "x", readable_from=NEWEST)
+LATER = AppliedMigration(NEWEST + 2, "last", "x", readable_from=NEWEST + 1)
 
 
 def test_a_newer_one_that_says_that_readers_of_this_one_may_go_on() -> None:
@@ -66,8 +69,8 @@ def test_a_newer_one_that_says_that_readers_of_this_one_may_go_on() -> None:
 
 
 def test_what_a_migration_says_of_its_readers() -> None:
-    assert Migration(9, "x", "-- Some.\n--\n-- Readable from schema 7.\nSELECT 1").readable_from == 7
-    assert Migration(9, "x", "-- Readable from schema 7, maybe.\nSELECT 1").readable_from is None
+    assert SchemaMigration(9, "x", "-- Some.\n--\n-- Readable from schema 7.\nSELECT 1").readable_from == 7
+    assert SchemaMigration(9, "x", "-- Readable from schema 7, maybe.\nSELECT 1").readable_from is None
 
 
 async def test_the_database_keeps_what_newer_ones_say(connection: Any) -> None:

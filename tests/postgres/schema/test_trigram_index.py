@@ -8,7 +8,7 @@ import pytest
 
 from broker_core_postgres.schema.migrate import migrate
 from broker_core_postgres.schema.migration_lock import MigrationFailed
-from broker_core_postgres.schema.trigram_index import EXTENSIONS, make_index, read_trigrams
+from broker_core_postgres.schema.trigram_index import EXTENSIONS, make_trigram_index, read_trigram_index
 from tests.support.postgres_server import Database
 
 
@@ -16,7 +16,7 @@ async def test_off_makes_none(empty_database: Database) -> None:
     connection = await empty_database.connect()
     try:
         assert (await migrate(connection, trigrams="off")).trigrams is None
-        assert await read_trigrams(connection) is None
+        assert await read_trigram_index(connection) is None
         assert (await migrate(connection)).trigrams == "namespace"
         assert (await migrate(connection, trigrams="off")).trigrams == "namespace", "it is left where it is"
     finally:
@@ -26,11 +26,11 @@ async def test_off_makes_none(empty_database: Database) -> None:
 @pytest.mark.parametrize("extension", EXTENSIONS)
 async def test_without_either_extension_there_is_none(connection: Any, extension: str) -> None:
     await connection.execute(f"DROP EXTENSION {extension} CASCADE")
-    assert await read_trigrams(connection) is None
-    assert await make_index(connection) is None
+    assert await read_trigram_index(connection) is None
+    assert await make_trigram_index(connection) is None
     await connection.execute(f"CREATE EXTENSION {extension} SCHEMA public")
-    assert await make_index(connection) == "namespace"
-    assert await make_index(connection) == "namespace", "there is one already"
+    assert await make_trigram_index(connection) == "namespace"
+    assert await make_trigram_index(connection) == "namespace", "there is one already"
 
 
 async def test_on_needs_both(empty_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

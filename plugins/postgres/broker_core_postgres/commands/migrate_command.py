@@ -12,9 +12,9 @@ import typer
 from broker_core.plugin_cli import examples, plugin_settings
 from broker_core_postgres.connect.failures import failure_of, server_message
 from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
-from broker_core_postgres.schema.auto_migrate import way_back
-from broker_core_postgres.schema.migrate import Migrated, migrate
-from broker_core_postgres.schema.migrate_back import WentBack, go_back
+from broker_core_postgres.schema.auto_migrate import how_to_go_back
+from broker_core_postgres.schema.migrate import MigrationResult, migrate
+from broker_core_postgres.schema.migrate_back import MigratedBack, migrate_back
 from broker_core_postgres.schema.migration_lock import MigrationFailed
 
 __all__ = ["EXAMPLES", "run"]
@@ -72,11 +72,11 @@ def run(
     def waiting() -> None:
         print("another migration is under way: waiting for it", file=sys.stderr)
 
-    async def migrate_it() -> Migrated | WentBack:
+    async def migrate_it() -> MigrationResult | MigratedBack:
         connection = await connect(parameters, application_name="broker-core migrate")
         try:
             if back:
-                return await go_back(connection, dry_run=dry_run, waiting=waiting)
+                return await migrate_back(connection, dry_run=dry_run, waiting=waiting)
             return await migrate(
                 connection,
                 dry_run=dry_run,
@@ -91,24 +91,26 @@ def run(
             await close_connection(connection)
 
     done = asyncio.run(migrate_it())
-    if isinstance(done, WentBack):
+    if isinstance(done, MigratedBack):
         _say_back(done)
     else:
         _say_forward(done, dry_run=dry_run)
 
 
-def _say_back(done: WentBack) -> None:
+def _say_back(done: MigratedBack) -> None:
     if done.kept is None:
-        print(f"would go back from schema {done.left} to the rows of {done.used.schema} ({done.used.said})")
+        print(
+            f"would go back from schema {done.left} to the rows of {done.used.schema} ({done.used.description})"
+        )
         return
-    print(f"schema {done.version}, with the rows of {done.used.said}")
+    print(f"schema {done.version}, with the rows of {done.used.description}")
     print(
         f"what was written since is in {done.kept.schema}; this version's servers would migrate forward again: start "
         "the older one's"
     )
 
 
-def _say_forward(done: Migrated, *, dry_run: bool) -> None:
+def _say_forward(done: MigrationResult, *, dry_run: bool) -> None:
     if dry_run:
         for name in done.applied:
             print(f"would apply {name}")
@@ -118,7 +120,7 @@ def _say_forward(done: Migrated, *, dry_run: bool) -> None:
     for name in done.applied:
         print(f"applied {name}")
     if done.backup is not None:
-        print(way_back(done))
+        print(how_to_go_back(done))
     print(f"schema {done.version}, owned by {done.owner}" + ("" if done.applied else ": nothing to apply"))
     print(f"index of trigrams: {'none' if done.trigrams is None else 'yes'}")
     for name, reason in done.missing.items():

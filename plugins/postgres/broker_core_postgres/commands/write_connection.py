@@ -16,7 +16,7 @@ from broker_core.plugin_cli import plugin_settings, say
 from broker_core_postgres.connect.failures import failure_of, server_message
 from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.schema.auto_migrate import bring_forward, way_back
+from broker_core_postgres.schema.auto_migrate import how_to_go_back, migrate_if_older
 from broker_core_postgres.schema.schema_version import check_schema
 
 __all__ = ["DryRunOption", "DsnOption", "connected", "filled_connection", "run_to_end", "told"]
@@ -85,13 +85,13 @@ async def filled_connection(dsn: str | None, *, writes: bool = True) -> AsyncIte
 
 
 async def _bring_forward(connection: Any) -> None:
-    done = await bring_forward(
+    done = await migrate_if_older(
         connection,
         allowed=plugin_settings("postgres").auto_migrate,
         waiting=lambda: say("a migration is under way: waiting for it"),
     )
     if done is not None and done.applied:
-        say(f"migrated the database to schema {done.version}: {way_back(done)}")
+        say(f"migrated the database to schema {done.version}: {how_to_go_back(done)}")
 
 
 def told(error: BaseException) -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core_postgres.listing.row_filter import Bounds, RowFilter
-from broker_core_postgres.schema.trigram_index import Parts
+from broker_core_postgres.schema.trigram_index import IndexParts
 
 __all__ = [
     "PAGE_NAMES",
@@ -49,7 +49,7 @@ class RowSource:
     relation: str = "broker_core.topics"
     versions: bool = True
     own_index: bool = True
-    parts: Parts = ((0, 0),)
+    parts: IndexParts = ((0, 0),)
 
 
 @dataclass(slots=True)

@@ -22,20 +22,21 @@ from broker_core_postgres.connect.open_connection import (
     connect,
     parameters_of,
 )
-from broker_core_postgres.schema.migrate import Migrated, migrate, schema_owner
+from broker_core_postgres.schema.migrate import MigrationResult, migrate
 from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed
+from broker_core_postgres.schema.roles import schema_owner
 from broker_core_postgres.schema.schema_version import (
-    MIGRATE,
+    MIGRATE_COMMAND,
     SchemaMismatch,
     SchemaTooOld,
     check_applied,
     migrations,
     read_applied,
 )
-from broker_core_postgres.schema.trigram_index import read_trigrams
+from broker_core_postgres.schema.trigram_index import read_trigram_index
 from broker_core_postgres.settings import PostgresSettings
 
-__all__ = ["Forward", "bring_forward", "way_back"]
+__all__ = ["AutoMigration", "how_to_go_back", "migrate_if_older"]
 
 _log = structlog.get_logger(__name__)
 
@@ -45,24 +46,24 @@ _SERVER_PATIENCE: Final = 30.0
 _AGAIN: Final = 30.0
 
 
-def way_back(done: Migrated) -> str:
+def how_to_go_back(done: MigrationResult) -> str:
     """How to go back after a migration, in words for operators."""
     if done.backup is None:
         return "no backup was made"
     return (
         f"the rows of schema {done.backup.number} are kept in the schema {done.backup.schema}; to go back, stop what "
-        f"uses the database, run `{MIGRATE} --back` with this version, and start the older one"
+        f"uses the database, run `{MIGRATE_COMMAND} --back` with this version, and start the older one"
     )
 
 
-async def bring_forward(
+async def migrate_if_older(
     connection: Any,
     *,
     allowed: bool = True,
     reader: bool = False,
     waiting: Callable[[], None] | None = None,
     patience: float = PATIENCE,
-) -> Migrated | None:
+) -> MigrationResult | None:
     """Bring an older schema to this package's; ``None`` where nothing was to be done.
 
     Raises :exc:`SchemaMismatch`, with what to run and as whom, where the schema is another one in the end: it is newer,
@@ -75,7 +76,7 @@ async def bring_forward(
         if not allowed:
             raise SchemaTooOld(f"{old} (auto_migrate is off)", old.found) from None
         # What is not there is not made on the way: that is for who runs the command.
-        trigrams: Literal["auto", "off"] = "off" if await read_trigrams(connection) is None else "auto"
+        trigrams: Literal["auto", "off"] = "off" if await read_trigram_index(connection) is None else "auto"
         try:
             return await migrate(connection, trigrams=trigrams, waiting=waiting, patience=patience)
         except (MigrationFailed, asyncpg.PostgresError) as error:
@@ -83,14 +84,14 @@ async def bring_forward(
             owner = await schema_owner(connection)
             raise SchemaTooOld(
                 f"The database has schema {old.found}, and schema {migrations()[-1].number} is needed. It was not "
-                f"migrated by itself: {reason}. Run `{MIGRATE} --dsn URL` as a user who may create in the database and "
-                f"is a member of {owner}",
+                f"migrated by itself: {reason}. Run `{MIGRATE_COMMAND} --dsn URL` as a user who may create in the "
+                f"database and is a member of {owner}",
                 old.found,
             ) from error
     return None
 
 
-class Forward:
+class AutoMigration:
     """A server's part: at its start, and where it finds an older schema later. For the event loop."""
 
     def __init__(self, settings: PostgresSettings) -> None:
@@ -117,7 +118,7 @@ class Forward:
             return None
         return parameters_of(settings, settings.listen_dsn)
 
-    def begin(self) -> asyncio.Task[None] | None:
+    def start(self) -> asyncio.Task[None] | None:
         """See to it that the database is migrated; ``None`` where that is not to be, or was tried just now."""
         loop = asyncio.get_running_loop()
         if self._task is None and loop.time() >= self._ended + _AGAIN:
@@ -142,7 +143,7 @@ class Forward:
                 parameters, application_name="broker-core migrate", timeout=self._settings.connect_timeout
             )
             try:
-                done = await bring_forward(connection, reader=True, patience=_SERVER_PATIENCE)
+                done = await migrate_if_older(connection, reader=True, patience=_SERVER_PATIENCE)
             finally:
                 await close_connection(connection)
         except SchemaMismatch as mismatch:
@@ -154,7 +155,8 @@ class Forward:
             self.failure = None
             if done is not None and done.applied:
                 _log.warning(
-                    f"migrated PostgreSQL to schema {done.version}: {way_back(done)}", applied=done.applied
+                    f"migrated PostgreSQL to schema {done.version}: {how_to_go_back(done)}",
+                    applied=done.applied,
                 )
         finally:
             self._task = None

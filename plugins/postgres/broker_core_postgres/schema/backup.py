@@ -34,7 +34,7 @@ class Backup:
 
     schema: str
     number: int
-    said: str
+    description: str
 
 
 async def own_tables(connection: Any) -> list[str]:
@@ -74,17 +74,17 @@ async def make_backup(
     moment = await connection.fetchval(
         "SELECT to_char(transaction_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS \"UTC\"')"
     )
-    said = f"schema {number} of broker_core at {moment}, {why}"
-    await connection.execute(f"COMMENT ON SCHEMA {schema} IS '{said}'")
-    return Backup(schema, number, said)
+    description = f"schema {number} of broker_core at {moment}, {why}"
+    await connection.execute(f"COMMENT ON SCHEMA {schema} IS '{description}'")
+    return Backup(schema, number, description)
 
 
 async def _backups(connection: Any) -> list[Backup]:
     found = []
-    for name, said in await connection.fetch(_BACKUPS):
+    for name, description in await connection.fetch(_BACKUPS):
         parts = _NAME.fullmatch(name)
         if parts is not None:
-            found.append(Backup(name, int(parts[1]), said or ""))
+            found.append(Backup(name, int(parts[1]), description or ""))
     return sorted(found, key=lambda each: each.number)
 
 

@@ -15,10 +15,16 @@ from typing import Any, Final, Literal
 import asyncpg
 
 from broker_core_postgres.schema.backup import Backup, make_backup
-from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed, locked, when_free
+from broker_core_postgres.schema.migration_lock import (
+    PATIENCE,
+    MigrationFailed,
+    retry_while_locked,
+    with_migration_lock,
+)
+from broker_core_postgres.schema.roles import check_owner, create_roles, schema_owner, set_role_privilege
 from broker_core_postgres.schema.schema_version import (
     OLDEST_SERVER,
-    Migration,
+    SchemaMigration,
     check_applied,
     migrations,
     read_applied,
@@ -27,25 +33,18 @@ from broker_core_postgres.schema.trigram_index import (
     EXTENSIONS,
     Trigrams,
     create_extensions,
-    make_index,
-    read_trigrams,
+    make_trigram_index,
+    read_trigram_index,
 )
 
 __all__ = [
-    "ROLES",
-    "Migrated",
+    "MigrationResult",
     "apply_migration",
-    "becoming",
-    "check_owner",
     "check_server",
     "make_migrations_table",
     "may_migrate",
     "migrate",
-    "schema_owner",
 ]
-
-#: The roles and what they are for; none can log in: users are made members.
-ROLES: Final = ("broker_core_reader", "broker_core_feeder", "broker_core_migrator")
 
 _TABLE: Final = """CREATE TABLE broker_core.migrations (
     number integer PRIMARY KEY,
@@ -55,11 +54,10 @@ _TABLE: Final = """CREATE TABLE broker_core.migrations (
 )"""
 _MAY_CREATE: Final = """SELECT has_database_privilege(current_database(), 'CREATE')
     OR has_database_privilege($1::text::regrole, current_database(), 'CREATE')"""
-_OWNER: Final = "SELECT nspowner::regrole::text FROM pg_catalog.pg_namespace WHERE nspname = 'broker_core'"
 
 
 @dataclass(slots=True)
-class Migrated:
+class MigrationResult:
     """What a run did (or, dry, would do). ``missing`` says what could not be made and why, none of which is fatal.
 
     ``backup`` is the one of the rows before, where there were any to keep and something was applied.
@@ -82,7 +80,7 @@ async def migrate(
     backup: bool = True,
     waiting: Callable[[], None] | None = None,
     patience: float = PATIENCE,
-) -> Migrated:
+) -> MigrationResult:
     """Apply what is missing. ``retention`` is the age of changes that is kept from now on, in seconds (0: for ever).
 
     ``waiting`` is called where another run is under way, which is waited for. Who uses the tables is waited for
@@ -92,21 +90,27 @@ async def migrate(
     await check_server(connection)
     if dry_run:
         return await _pending(connection)
-    done = Migrated()
+    done = MigrationResult()
 
     async def run() -> None:
         await _migrate(connection, done, trigrams, retention, backup=backup, patience=patience)
 
-    await locked(connection, run, waiting)
+    await with_migration_lock(connection, run, waiting)
     return done
 
 
 async def _migrate(
-    connection: Any, done: Migrated, trigrams: str, retention: float | None, *, backup: bool, patience: float
+    connection: Any,
+    done: MigrationResult,
+    trigrams: str,
+    retention: float | None,
+    *,
+    backup: bool,
+    patience: float,
 ) -> None:
     await check_owner(connection)
     check_applied(await read_applied(connection), partly=True)
-    await _make_roles(connection, done)
+    done.missing |= await create_roles(connection)
     owner = done.owner = await _owner(connection)
     if trigrams != "off":
         done.missing |= await create_extensions(connection)
@@ -131,7 +135,7 @@ async def _migrate(
             await apply_migration(connection, migration, owner)
 
     if pending:
-        await when_free(connection, apply, patience)
+        await retry_while_locked(connection, apply, patience)
         done.applied += map(str, pending)
     done.version = migrations()[-1].number
     async with connection.transaction():
@@ -140,12 +144,12 @@ async def _migrate(
         if retention is not None:
             await connection.execute("SELECT broker_core.set_retention(make_interval(secs => $1))", retention)
         if trigrams != "off":
-            done.trigrams = await make_index(connection)
+            done.trigrams = await make_trigram_index(connection)
         else:
-            done.trigrams = await read_trigrams(connection)
+            done.trigrams = await read_trigram_index(connection)
 
 
-async def apply_migration(connection: Any, migration: Migration, owner: str) -> None:
+async def apply_migration(connection: Any, migration: SchemaMigration, owner: str) -> None:
     """Run the statements of one as ``owner`` in the caller's transaction, and note it.
 
     Raises :exc:`MigrationFailed`.
@@ -186,60 +190,16 @@ async def check_server(connection: Any) -> None:
         raise MigrationFailed("The server is a replica: migrate the primary")
 
 
-async def _pending(connection: Any) -> Migrated:
+async def _pending(connection: Any) -> MigrationResult:
     applied = await read_applied(connection)
     check_applied(applied, partly=True)
     owner = await schema_owner(connection)
-    return Migrated(
+    return MigrationResult(
         [str(migration) for migration in migrations()[len(applied) :]],
         version=len(applied),
         owner=owner or "",
-        trigrams=await read_trigrams(connection),
+        trigrams=await read_trigram_index(connection),
     )
-
-
-def becoming(connection: Any) -> str:
-    """What ``pg_has_role`` calls the right to SET ROLE: from 16 on, who made a role is a member that may not."""
-    return "SET" if connection.get_server_version().major >= 16 else "MEMBER"
-
-
-async def _make_roles(connection: Any, done: Migrated) -> None:
-    """Make the roles where this user may; without them everything works, for the owner alone."""
-    for role in ROLES:
-        if await connection.fetchval("SELECT to_regrole($1)::oid", role) is not None:
-            continue
-        try:
-            async with connection.transaction():
-                await connection.execute(f"CREATE ROLE {role} NOLOGIN")
-        except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
-            continue  # by a migration of another database of this server, just now
-        except asyncpg.InsufficientPrivilegeError as error:
-            done.missing[role] = str(error)
-    if await connection.fetchval("SELECT to_regrole('broker_core_migrator')::oid") is None:
-        return
-    if not await connection.fetchval("SELECT pg_has_role('broker_core_migrator', $1)", becoming(connection)):
-        try:
-            async with connection.transaction():
-                await connection.execute("GRANT broker_core_migrator TO CURRENT_USER")
-        except asyncpg.PostgresError:
-            return  # then the schema is the user's own
-
-
-async def schema_owner(connection: Any) -> str | None:
-    """Who owns the schema, quoted; ``None`` where there is none."""
-    owner: str | None = await connection.fetchval(_OWNER)
-    return owner
-
-
-async def check_owner(connection: Any) -> None:
-    """Raise a :exc:`MigrationFailed` unless the user is, or may become, who owns the schema."""
-    owner = await schema_owner(connection)
-    if owner is not None and not await connection.fetchval(
-        "SELECT pg_has_role($1::regrole, $2)", owner, becoming(connection)
-    ):
-        raise MigrationFailed(
-            f"The schema broker_core belongs to {owner}: migrate as a member of that role (GRANT {owner} TO ...)"
-        )
 
 
 async def _owner(connection: Any) -> str:
@@ -251,7 +211,7 @@ async def _owner(connection: Any) -> str:
                 "SELECT CASE WHEN to_regrole('broker_core_migrator') IS NOT NULL"
                 " AND pg_has_role('broker_core_migrator', $1)"
                 " THEN 'broker_core_migrator' ELSE quote_ident(current_user) END",
-                becoming(connection),
+                set_role_privilege(connection),
             )
             await connection.execute(f"CREATE SCHEMA broker_core AUTHORIZATION {owner}")
         assert owner is not None

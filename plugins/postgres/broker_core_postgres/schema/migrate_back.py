@@ -13,18 +13,23 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core_postgres.schema.backup import Backup, find_backup, make_backup, own_tables
-from broker_core_postgres.schema.migrate import (
-    apply_migration,
-    check_owner,
-    check_server,
-    make_migrations_table,
-    schema_owner,
+from broker_core_postgres.schema.migrate import apply_migration, check_server, make_migrations_table
+from broker_core_postgres.schema.migration_lock import (
+    PATIENCE,
+    MigrationFailed,
+    retry_while_locked,
+    with_migration_lock,
 )
-from broker_core_postgres.schema.migration_lock import PATIENCE, MigrationFailed, locked, when_free
-from broker_core_postgres.schema.schema_version import Applied, check_applied, migrations, read_applied
-from broker_core_postgres.schema.trigram_index import make_index
+from broker_core_postgres.schema.roles import check_owner, schema_owner
+from broker_core_postgres.schema.schema_version import (
+    AppliedMigration,
+    check_applied,
+    migrations,
+    read_applied,
+)
+from broker_core_postgres.schema.trigram_index import make_trigram_index
 
-__all__ = ["WentBack", "go_back"]
+__all__ = ["MigratedBack", "migrate_back"]
 
 #: What is not of this package and would be taken away with what it is made of.
 _OTHERS: Final = """WITH ours AS (
@@ -69,7 +74,7 @@ _HAS_ROLES: Final = 5
 
 
 @dataclass(slots=True)
-class WentBack:
+class MigratedBack:
     """From schema ``left`` to schema ``version``, whose rows were in ``used``; ``kept`` has those of the one left.
 
     ``kept`` is ``None`` where it was asked for what would be done.
@@ -81,13 +86,13 @@ class WentBack:
     kept: Backup | None = None
 
 
-async def go_back(
+async def migrate_back(
     connection: Any,
     *,
     dry_run: bool = False,
     waiting: Callable[[], None] | None = None,
     patience: float = PATIENCE,
-) -> WentBack:
+) -> MigratedBack:
     """Take the database back to its backup. The server's sessions must not be of a version that migrates by itself.
 
     Raises :exc:`MigrationFailed` where there is no backup, for one of a newer schema than this package knows, and where
@@ -101,7 +106,7 @@ async def go_back(
             "--no-backup is given"
         )
     applied = await read_applied(connection)
-    done = WentBack(applied[-1].number if applied else 0, found.number, found)
+    done = MigratedBack(applied[-1].number if applied else 0, found.number, found)
     known = await _backed_up(connection, found)
     check_applied(known, partly=True)
     if done.left <= found.number:
@@ -135,21 +140,21 @@ async def go_back(
         if found.number >= _HAS_ROLES:
             await connection.execute("SELECT broker_core.grant_roles()")
         if found.number >= _MAKES_TRIGRAMS:
-            await make_index(connection)
+            await make_trigram_index(connection)
         await connection.execute("ANALYZE broker_core.topics")
 
     async def run() -> None:
-        await when_free(connection, work, patience)
+        await retry_while_locked(connection, work, patience)
 
-    await locked(connection, run, waiting)
+    await with_migration_lock(connection, run, waiting)
     return done
 
 
-async def _backed_up(connection: Any, backup: Backup) -> tuple[Applied, ...]:
+async def _backed_up(connection: Any, backup: Backup) -> tuple[AppliedMigration, ...]:
     rows = await connection.fetch(
         f"SELECT number, name, checksum FROM {backup.schema}.migrations ORDER BY number"  # noqa: S608 - checked name
     )
-    return tuple(Applied(*row) for row in rows)
+    return tuple(AppliedMigration(*row) for row in rows)
 
 
 async def _fill(connection: Any, schema: str) -> None:

@@ -14,7 +14,7 @@ import asyncpg
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["PATIENCE", "MigrationFailed", "locked", "when_free"]
+__all__ = ["PATIENCE", "MigrationFailed", "retry_while_locked", "with_migration_lock"]
 
 #: Seconds that a change waits for others to be done with the tables, unless it is told otherwise.
 PATIENCE: Final = 600.0
@@ -29,7 +29,7 @@ class MigrationFailed(BrokerCoreError):
     """The database could not be brought to the schema, and has the one that it had."""
 
 
-async def locked(
+async def with_migration_lock(
     connection: Any, run: Callable[[], Awaitable[None]], waiting: Callable[[], None] | None = None
 ) -> None:
     """Do what changes the schema, one at a time in a database. Raises :exc:`MigrationFailed`."""
@@ -49,7 +49,7 @@ async def locked(
             await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
 
 
-async def when_free(connection: Any, work: Callable[[], Awaitable[None]], patience: float) -> None:
+async def retry_while_locked(connection: Any, work: Callable[[], Awaitable[None]], patience: float) -> None:
     """One transaction, begun anew for ``patience`` seconds while others are at the tables."""
     clock = asyncio.get_running_loop().time
     ends = clock() + patience

@@ -23,10 +23,10 @@ import asyncpg
 from broker_core.errors import BrokerCoreError
 
 __all__ = [
-    "MIGRATE",
+    "MIGRATE_COMMAND",
     "OLDEST_SERVER",
-    "Applied",
-    "Migration",
+    "AppliedMigration",
+    "SchemaMigration",
     "SchemaMismatch",
     "SchemaTooOld",
     "check_applied",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 #: What to run where a database is not what this package needs.
-MIGRATE: Final = "broker-core postgres migrate"
+MIGRATE_COMMAND: Final = "broker-core postgres migrate"
 #: The oldest major version of the server.
 OLDEST_SERVER: Final = 14
 
@@ -61,7 +61,7 @@ class SchemaTooOld(SchemaMismatch):
 
 
 @dataclass(frozen=True, slots=True)
-class Migration:
+class SchemaMigration:
     """One file: its number, its name without number and ending, and its statements."""
 
     number: int
@@ -84,7 +84,7 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedMigration:
     """One row of ``broker_core.migrations``."""
 
     number: int
@@ -94,21 +94,21 @@ class Applied:
 
 
 @cache
-def migrations() -> tuple[Migration, ...]:
+def migrations() -> tuple[SchemaMigration, ...]:
     """The migrations of this package, by number."""
     found = []
     for path in sorted(_FOLDER.glob("*.sql")):
         parts = _NAME.fullmatch(path.name)
         assert parts is not None, path.name
         # Universal newlines: a checkout on another system has the same checksums.
-        found.append(Migration(int(parts[1]), parts[2], path.read_text(encoding="utf-8")))
+        found.append(SchemaMigration(int(parts[1]), parts[2], path.read_text(encoding="utf-8")))
     assert [each.number for each in found] == list(range(1, len(found) + 1)), (
         "a number is missing or there twice"
     )
     return tuple(found)
 
 
-async def read_applied(connection: Any) -> tuple[Applied, ...]:
+async def read_applied(connection: Any) -> tuple[AppliedMigration, ...]:
     """What was applied to this database; nothing where it was never migrated.
 
     Raises :exc:`SchemaMismatch` where the user may not look.
@@ -122,10 +122,10 @@ async def read_applied(connection: Any) -> tuple[Applied, ...]:
             f"The user may not read the schema broker_core ({error}): grant it the role broker_core_reader "
             "(or broker_core_feeder, to fill it)"
         ) from None
-    return tuple(Applied(*row) for row in rows)
+    return tuple(AppliedMigration(*row) for row in rows)
 
 
-def check_applied(applied: Sequence[Applied], *, partly: bool = False, reader: bool = False) -> None:
+def check_applied(applied: Sequence[AppliedMigration], *, partly: bool = False, reader: bool = False) -> None:
     """Raise a :exc:`SchemaMismatch` unless these are the migrations of this package.
 
     With ``partly`` the first ones of them will do, for a ``reader`` those that say that it can read what has them.
@@ -139,7 +139,7 @@ def check_applied(applied: Sequence[Applied], *, partly: bool = False, reader: b
         raise SchemaMismatch(
             f"The database has schema {newer[-1].number}, and this version of broker-core-postgres knows "
             f"{len(ours)} only: upgrade broker-core-postgres, or take the database back to a schema that it knows "
-            f"(`{MIGRATE} --back` of the newer version)"
+            f"(`{MIGRATE_COMMAND} --back` of the newer version)"
         )
     for there, own in zip(applied, ours, strict=False):
         if (there.number, there.checksum) != (own.number, own.checksum):
@@ -151,10 +151,10 @@ def check_applied(applied: Sequence[Applied], *, partly: bool = False, reader: b
         return
     if not applied:
         raise SchemaMismatch(
-            f"The database has no schema broker_core, and schema {len(ours)} is needed: run `{MIGRATE}`"
+            f"The database has no schema broker_core, and schema {len(ours)} is needed: run `{MIGRATE_COMMAND}`"
         )
     raise SchemaTooOld(
-        f"The database has schema {applied[-1].number}, and schema {len(ours)} is needed: run `{MIGRATE}`",
+        f"The database has schema {applied[-1].number}, and schema {len(ours)} is needed: run `{MIGRATE_COMMAND}`",
         applied[-1].number,
     )
 

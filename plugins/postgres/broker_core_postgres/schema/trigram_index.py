@@ -16,12 +16,12 @@ import asyncpg
 
 __all__ = [
     "EXTENSIONS",
-    "Parts",
+    "IndexParts",
     "Trigrams",
     "create_extensions",
-    "make_index",
+    "make_trigram_index",
     "read_parts",
-    "read_trigrams",
+    "read_trigram_index",
 ]
 
 #: ``namespace``: the index has namespaces too; ``None`` stands for no index.
@@ -36,15 +36,15 @@ _PARTS: Final = "SELECT low, high FROM broker_core.trigram_parts ORDER BY low"
 _MERGE: Final = "SELECT broker_core.merge_trigram_parts()"
 
 #: The parts that the index is in, each with an index of its own, as ranges of their numbers, both ends included.
-Parts = tuple[tuple[int, int], ...]
+IndexParts = tuple[tuple[int, int], ...]
 
 
-async def read_trigrams(connection: Any) -> Trigrams | None:
+async def read_trigram_index(connection: Any) -> Trigrams | None:
     """Which index there is."""
     return None if await connection.fetchval(_READ) is None else "namespace"
 
 
-async def read_parts(connection: Any) -> Parts:
+async def read_parts(connection: Any) -> IndexParts:
     """The parts of the rows that the snapshot of the transaction sees (:mod:`..fill.trigram_part`)."""
     return tuple((low, high) for low, high in await connection.fetch(_PARTS))
 
@@ -61,12 +61,12 @@ async def create_extensions(connection: Any) -> dict[str, str]:
     return missing
 
 
-async def make_index(connection: Any) -> Trigrams | None:
+async def make_trigram_index(connection: Any) -> Trigrams | None:
     """Make the index where both extensions are, within the caller's transaction; the user owns the table.
 
     One that is not in parts, of a schema before the seventh, is made anew. It takes about as long as all other indexes
     together, and writers wait meanwhile.
     """
     if not await connection.fetchval(_READ) and not await connection.fetchval(_MERGE):
-        return await read_trigrams(connection)
+        return await read_trigram_index(connection)
     return "namespace"
