@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from broker_core_postgres.fill.sync.last_success import MirrorSuccess, read_mirrors
+from broker_core_postgres.fill.sync.last_success import MirrorSuccess, read_successes
 from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
 from broker_core_postgres.schema.backup import find_backup
 from broker_core_postgres.schema.roles import ROLES
@@ -104,7 +104,7 @@ async def read_status(
             status.retention_rows,
         ) = await connection.fetchrow(_CATALOG)
         status.trigrams = await read_trigram_index(connection)
-        status.mirrors = await read_mirrors(connection)
+        status.mirrors = await read_successes(connection)
         status.namespaces = [
             NamespaceStatus(name, number, topics, versions, changes, changed.isoformat(timespec="seconds"))
             for name, number, topics, versions, changes, changed in await connection.fetch(_NAMESPACES)

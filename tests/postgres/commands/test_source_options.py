@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.plugin_cli import Deletions
-from broker_core_postgres.commands.source_options import From
+from broker_core_postgres.commands.source_options import SourceOptions
 from broker_core_postgres.fill.filling_failed import FillingFailed
 
 URL = "https://localhost:8443"
@@ -16,10 +16,10 @@ def test_a_token_is_read_from_a_file_or_the_environment(
 ) -> None:
     file = tmp_path / "token"
     file.write_text("abc.def\n")
-    assert From(URL, token_file=file).address().token == "abc.def"
+    assert SourceOptions(URL, token_file=file).address().token == "abc.def"
     monkeypatch.setenv("PULSAR_TOKEN", " xyz ")
-    assert From(URL, token_env="PULSAR_TOKEN").address().token == "xyz"
-    assert From(URL).address().token is None
+    assert SourceOptions(URL, token_env="PULSAR_TOKEN").address().token == "xyz"
+    assert SourceOptions(URL).address().token is None
 
 
 def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path) -> None:
@@ -27,30 +27,30 @@ def test_what_is_no_token_is_refused_and_not_shown(tmp_path: Path) -> None:
     for text in ("", "two words", "é", "a\nb", "x" * 70_000):
         file.write_text(text)
         with pytest.raises(FillingFailed, match="holds no token") as refused:
-            From(URL, token_file=file).address()
+            SourceOptions(URL, token_file=file).address()
         assert str(refused.value) == f"{file} holds no token: one line of printable ASCII"
     with pytest.raises(FillingFailed, match="no variable NOT_THERE"):
-        From(URL, token_env="NOT_THERE").address()
+        SourceOptions(URL, token_env="NOT_THERE").address()
     with pytest.raises(FillingFailed, match="both given"):
-        From(URL, token_file=file, token_env="X").address()
+        SourceOptions(URL, token_file=file, token_env="X").address()
 
 
 def test_certificates_are_checked(tmp_path: Path) -> None:
     nothing = tmp_path / "ca.pem"
     nothing.write_text("no certificate")
     with pytest.raises(FillingFailed, match="no authorities"):
-        From(URL, ca_file=nothing).address()
+        SourceOptions(URL, ca_file=nothing).address()
     with pytest.raises(FillingFailed, match="no usable certificate"):
-        From(URL, cert_file=nothing).address()
+        SourceOptions(URL, cert_file=nothing).address()
     with pytest.raises(FillingFailed, match="--key-file needs --cert-file"):
-        From(URL, key_file=nothing).address()
+        SourceOptions(URL, key_file=nothing).address()
     with pytest.raises(FileNotFoundError):
-        From(URL, ca_file=tmp_path / "none").address()
+        SourceOptions(URL, ca_file=tmp_path / "none").address()
 
 
 def test_the_scope_follows() -> None:
-    given = From(URL, tenants=("a",), namespaces=("a/*",))
+    given = SourceOptions(URL, tenants=("a",), namespaces=("a/*",))
     assert (given.scope.tenants, given.scope.namespaces) == (("a",), ("a/*",))
     assert given.deletions == Deletions()
     with pytest.raises(FillingFailed, match="no tenant"):
-        _ = From(URL, tenants=("a/b",)).scope
+        _ = SourceOptions(URL, tenants=("a/b",)).scope

@@ -34,8 +34,8 @@ def test_differences_are_named_fixed_and_gone(
         "extra     persistent://a/b/z",
     ]
     assert run(["postgres", "verify", "--json", *common]) == 1
-    told = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    assert [(each["kind"], each["topic"]) for each in told] == [
+    printed = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [(each["kind"], each["topic"]) for each in printed] == [
         ("missing", "persistent://a/b/x"),
         ("extra", "persistent://a/b/z"),
     ]

@@ -14,7 +14,7 @@ from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core_postgres.fill import load_file as load_module
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import LoadReport, load_topics
-from broker_core_postgres.fill.storage_limits import longest_name
+from broker_core_postgres.fill.storage_limits import longest_local_name
 from tests.support.postgres_server import Database
 from tests.support.vectors import pattern_vectors
 
@@ -174,7 +174,7 @@ async def test_hostile_names_are_names(connection: Any) -> None:
 
 
 async def test_what_the_database_cannot_hold_is_refused_with_its_line(connection: Any) -> None:
-    longest = longest_name(NAMESPACE)
+    longest = longest_local_name(NAMESPACE)
     await load(connection, "x" * longest)
     with pytest.raises(ImportRefused, match=rf"line 2: .*at most {longest}"):
         await load(connection, "a\n" + "x" * (longest + 1))

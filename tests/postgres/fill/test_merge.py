@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker_core_postgres.fill.merge import Counts, compare, merge, namespaces_of_database, version_of
-from broker_core_postgres.fill.staging_table import Staging, copy_lines
+from broker_core_postgres.fill.merge import MergeCounts, compare, merge, namespaces_of_database, version_of
+from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from tests.support.eventually import eventually
 from tests.support.postgres_server import Database
 
@@ -25,13 +25,13 @@ async def connection(database: Database) -> AsyncIterator[Any]:
 
 async def stage(connection: Any, topics: dict[str, str | None], namespace: str = "a/b") -> None:
     """``topics``: listed name to the text of its properties."""
-    staging = Staging(connection)
+    staging = StagingTable(connection)
     await staging.create(keep=True)
     names = list(topics)
     owners = [name.partition("-partition-")[0] for name in names]
 
     async def block() -> AsyncIterator[bytes]:
-        yield copy_lines(namespace, "persistent", names, owners, list(topics.values()))
+        yield copy_rows(namespace, "persistent", names, owners, list(topics.values()))
 
     await staging.copy(block())
     await staging.analyze()
@@ -43,7 +43,7 @@ async def rows(connection: Any) -> dict[str, tuple[str, str]]:
 
 async def test_a_namespace_becomes_what_is_staged_by_one_version(connection: Any) -> None:
     await stage(connection, {"x": '{"k": "1"}', "y": None, "z": None})
-    assert await compare(connection, "a/b") == Counts(3, 0, 0, 0)
+    assert await compare(connection, "a/b") == MergeCounts(3, 0, 0, 0)
     first = await merge(connection, "a/b")
     assert (first.added, first.changed, first.removed) == (3, 0, 0)
     before = await rows(connection)
@@ -51,7 +51,7 @@ async def test_a_namespace_becomes_what_is_staged_by_one_version(connection: Any
 
     await stage(connection, {"x": None, "y": '{"k": "2"}', "new": None})
     counts = await compare(connection, "a/b")
-    assert counts == Counts(added=1, changed=1, removed=1, there=3)
+    assert counts == MergeCounts(added=1, changed=1, removed=1, there=3)
     assert counts
     second = await merge(connection, "a/b")
     assert (second.added, second.changed, second.removed) == (1, 1, 1)
@@ -75,7 +75,9 @@ async def test_without_removing_all_that_is_there_stays(connection: Any) -> None
     await merge(connection, "a/b")
     # Properties are the topic's: given for one partition they are given to all.
     await stage(connection, {"x-partition-1": '{"k": "1"}', "x-partition-2": '{"k": "1"}'})
-    assert await compare(connection, "a/b", remove=False) == Counts(added=1, changed=2, removed=0, there=3)
+    assert await compare(connection, "a/b", remove=False) == MergeCounts(
+        added=1, changed=2, removed=0, there=3
+    )
     merged = await merge(connection, "a/b", remove=False)
     assert (merged.added, merged.changed, merged.removed) == (1, 2, 0)
     texts = {name: text for name, (text, _) in (await rows(connection)).items()}

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from broker_core_postgres.fill.staging_table import Staging, copy_lines
+from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from tests.support.postgres_server import Database
 
 _ROWS = """SELECT domain, topic, local_name, properties::text, part, told
@@ -35,16 +35,16 @@ HOSTILE = [
 async def test_names_and_properties_come_through_copy_as_they_are(empty_database: Database) -> None:
     connection = await empty_database.connect()
     try:
-        staging = Staging(connection)
+        staging = StagingTable(connection)
         await staging.create(keep=True)
         texts = ['{"k": "\\\\ \\t \\n"}', None] * (len(HOSTILE) // 2)
         await staging.copy(
             blocks(
-                copy_lines("a/b", "persistent", HOSTILE),
-                copy_lines(
+                copy_rows("a/b", "persistent", HOSTILE),
+                copy_rows(
                     "a/b", "non-persistent", HOSTILE, ["t\t\\" for _ in HOSTILE], texts, part=1, told=False
                 ),
-                copy_lines("a/b", "persistent", []),
+                copy_rows("a/b", "persistent", []),
             )
         )
         rows = [tuple(row) for row in await connection.fetch(_ROWS)]
@@ -64,16 +64,16 @@ async def test_what_parts_say_about_a_topic_is_merged(empty_database: Database) 
     connection = await empty_database.connect()
     try:
         async with connection.transaction():
-            staging = Staging(connection)
+            staging = StagingTable(connection)
             await staging.create()
             both = ["x-partition-0", "x-partition-1"]
             await staging.copy(
                 blocks(
-                    copy_lines("a/b", "persistent", ["x", "y"], None, ['{"v": "1"}', None], told=False),
-                    copy_lines("a/b", "persistent", both, ["x", "x"], ['{"v": "2"}'] * 2, part=1),
-                    copy_lines("a/b", "persistent", both[:1], ["x"], ['{"v": "3"}'], part=2, told=False),
-                    copy_lines("a/b", "persistent", ["x"], None, ['{"v": "4"}'], part=3, told=False),
-                    copy_lines("a/b", "persistent", ["y"], part=4),
+                    copy_rows("a/b", "persistent", ["x", "y"], None, ['{"v": "1"}', None], told=False),
+                    copy_rows("a/b", "persistent", both, ["x", "x"], ['{"v": "2"}'] * 2, part=1),
+                    copy_rows("a/b", "persistent", both[:1], ["x"], ['{"v": "3"}'], part=2, told=False),
+                    copy_rows("a/b", "persistent", ["x"], None, ['{"v": "4"}'], part=3, told=False),
+                    copy_rows("a/b", "persistent", ["y"], part=4),
                 )
             )
             await staging.keep_each_once()
@@ -91,12 +91,12 @@ async def test_what_parts_say_about_a_topic_is_merged(empty_database: Database) 
 
 async def test_what_the_source_raises_is_raised_and_leaves_nothing(empty_database: Database) -> None:
     async def broken() -> AsyncIterator[bytes]:
-        yield copy_lines("a/b", "persistent", ["x"])
+        yield copy_rows("a/b", "persistent", ["x"])
         raise LookupError("no more")
 
     connection = await empty_database.connect()
     try:
-        staging = Staging(connection)
+        staging = StagingTable(connection)
         await staging.create(keep=True)
         with pytest.raises(LookupError, match="no more"):
             await staging.copy(broken())

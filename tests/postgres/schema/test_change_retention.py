@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core_postgres.fill.table_maintenance import refresh_statistics
+from broker_core_postgres.fill.table_maintenance import maintain_topics
 from tests.postgres.schema.log_replay import check_everything
 
 _INSERT = "INSERT INTO broker_core.topics (namespace, local_name) VALUES "
@@ -85,7 +85,7 @@ async def test_commands_let_go_of_it_too(connection: Any) -> None:
     await _turns(connection, 2)
     await connection.execute(_AGED, 3)
     await connection.execute("UPDATE broker_core.tombstones SET deleted = deleted - interval '2 hours'")
-    await refresh_statistics(connection, 1)
+    await maintain_topics(connection, 1)
     assert await _kept(connection) == (3, 4, None)
 
 

@@ -16,12 +16,12 @@ from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, impor
 from broker_core_postgres.commands.write_connection import (
     DryRunOption,
     DsnOption,
-    filled_connection,
-    run_to_end,
+    run_command,
+    writing_connection,
 )
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import LoadReport, load_topics
-from broker_core_postgres.fill.table_maintenance import refresh_statistics
+from broker_core_postgres.fill.table_maintenance import maintain_topics
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -64,7 +64,7 @@ def run(
 
     async def load() -> LoadReport:
         with _source(file) as source, import_progress(source) as progress:
-            async with filled_connection(dsn, writes=not dry_run) as connection:
+            async with writing_connection(dsn, writes=not dry_run) as connection:
                 report = await load_topics(
                     connection,
                     namespace,
@@ -76,13 +76,13 @@ def run(
                     progress=progress,
                 )
                 if not dry_run:
-                    await refresh_statistics(connection, report.added + report.changed + report.removed)
+                    await maintain_topics(connection, report.added + report.changed + report.removed)
                 return report
 
     # Nothing of a file is in a cycle; to look for cycles among its lines takes a quarter of the time of reading them.
     gc.disable()
     try:
-        report = run_to_end(load)
+        report = run_command(load)
     except CatalogError as error:
         raise FillingFailed(f"{file if file != '-' else 'standard input'}: {error}") from error
     finally:

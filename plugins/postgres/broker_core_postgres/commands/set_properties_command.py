@@ -12,17 +12,17 @@ from broker_core.plugin_cli import examples, parse_properties
 from broker_core_postgres.commands.write_connection import (
     DryRunOption,
     DsnOption,
-    filled_connection,
-    run_to_end,
+    run_command,
+    writing_connection,
 )
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.set_properties import (
-    PropertiesChange,
-    PropertiesReport,
+    TopicPropertiesChange,
+    TopicPropertiesReport,
     set_properties,
     set_properties_of_matching,
 )
-from broker_core_postgres.fill.table_maintenance import refresh_statistics
+from broker_core_postgres.fill.table_maintenance import maintain_topics
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -78,7 +78,7 @@ def run(
 
     Other keys stay as they are, unless --replace is given.
     """
-    change = PropertiesChange(
+    change = TopicPropertiesChange(
         parse_properties(properties, option="argument"), tuple(unset or ()), replace=replace
     )
     change.check()
@@ -90,8 +90,8 @@ def run(
             else f"--pattern is about the topics of a namespace (tenant/namespace), which {topic!r} is not"
         )
 
-    async def change_them() -> PropertiesReport:
-        async with filled_connection(dsn, writes=not dry_run) as connection:
+    async def change_them() -> TopicPropertiesReport:
+        async with writing_connection(dsn, writes=not dry_run) as connection:
             if pattern is not None:
                 report = await set_properties_of_matching(
                     connection, _namespace(topic), pattern, change, dry_run=dry_run
@@ -100,10 +100,10 @@ def run(
                 name = TopicName.parse(topic if "://" in topic else f"persistent://{topic}")
                 report = await set_properties(connection, name, change, dry_run=dry_run)
             if not dry_run:
-                await refresh_statistics(connection, report.changed)
+                await maintain_topics(connection, report.changed)
             return report
 
-    report = run_to_end(change_them)
+    report = run_command(change_them)
     print(
         f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.names} names "
         f"({report.topics} topics)"

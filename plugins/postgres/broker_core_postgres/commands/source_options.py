@@ -19,7 +19,7 @@ from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.sync.admin_client import AdminAddress, AdminClient
 from broker_core_postgres.fill.sync.catalog_source import CatalogSource
 from broker_core_postgres.fill.sync.cluster_source import ClusterSource
-from broker_core_postgres.fill.sync.mirror_source import Source
+from broker_core_postgres.fill.sync.mirror_source import MirrorSource
 from broker_core_postgres.fill.sync.retry import Retry
 from broker_core_postgres.fill.sync.scope import Scope
 
@@ -28,18 +28,18 @@ __all__ = [
     "CaFileOption",
     "CatalogFileOption",
     "CertificateOption",
-    "From",
     "JsonOption",
     "KeyOption",
     "NamespaceOption",
     "NoPropertiesOption",
     "ParallelOption",
+    "SourceOptions",
     "TenantOption",
     "TimeoutOption",
     "TokenEnvOption",
     "TokenFileOption",
     "TriesOption",
-    "opened_source",
+    "open_source",
 ]
 
 _LONGEST_TOKEN: Final = 65_536
@@ -142,7 +142,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 
 @dataclass(frozen=True, slots=True)
-class From:
+class SourceOptions:
     """What the options say about the source, as they were given."""
 
     admin_url: str | None = None
@@ -202,7 +202,7 @@ class From:
 
 
 @asynccontextmanager
-async def opened_source(given: From) -> AsyncIterator[Source]:
+async def open_source(given: SourceOptions) -> AsyncIterator[MirrorSource]:
     """The cluster or the catalogue, open."""
     if (given.admin_url is None) == (given.catalog is None):
         raise FillingFailed("Name what is right by either --admin-url or --catalog")

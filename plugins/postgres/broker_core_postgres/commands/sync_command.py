@@ -13,28 +13,28 @@ from broker_core_postgres.commands.source_options import (
     CaFileOption,
     CatalogFileOption,
     CertificateOption,
-    From,
     JsonOption,
     KeyOption,
     NamespaceOption,
     NoPropertiesOption,
     ParallelOption,
+    SourceOptions,
     TenantOption,
     TimeoutOption,
     TokenEnvOption,
     TokenFileOption,
     TriesOption,
-    opened_source,
+    open_source,
 )
 from broker_core_postgres.commands.write_connection import (
     DryRunOption,
     DsnOption,
-    filled_connection,
-    run_to_end,
+    run_command,
+    writing_connection,
 )
 from broker_core_postgres.fill.sync.differences import as_json, as_line
 from broker_core_postgres.fill.sync.mirror import Mirror, MirrorReport
-from broker_core_postgres.fill.table_maintenance import refresh_statistics
+from broker_core_postgres.fill.table_maintenance import maintain_topics
 
 __all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "run", "say_what_was_left"]
 
@@ -74,7 +74,7 @@ def run(
     Only what differs is written, each namespace at once. What cannot be read is left as it is. Exit codes: 0 all is
     mirrored, 1 failed and nothing was written, 3 something was left as it is (alert on it).
     """
-    given = From(
+    given = SourceOptions(
         admin_url,
         catalog,
         token_file,
@@ -93,7 +93,7 @@ def run(
 
     async def sync() -> MirrorReport:
         scope = given.scope
-        async with opened_source(given) as source, filled_connection(dsn, writes=not dry_run) as connection:
+        async with open_source(given) as source, writing_connection(dsn, writes=not dry_run) as connection:
             with mirror_progress() as progress:
                 reading = Mirror.read(connection, source, scope, writing=not dry_run, progress=progress.read)
                 async with reading as mirror:
@@ -102,10 +102,10 @@ def run(
                     else:
                         report = await _dry(mirror, source.name, json=json)
             if not dry_run:
-                await refresh_statistics(connection, report.added + report.changed + report.removed)
+                await maintain_topics(connection, report.added + report.changed + report.removed)
             return report
 
-    report = run_to_end(sync)
+    report = run_command(sync)
     if json:
         if not dry_run:
             print_json(_as_json(report))

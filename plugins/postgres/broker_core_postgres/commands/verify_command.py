@@ -14,25 +14,25 @@ from broker_core_postgres.commands.source_options import (
     CaFileOption,
     CatalogFileOption,
     CertificateOption,
-    From,
     JsonOption,
     KeyOption,
     NamespaceOption,
     NoPropertiesOption,
     ParallelOption,
+    SourceOptions,
     TenantOption,
     TimeoutOption,
     TokenEnvOption,
     TokenFileOption,
     TriesOption,
-    opened_source,
+    open_source,
 )
 from broker_core_postgres.commands.sync_command import say_what_was_left
-from broker_core_postgres.commands.write_connection import DsnOption, filled_connection, run_to_end
+from broker_core_postgres.commands.write_connection import DsnOption, run_command, writing_connection
 from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line
 from broker_core_postgres.fill.sync.mirror import Mirror
-from broker_core_postgres.fill.sync.verify import Verdict, verify
-from broker_core_postgres.fill.table_maintenance import refresh_statistics
+from broker_core_postgres.fill.sync.verify import VerifyReport, verify
+from broker_core_postgres.fill.table_maintenance import maintain_topics
 
 __all__ = ["EXAMPLES", "run"]
 
@@ -74,7 +74,7 @@ def run(
 
     Exit codes: 0 nothing differs (any more, with --fix), 1 something does, 2 it is not known.
     """
-    given = From(
+    given = SourceOptions(
         admin_url,
         catalog,
         token_file,
@@ -91,9 +91,9 @@ def run(
         deletions,
     )
 
-    async def compare() -> Verdict:
+    async def compare() -> VerifyReport:
         scope = given.scope
-        async with opened_source(given) as source, filled_connection(dsn, writes=fix) as connection:
+        async with open_source(given) as source, writing_connection(dsn, writes=fix) as connection:
 
             def found(difference: Difference) -> None:
                 if json:
@@ -107,11 +107,11 @@ def run(
                     verdict = await verify(mirror, found, fix=given.deletions if fix else None)
             if verdict.fixed is not None:
                 written = verdict.fixed
-                await refresh_statistics(connection, written.added + written.changed + written.removed)
+                await maintain_topics(connection, written.added + written.changed + written.removed)
             return verdict
 
     try:
-        verdict = run_to_end(compare)
+        verdict = run_command(compare)
     except MassDeletion as error:  # all was read, and what differs is printed
         say(str(error))
         raise typer.Exit(_DIFFERENT) from error

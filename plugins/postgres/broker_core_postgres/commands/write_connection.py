@@ -19,7 +19,14 @@ from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.schema.auto_migrate import how_to_go_back, migrate_if_older
 from broker_core_postgres.schema.schema_version import check_schema
 
-__all__ = ["DryRunOption", "DsnOption", "connected", "filled_connection", "run_to_end", "told"]
+__all__ = [
+    "DryRunOption",
+    "DsnOption",
+    "connect_to_write",
+    "run_command",
+    "writing_connection",
+    "writing_failure",
+]
 
 T = TypeVar("T")
 
@@ -44,8 +51,8 @@ _FOR_WRITERS: Final = {
 }
 
 
-async def connected(dsn: str | None) -> Any:
-    """A connection as :func:`filled_connection` has it, of which nothing is checked."""
+async def connect_to_write(dsn: str | None) -> Any:
+    """A connection as :func:`writing_connection` has it, of which nothing is checked."""
     settings = plugin_settings("postgres")
     parameters = parameters_of(settings, dsn if dsn is not None else settings.listen_dsn)
     connection = await connect(parameters, application_name="broker-core fill")
@@ -55,7 +62,7 @@ async def connected(dsn: str | None) -> Any:
 
 
 @asynccontextmanager
-async def filled_connection(dsn: str | None, *, writes: bool = True) -> AsyncIterator[Any]:
+async def writing_connection(dsn: str | None, *, writes: bool = True) -> AsyncIterator[Any]:
     """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
 
     ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
@@ -69,7 +76,7 @@ async def filled_connection(dsn: str | None, *, writes: bool = True) -> AsyncIte
             f"The settings have relation = {json.dumps(relation)}, which listings read and its owner fills: this "
             "command is about broker_core.topics, and does not concern it (settings without a relation do)"
         )
-    connection = await connected(dsn)
+    connection = await connect_to_write(dsn)
     try:
         if writes:
             await _bring_forward(connection)
@@ -79,7 +86,7 @@ async def filled_connection(dsn: str | None, *, writes: bool = True) -> AsyncIte
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
         if isinstance(error, OSError) and error.filename is not None:  # of a file, not of the connection
             raise
-        raise FillingFailed(told(error)) from error
+        raise FillingFailed(writing_failure(error)) from error
     finally:
         await close_connection(connection)
 
@@ -94,14 +101,14 @@ async def _bring_forward(connection: Any) -> None:
         say(f"migrated the database to schema {done.version}: {how_to_go_back(done)}")
 
 
-def told(error: BaseException) -> str:
+def writing_failure(error: BaseException) -> str:
     """A failure of the database in words for who fills it."""
     state = getattr(error, "sqlstate", None)
     own = _FOR_WRITERS.get(state or "")
     return f"{own or failure_of(error).message}: {server_message(error)}"
 
 
-def run_to_end(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_command(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a command's coroutine. Ctrl-C ends it in order: what was begun is taken back."""
     try:
         return asyncio.run(function())

@@ -21,10 +21,10 @@ from broker_core.change_log import ListedNames
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.merge import Counts, Merged, compare, merge, version_of
-from broker_core_postgres.fill.partition_conflicts import settle
-from broker_core_postgres.fill.staging_table import STAGED, Staging, copy_lines
-from broker_core_postgres.fill.storage_limits import longest_name, storable_text
+from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, version_of
+from broker_core_postgres.fill.partition_conflicts import resolve_conflicts
+from broker_core_postgres.fill.staging_table import STAGED, StagingTable, copy_rows
+from broker_core_postgres.fill.storage_limits import longest_local_name, storable_properties
 
 __all__ = ["MOST_NAMES", "USUAL_DELETIONS", "LoadReport", "Progress", "load_topics"]
 
@@ -85,14 +85,16 @@ async def load_topics(
     was. A dry run tells how many there would be, and whether they would be refused.
     """
 
-    def check(counts: Counts) -> None:
+    def check(counts: MergeCounts) -> None:
         deletions.check({str(namespace): counts.loss}, "`load --dry-run` counts them")
 
     async def settled() -> None:
-        await settle(connection, str(namespace), add=add, both=given.repeats, alone=given.untold)
+        await resolve_conflicts(
+            connection, str(namespace), add=add, both=file_rows.repeats, alone=file_rows.untold
+        )
 
-    staging = Staging(connection)
-    given = _Given(namespace, source, progress)
+    staging = StagingTable(connection)
+    file_rows = _FileRows(namespace, source, progress)
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -100,31 +102,35 @@ async def load_topics(
         await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         await connection.execute("SET LOCAL work_mem = '256MB'")
         await staging.create()
-        await staging.copy(given.blocks())
-        if not given.names and not add and not allow_empty:
+        await staging.copy(file_rows.blocks())
+        if not file_rows.names and not add and not allow_empty:
             raise FillingFailed(
                 f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
             )
-        if given.repeats:
+        if file_rows.repeats:
             await staging.keep_each_once()
         await staging.analyze()
         if progress is not None:
-            progress("write", given.names)
+            progress("write", file_rows.names)
         if dry_run:
             await settled()
-            counts: Counts | Merged = await compare(connection, str(namespace), remove=not add)
+            counts: MergeCounts | MergeResult = await compare(connection, str(namespace), remove=not add)
             version = await version_of(connection, str(namespace))
         else:
             merged = await merge(
-                connection, str(namespace), remove=not add, settle=settled, check=check, parts=True
+                connection, str(namespace), remove=not add, resolve_conflicts=settled, check=check, parts=True
             )
             counts, version = merged, merged.version
-        names = given.names
-        if given.repeats or (given.untold and add):
+        names = file_rows.names
+        if file_rows.repeats or (file_rows.untold and add):
             names = await connection.fetchval(f"SELECT count(*) FROM {STAGED}")  # noqa: S608 - a constant
-        refusal = deletions.refusal({str(namespace): counts.loss}) if isinstance(counts, Counts) else None
+        refusal = (
+            deletions.refusal({str(namespace): counts.loss}) if isinstance(counts, MergeCounts) else None
+        )
         ahead = None if refusal is None else refusal.ahead
-        report = LoadReport(given.lines, names, counts.added, counts.changed, counts.removed, version, ahead)
+        report = LoadReport(
+            file_rows.lines, names, counts.added, counts.changed, counts.removed, version, ahead
+        )
     except BaseException:
         await _undo(transaction)
         raise
@@ -142,13 +148,13 @@ async def _undo(transaction: Any) -> None:
         return
 
 
-class _Given:
+class _FileRows:
     """The file, as blocks of rows for COPY, and what was seen in it."""
 
     def __init__(self, namespace: NamespaceName, source: BinaryIO, progress: Progress | None) -> None:
         self._namespace = str(namespace)
         self._lines = TopicLines(
-            namespace, source, checked=storable_text, longest=longest_name(namespace), apart=True
+            namespace, source, checked=storable_properties, longest=longest_local_name(namespace), apart=True
         )
         self._progress = progress
         self._parts = 0
@@ -210,7 +216,7 @@ class _Given:
         self._count(len(topics))
         texts = [text for _, text in topics.values()]
         known = texts if any(text is not None for text in texts) else None
-        return copy_lines(self._namespace, domain, list(topics), None, known, part=self._parts, told=told)
+        return copy_rows(self._namespace, domain, list(topics), None, known, part=self._parts, told=told)
 
     def _partitions(self, domain: str, rows: dict[str, _Row], *, told: bool) -> Iterator[bytes]:
         """Block after block, since one line may stand for a million partitions."""
@@ -226,11 +232,11 @@ class _Given:
                 topics += repeat(topic, len(own))
                 properties += repeat(text, len(own))
                 if len(names) >= _NAMES_A_BLOCK:
-                    yield copy_lines(
+                    yield copy_rows(
                         self._namespace, domain, names, topics, properties, part=self._parts, told=told
                     )
                     names, topics, properties = [], [], []
-        yield copy_lines(self._namespace, domain, names, topics, properties, part=self._parts, told=told)
+        yield copy_rows(self._namespace, domain, names, topics, properties, part=self._parts, told=told)
 
     def _count(self, names: int) -> None:
         self.names += names

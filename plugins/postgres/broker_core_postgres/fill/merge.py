@@ -16,7 +16,7 @@ import asyncpg
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.trigram_part import begin_part, end_part
 
-__all__ = ["Counts", "Merged", "compare", "merge", "namespaces_of_database", "version_of"]
+__all__ = ["MergeCounts", "MergeResult", "compare", "merge", "namespaces_of_database", "version_of"]
 
 _TRIES: Final = 3
 #: Writers wait so long for each other, the largest loads included.
@@ -86,7 +86,7 @@ _DELETE: Final = """DELETE FROM broker_core.topics t
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class MergeCounts:
     """Listed names that differ: ``added`` and ``removed`` ones, ``changed`` have other properties. ``there``: in all
     in the database before.
     """
@@ -106,7 +106,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """What a merge did, in listed names, and the version of the namespace since."""
 
     added: int
@@ -127,9 +127,9 @@ async def version_of(connection: Any, namespace: str) -> int | None:
     return version
 
 
-async def compare(connection: Any, namespace: str, *, remove: bool = True) -> Counts:
+async def compare(connection: Any, namespace: str, *, remove: bool = True) -> MergeCounts:
     """What :func:`merge` with the same arguments would do, as things are now."""
-    counts = Counts(*await connection.fetchrow(_COMPARE, namespace))
+    counts = MergeCounts(*await connection.fetchrow(_COMPARE, namespace))
     if remove:
         return counts
     return replace(counts, removed=0, changed=await connection.fetchval(_COMPARE_TOPICS, namespace))
@@ -140,10 +140,10 @@ async def merge(
     namespace: str,
     *,
     remove: bool = True,
-    settle: Callable[[], Awaitable[None]] | None = None,
-    check: Callable[[Counts], None] | None = None,
+    resolve_conflicts: Callable[[], Awaitable[None]] | None = None,
+    check: Callable[[MergeCounts], None] | None = None,
     parts: bool = False,
-) -> Merged:
+) -> MergeResult:
     """Bring a namespace to what is staged, within the caller's transaction.
 
     With ``remove`` to exactly that; without it properties that are given for some name of a topic are given to all.
@@ -158,7 +158,12 @@ async def merge(
         try:
             async with connection.transaction():
                 return await _merge(
-                    connection, namespace, remove=remove, settle=settle, check=check, parts=parts
+                    connection,
+                    namespace,
+                    remove=remove,
+                    resolve_conflicts=resolve_conflicts,
+                    check=check,
+                    parts=parts,
                 )
         except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
             # Somebody else writes the same topics by SQL, without taking the version first: once more, after them.
@@ -177,14 +182,14 @@ async def _merge(
     namespace: str,
     *,
     remove: bool,
-    settle: Callable[[], Awaitable[None]] | None,
-    check: Callable[[Counts], None] | None,
+    resolve_conflicts: Callable[[], Awaitable[None]] | None,
+    check: Callable[[MergeCounts], None] | None,
     parts: bool,
-) -> Merged:
+) -> MergeResult:
     await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     proposed = await connection.fetchval(_BEGIN, namespace)
-    if settle is not None:
-        await settle()
+    if resolve_conflicts is not None:
+        await resolve_conflicts()
     first = not await connection.fetchval(_TOPICS, namespace)
     made = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN
     if first:
@@ -192,7 +197,7 @@ async def _merge(
         insert = _INSERT_FIRST.format(into=_INTO, id=made, part=part)
         added = _count(await connection.execute(insert, namespace, proposed))
         await end_part(connection, part)
-        return Merged(added, 0, 0, await connection.fetchval(_VERSION, namespace))
+        return MergeResult(added, 0, 0, await connection.fetchval(_VERSION, namespace))
     # Each statement compares all of both sides. One look tells which of them have something to do: mostly few have.
     expected = await compare(connection, namespace, remove=remove)
     if check is not None:
@@ -208,7 +213,7 @@ async def _merge(
     if expected.removed:
         removed = _count(await connection.execute(_DELETE, namespace))
     version = await connection.fetchval(_VERSION, namespace)
-    return Merged(added, changed, removed, version)
+    return MergeResult(added, changed, removed, version)
 
 
 def _count(status: str) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from broker_core.catalog import PairRefused
 from broker_core.change_log import ListedNames
 
-__all__ = ["settle"]
+__all__ = ["resolve_conflicts"]
 
 _PARTITIONS: Final = """SELECT FROM broker_core.topics known
     WHERE known.namespace = $1 AND known.domain = {0}.domain AND known.matched = {0}.{1}
@@ -72,7 +72,7 @@ _REFUSED: Final = f"""SELECT s.topic, broker_core.partition_of(s.local_name)
     ORDER BY 1, 2 LIMIT 1"""  # noqa: S608 - constants
 
 
-async def settle(connection: Any, namespace: str, *, add: bool, both: bool, alone: bool) -> None:
+async def resolve_conflicts(connection: Any, namespace: str, *, add: bool, both: bool, alone: bool) -> None:
     """Make what is staged of a file the names that it means, in the transaction of a load, for no other namespace.
 
     ``both``: the file may have lines about a topic and about its partitions; each kind is staged once a topic.

@@ -12,9 +12,9 @@ from broker_core.errors import InvalidPattern
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.storage_limits import storable_text
+from broker_core_postgres.fill.storage_limits import storable_properties
 
-__all__ = ["PropertiesChange", "PropertiesReport", "set_properties", "set_properties_of_matching"]
+__all__ = ["TopicPropertiesChange", "TopicPropertiesReport", "set_properties", "set_properties_of_matching"]
 
 # `-` takes the keys of an array away.
 _UPDATE: Final = """UPDATE broker_core.topics SET properties =
@@ -29,7 +29,7 @@ _LISTED: Final = """SELECT min(local_name) FROM broker_core.topics
 
 
 @dataclass(frozen=True, slots=True)
-class PropertiesChange:
+class TopicPropertiesChange:
     """What to do: ``given`` are set, keys of ``unset`` taken away first, all others too with ``replace``."""
 
     given: Mapping[str, str] = field(default_factory=dict)
@@ -46,13 +46,13 @@ class PropertiesChange:
         if any("\0" in key for key in self.unset):
             raise FillingFailed("PostgreSQL holds no key with a NUL character")
         try:
-            return storable_text(self.given)
+            return storable_properties(self.given)
         except CatalogError as error:
             raise FillingFailed(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
-class PropertiesReport:
+class TopicPropertiesReport:
     """``topics`` that were meant, the listed ``names`` of theirs, and how many of these ``changed``."""
 
     topics: int
@@ -61,8 +61,8 @@ class PropertiesReport:
 
 
 async def set_properties(
-    connection: Any, topic: TopicName, change: PropertiesChange, *, dry_run: bool = False
-) -> PropertiesReport:
+    connection: Any, topic: TopicName, change: TopicPropertiesChange, *, dry_run: bool = False
+) -> TopicPropertiesReport:
     """Change a topic, named by its own name or by one of its partitions: all of its names.
 
     What it has already changes nothing, the version included. Raises :exc:`FillingFailed` where there is no such topic,
@@ -79,10 +79,10 @@ async def set_properties_of_matching(
     connection: Any,
     namespace: NamespaceName,
     pattern: str,
-    change: PropertiesChange,
+    change: TopicPropertiesChange,
     *,
     dry_run: bool = False,
-) -> PropertiesReport:
+) -> TopicPropertiesReport:
     """Change all topics of a namespace whose name matches, as a listing by this pattern would.
 
     Persistent and non-persistent ones, in one transaction. Raises :exc:`~broker_core.errors.InvalidPattern`.
@@ -104,10 +104,10 @@ async def _change(
     connection: Any,
     namespace: NamespaceName,
     topics: Mapping[str, list[str]],
-    change: PropertiesChange,
+    change: TopicPropertiesChange,
     *,
     dry_run: bool,
-) -> PropertiesReport:
+) -> TopicPropertiesReport:
     given = change.check()
     names = changed = 0
     transaction = connection.transaction()
@@ -128,4 +128,4 @@ async def _change(
         await transaction.rollback()
     else:
         await transaction.commit()
-    return PropertiesReport(sum(map(len, topics.values())), names, changed)
+    return TopicPropertiesReport(sum(map(len, topics.values())), names, changed)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-__all__ = ["STAGED", "Staging", "copy_lines"]
+__all__ = ["STAGED", "StagingTable", "copy_rows"]
 
 #: The table's name, in the connection's own schema of temporary tables.
 STAGED: Final = "pg_temp.broker_core_staged"
@@ -49,7 +49,7 @@ _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
         AND given.topic = coalesce(s.topic, s.local_name) AND given.own = (s.topic IS NULL)"""
 
 
-class Staging:
+class StagingTable:
     """The table on one connection."""
 
     def __init__(self, connection: Any) -> None:
@@ -65,7 +65,7 @@ class Staging:
         await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
 
     async def copy(self, blocks: AsyncIterator[bytes]) -> None:
-        """Add rows in COPY's text format, as :func:`copy_lines` makes them. What ``blocks`` raises leaves none."""
+        """Add rows in COPY's text format, as :func:`copy_rows` makes them. What ``blocks`` raises leaves none."""
         await self._connection.copy_to_table(
             "broker_core_staged", schema_name="pg_temp", columns=_COLUMNS, source=blocks, format="text"
         )
@@ -83,7 +83,7 @@ class Staging:
         await self._connection.execute("ANALYZE pg_temp.broker_core_staged")
 
 
-def copy_lines(
+def copy_rows(
     namespace: str,
     domain: str,
     names: Sequence[str],

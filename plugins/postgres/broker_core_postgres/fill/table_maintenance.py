@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import asyncpg
 
-__all__ = ["refresh_statistics"]
+__all__ = ["maintain_topics"]
 
 #: From so many changed rows on, VACUUM is worth its time: scans of an index alone need it.
 _MANY: Final = 10_000
 
 
-async def refresh_statistics(connection: Any, changed: int) -> None:
+async def maintain_topics(connection: Any, changed: int) -> None:
     """ANALYZE the topics and bring their indexes up to date; VACUUM where many changed. Nobody waits for it.
 
     And let go of changes and tombstones that are past the retention.

@@ -14,7 +14,7 @@ from broker_core_postgres.fill.sync.admin_client import (
     AdminRefused,
     UnusableAnswer,
 )
-from broker_core_postgres.fill.sync.retry import Passing, Retry
+from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 from tests.support.admin_server import AdminServer, Fault
 from tests.support.eventually import eventually
 
@@ -118,7 +118,7 @@ async def test_a_list_is_never_empty_for_want_of_an_answer(server: AdminServer, 
         server.fail(path, empty, always=True)
     async with client(server) as admin:
         for reading in (admin.tenants(), admin.namespaces("public"), admin.topics(NAMESPACE, PERSISTENT)):
-            with pytest.raises(Passing, match="the answer is empty"):
+            with pytest.raises(TransientFailure, match="the answer is empty"):
                 await reading
         assert len(server.requests) == 9
 
@@ -155,7 +155,7 @@ async def test_what_passes_is_asked_again(server: AdminServer, fault: Fault) -> 
 async def test_what_does_not_pass_is_an_error_and_no_empty_list(server: AdminServer) -> None:
     server.fail("persistent/public/default", Fault(500, '{"reason": "broken\\u001b"}'), always=True)
     async with client(server) as admin:
-        with pytest.raises(Passing, match="500"):
+        with pytest.raises(TransientFailure, match="500"):
             await admin.topics(NAMESPACE, PERSISTENT)
         with pytest.raises(AdminRefused, match=r"404 .Namespace does not exist.") as refused:
             await admin.topics(NamespaceName("public", "none"), PERSISTENT)
@@ -166,7 +166,7 @@ async def test_what_does_not_pass_is_an_error_and_no_empty_list(server: AdminSer
 async def test_no_answer_in_time_is_an_error(server: AdminServer) -> None:
     server.hanging.add("tenants")
     async with client(server, timeout=0.3, retry=Retry(tries=2, first=0.001)) as admin:
-        with pytest.raises(Passing, match=r"no answer within 0\.3 s"):
+        with pytest.raises(TransientFailure, match=r"no answer within 0\.3 s"):
             await admin.tenants()
         assert len(server.requests) == 2
 
@@ -175,7 +175,7 @@ async def test_nobody_there_is_an_error() -> None:
     async with AdminServer() as gone:
         url = gone.url
     async with AdminClient(AdminAddress(url), retry=QUICK) as admin:
-        with pytest.raises(Passing, match=f"GET {url}/admin/v2/tenants"):
+        with pytest.raises(TransientFailure, match=f"GET {url}/admin/v2/tenants"):
             await admin.tenants()
 
 

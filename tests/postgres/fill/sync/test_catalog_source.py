@@ -29,8 +29,8 @@ async def test_it_says_every_listed_name_with_its_topics_properties(catalog: Sql
     assert source.name == "catalog"
     assert list(map(str, (await source.inventory(EVERYTHING)).namespaces)) == ["a/b", "c/d"]
     assert list(map(str, (await source.inventory(Scope(("c",)))).namespaces)) == ["c/d"]
-    contents = await source.contents(NAMESPACE)
-    persistent, other = contents.parts
+    topics = await source.read_namespace(NAMESPACE)
+    persistent, other = topics.parts
     assert list(zip(persistent.names, persistent.topics, persistent.properties, strict=True)) == [
         ("nul", "nul", None),
         ("plain", "plain", "{}"),
@@ -38,8 +38,8 @@ async def test_it_says_every_listed_name_with_its_topics_properties(catalog: Sql
         ("x-partition-1", "x", '{"k":"v"}'),
     ]
     assert (other.names, other.topics) == (["np-partition-5"], ["np"])
-    assert contents.unread.keys() == {"persistent://a/b/nul"}
+    assert topics.unread.keys() == {"persistent://a/b/nul"}
 
 
 async def test_a_namespace_that_it_does_not_have_is_empty(catalog: SqliteCatalog) -> None:
-    assert len(await CatalogSource(catalog).contents(NAMESPACE)) == 0
+    assert len(await CatalogSource(catalog).read_namespace(NAMESPACE)) == 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -8,9 +7,9 @@ import pytest
 from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, NamespaceName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.sync.admin_client import AdminAddress, AdminClient, AdminRefused
-from broker_core_postgres.fill.sync.cluster_source import ClusterSource, each_of
+from broker_core_postgres.fill.sync.cluster_source import ClusterSource
 from broker_core_postgres.fill.sync.mirror_source import NamesOfDomain
-from broker_core_postgres.fill.sync.retry import Passing, Retry
+from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
 from tests.support.admin_server import AdminServer, Fault
 
@@ -49,9 +48,9 @@ async def test_partitions_have_the_properties_of_their_topic(server: AdminServer
     }
     seen: list[tuple[int, int]] = []
     source = ClusterSource(admin, progress=lambda _, done, total: seen.append((done, total)))
-    contents = await source.contents(NAMESPACE)
-    assert not contents.unread
-    persistent, other = contents.parts
+    topics = await source.read_namespace(NAMESPACE)
+    assert not topics.unread
+    persistent, other = topics.parts
     assert told(persistent) == {
         "plain": ("plain", '{"of":"plain"}'),
         "x-partition-0": ("x", '{"of":"x"}'),
@@ -72,8 +71,8 @@ async def test_of_non_persistent_topics_only_partitioned_ones_have_properties(
     server.namespace("public/default", ["a", "x-partition-0"], domain=NON_PERSISTENT)
     server.partitioned["public/default", NON_PERSISTENT] = ["x"]
     server.properties = {"non-persistent://public/default/x": {"of": "x"}}
-    contents = await ClusterSource(admin).contents(NAMESPACE)
-    assert told(contents.parts[1]) == {"a": ("a", "{}"), "x-partition-0": ("x", '{"of":"x"}')}
+    topics = await ClusterSource(admin).read_namespace(NAMESPACE)
+    assert told(topics.parts[1]) == {"a": ("a", "{}"), "x-partition-0": ("x", '{"of":"x"}')}
     assert "non-persistent/public/default/a/properties" not in server.requests
 
 
@@ -88,17 +87,17 @@ async def test_topics_without_properties_are_no_fault(server: AdminServer, admin
     for domain in DOMAINS:
         server.namespace("public/default", names, domain=domain)
         server.partitioned["public/default", domain] = ["auto", "a%2Fb?#", "unused", "__change_events"]
-    contents = await ClusterSource(admin).contents(NAMESPACE)
-    assert not contents.unread
-    for part in contents.parts:
+    topics = await ClusterSource(admin).read_namespace(NAMESPACE)
+    assert not topics.unread
+    for part in topics.parts:
         assert {name: text for name, (_, text) in told(part).items()} == dict.fromkeys(names, "{}")
 
 
 async def test_properties_may_be_left_alone(server: AdminServer, admin: AdminClient) -> None:
     server.namespace("public/default", ["a", "a"])
-    contents = await ClusterSource(admin, properties=False).contents(NAMESPACE)
-    assert told(contents.parts[0]) == {"a": ("a", None)}
-    assert len(contents) == 1
+    topics = await ClusterSource(admin, properties=False).read_namespace(NAMESPACE)
+    assert told(topics.parts[0]) == {"a": ("a", None)}
+    assert len(topics) == 1
     assert not any(path.endswith("/properties") for path in server.requests)
 
 
@@ -112,15 +111,15 @@ async def test_properties_that_nobody_can_ask_for_are_left_and_told(
     server.fail(path.format("odd"), Fault(412, '{"reason": "no such path"}'), always=True)
     server.answers[path.format("wrong")] = ["no", "map"]
     server.answers[path.format("nul")] = {"a": "\0"}
-    contents = await ClusterSource(admin).contents(NAMESPACE)
-    of = told(contents.parts[0])
+    topics = await ClusterSource(admin).read_namespace(NAMESPACE)
+    of = told(topics.parts[0])
     assert [of[name][1] for name in names] == [None, None, None, None, "{}"]
-    assert {name.rpartition("/")[2]: why for name, why in contents.unread.items()}.keys() == {
+    assert {name.rpartition("/")[2]: why for name, why in topics.unread.items()}.keys() == {
         "odd",
         "wrong",
         "nul",
     }
-    assert "no such path" in contents.unread["persistent://public/default/odd"]
+    assert "no such path" in topics.unread["persistent://public/default/odd"]
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
@@ -129,17 +128,17 @@ async def test_a_fault_that_is_not_one_topics_own_fails_the_namespace(
 ) -> None:
     server.namespace("public/default", [f"topic-{number}" for number in range(20)])
     server.fail("persistent/public/default/topic-7/properties", Fault(status), always=True)
-    with pytest.raises(Passing if status == 500 else AdminRefused, match=str(status)):
-        await ClusterSource(admin).contents(NAMESPACE)
+    with pytest.raises(TransientFailure if status == 500 else AdminRefused, match=str(status)):
+        await ClusterSource(admin).read_namespace(NAMESPACE)
 
 
 async def test_a_namespace_that_went_meanwhile_has_no_topics(server: AdminServer, admin: AdminClient) -> None:
     gone = NamespaceName("public", "gone")
-    assert len(await ClusterSource(admin).contents(gone)) == 0
+    assert len(await ClusterSource(admin).read_namespace(gone)) == 0
     # One that is there, and is said not to be, is in doubt.
     server.fail("persistent/public/default", Fault(404), always=True)
     with pytest.raises(AdminRefused, match="404"):
-        await ClusterSource(admin).contents(NAMESPACE)
+        await ClusterSource(admin).read_namespace(NAMESPACE)
 
 
 async def test_the_inventory_is_that_of_the_scope(server: AdminServer, admin: AdminClient) -> None:
@@ -180,31 +179,3 @@ async def test_a_cluster_without_tenants_is_none(server: AdminServer, admin: Adm
     server.answers["tenants"] = []
     with pytest.raises(FillingFailed, match="no tenants at all"):
         await ClusterSource(admin).inventory(EVERYTHING)
-
-
-async def test_each_of_many_is_called_few_at_once() -> None:
-    at_once = most = 0
-    seen: list[int] = []
-
-    async def call(item: int) -> None:
-        nonlocal at_once, most
-        at_once += 1
-        most = max(most, at_once)
-        await asyncio.sleep(0)
-        seen.append(item)
-        at_once -= 1
-
-    await each_of(range(30), call, 4)
-    assert sorted(seen) == list(range(30))
-    assert most == 4
-    await each_of([], call, 4)
-
-
-async def test_the_first_error_ends_all_and_is_raised_as_it_is() -> None:
-    async def call(item: int) -> None:
-        if item == 3:
-            raise FillingFailed("three")
-        await asyncio.sleep(0)
-
-    with pytest.raises(FillingFailed, match="three"):
-        await each_of(range(1_000), call, 2)

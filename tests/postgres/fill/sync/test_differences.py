@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_core_postgres.fill.staging_table import Staging, copy_lines
+from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line, differences
 from tests.support.postgres_server import Database
 
@@ -30,13 +30,13 @@ async def put(connection: Any, **topics: str) -> None:
 
 
 async def found(connection: Any, **wanted: str | None) -> list[Difference]:
-    staging = Staging(connection)
+    staging = StagingTable(connection)
     await staging.create(keep=True)
     names = [name.replace("_", "-") for name in wanted]
 
     async def block() -> AsyncIterator[bytes]:
         owners = [name.partition("-partition-")[0] for name in names]
-        yield copy_lines("a/b", "persistent", names, owners, list(wanted.values()))
+        yield copy_rows("a/b", "persistent", names, owners, list(wanted.values()))
 
     await staging.copy(block())
     async with connection.transaction():

@@ -13,7 +13,7 @@ from broker_core.cli.command_tree import run
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
 from broker_core.plugin_cli import Deletions, MassDeletion
-from broker_core_postgres.fill.sync.last_success import note_success, read_mirrors
+from broker_core_postgres.fill.sync.last_success import read_successes, record_success
 from broker_core_postgres.fill.sync.mirror import Mirror
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
 from broker_core_postgres.fill.sync.verify import verify
@@ -32,7 +32,9 @@ async def sync(connection: Any, server: AdminServer, scope: Scope = EVERYTHING) 
 
 
 async def noted(connection: Any) -> dict[str, tuple[str, float]]:
-    return {each.scope: (each.source, each.succeeded.timestamp()) for each in await read_mirrors(connection)}
+    return {
+        each.scope: (each.source, each.succeeded.timestamp()) for each in await read_successes(connection)
+    }
 
 
 async def test_a_run_that_mirrored_all_is_noted_though_nothing_changed(connection: Any) -> None:
@@ -82,15 +84,15 @@ async def test_neither_is_one_that_was_refused_nor_one_that_only_looked(connecti
 
 async def test_a_mirror_of_everything_replaces_those_of_parts(connection: Any) -> None:
     for scope in ("--tenant a", "--tenant b"):
-        await note_success(connection, scope, "here")
-    await note_success(connection, "--tenant a", "there")
+        await record_success(connection, scope, "here")
+    await record_success(connection, "--tenant a", "there")
     assert {scope: source for scope, (source, _) in (await noted(connection)).items()} == {
         "--tenant a": "there",
         "--tenant b": "here",
     }
     assert await connection.fetchval("SELECT broker_core.forget_mirror('--tenant a')") is True
     assert await connection.fetchval("SELECT broker_core.forget_mirror('--tenant a')") is False
-    await note_success(connection, "everything", "here")
+    await record_success(connection, "everything", "here")
     assert (await noted(connection)).keys() == {"everything"}
 
 
@@ -102,8 +104,8 @@ async def test_a_server_shows_the_one_that_is_longest_ago(database: Database, co
         assert METRIC in {
             each.name.removeprefix("broker_core_postgres_") for each in broker.service.metrics.collect()
         }
-        await note_success(connection, "--tenant a", "here")
-        await note_success(connection, "--tenant b", "here")
+        await record_success(connection, "--tenant a", "here")
+        await record_success(connection, "--tenant b", "here")
         oldest = min(when for _, when in (await noted(connection)).values())
         await eventually(lambda: broker.metric(METRIC) == pytest.approx(oldest, abs=1e-3), 60, what="shown")
 
@@ -112,7 +114,7 @@ async def test_a_server_shows_what_it_knew_while_the_database_is_away() -> None:
     with PostgresServer() as server:
         database = server.create_database()
         connection = await database.connect()
-        await note_success(connection, "everything", "here")
+        await record_success(connection, "everything", "here")
         ((_, when),) = (await noted(connection)).values()
         await connection.close()
         async with serving(database.dsn) as broker:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.sync.retry import Passing, Retry
+from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 
 
 class Calls:
@@ -21,14 +21,14 @@ class Calls:
 
 
 async def test_what_passes_is_tried_again() -> None:
-    calls = Calls(Passing("one"), Passing("two"))
+    calls = Calls(TransientFailure("one"), TransientFailure("two"))
     assert await Retry(tries=3, first=0.001).run(calls) == "done"
     assert calls.count == 3
 
 
 async def test_the_last_failure_is_told_and_no_other_is_tried_again() -> None:
-    calls = Calls(Passing("one"), Passing("two"), Passing("three"))
-    with pytest.raises(Passing, match="two"):
+    calls = Calls(TransientFailure("one"), TransientFailure("two"), TransientFailure("three"))
+    with pytest.raises(TransientFailure, match="two"):
         await Retry(tries=2, first=0.001).run(calls)
     refused = Calls(FillingFailed("no"))
     with pytest.raises(FillingFailed, match="no"):

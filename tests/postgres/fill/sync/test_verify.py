@@ -7,14 +7,14 @@ import pytest
 from broker_core.plugin_cli import Deletions, MassDeletion
 from broker_core_postgres.fill.sync.differences import Difference
 from broker_core_postgres.fill.sync.mirror import Mirror
-from broker_core_postgres.fill.sync.verify import Verdict, verify
+from broker_core_postgres.fill.sync.verify import VerifyReport, verify
 from tests.postgres.fill.sync.mirror_setup import listed, source_of
 from tests.support.admin_server import AdminServer
 
 
 async def check(
     connection: Any, server: AdminServer, fix: Deletions | None = None
-) -> tuple[Verdict, dict[str, str]]:
+) -> tuple[VerifyReport, dict[str, str]]:
     found: list[Difference] = []
     async with (
         source_of(server) as source,

@@ -24,7 +24,7 @@ from broker_core.catalog import CatalogError, check_properties
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.sync.retry import Passing, Retry
+from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 
 __all__ = ["AdminAddress", "AdminClient", "AdminRefused", "UnusableAnswer"]
 
@@ -85,7 +85,7 @@ class AdminClient:
 
     ``parallel`` requests at most are under way, ``timeout`` is seconds for one of them, ``most_bytes`` the largest
     answer that is taken. Methods raise :exc:`AdminRefused`, :exc:`UnusableAnswer` or, after the last try,
-    :exc:`~broker_core_postgres.fill.sync.retry.Passing`.
+    :exc:`~broker_core_postgres.fill.sync.retry.TransientFailure`.
     """
 
     def __init__(
@@ -206,12 +206,12 @@ class AdminClient:
             if not body.strip():
                 if may_be_empty:
                     return None
-                raise Passing(f"GET {url}: the answer is empty")
+                raise TransientFailure(f"GET {url}: the answer is empty")
             try:
                 return json.loads(body)
             except (ValueError, RecursionError) as error:
                 # A proxy's error page, or an answer that was cut.
-                raise Passing(f"GET {url}: the answer is no JSON: {error}") from None
+                raise TransientFailure(f"GET {url}: the answer is no JSON: {error}") from None
 
         return await self._retry.run(once)
 
@@ -220,7 +220,9 @@ class AdminClient:
         for _ in range(_MOST_REDIRECTS + 1):
             status, headers, body = await self._request(url)
             if status in _PASSING:
-                raise Passing(f"GET {url}: {_said(status, body)}", after=_seconds(headers.get("Retry-After")))
+                raise TransientFailure(
+                    f"GET {url}: {_said(status, body)}", after=_seconds(headers.get("Retry-After"))
+                )
             if status in _SUCCESS:
                 return url, body
             if status not in _REDIRECTS:
@@ -239,13 +241,13 @@ class AdminClient:
             ) as response:
                 return response.status, response.headers, await self._body(url, response)
         except TimeoutError:
-            raise Passing(f"GET {url}: no answer within {self._timeout.total:g} s") from None
+            raise TransientFailure(f"GET {url}: no answer within {self._timeout.total:g} s") from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise FillingFailed(f"GET {url}: the certificate is not trusted: {error}") from None
         except aiohttp.ClientConnectorError as error:  # whose own text speaks of TLS, used or not
-            raise Passing(f"GET {url}: cannot connect: {error.os_error}") from None
+            raise TransientFailure(f"GET {url}: cannot connect: {error.os_error}") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise Passing(f"GET {url}: {str(error) or type(error).__name__}") from None
+            raise TransientFailure(f"GET {url}: {str(error) or type(error).__name__}") from None
 
     async def _body(self, url: str, response: aiohttp.ClientResponse) -> bytes:
         parts, size = [], 0

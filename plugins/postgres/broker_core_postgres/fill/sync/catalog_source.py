@@ -7,8 +7,8 @@ from itertools import repeat
 
 from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.names import DOMAINS, NamespaceName
-from broker_core_postgres.fill.storage_limits import storable_text
-from broker_core_postgres.fill.sync.mirror_source import Contents, Inventory, NamesOfDomain
+from broker_core_postgres.fill.storage_limits import storable_properties
+from broker_core_postgres.fill.sync.mirror_source import Inventory, NamesOfDomain, NamespaceTopics
 from broker_core_postgres.fill.sync.scope import Scope
 
 __all__ = ["CatalogSource"]
@@ -32,11 +32,11 @@ class CatalogSource:
         namespaces = await asyncio.to_thread(self._catalog.namespaces)
         return Inventory(tuple(filter(scope.covers, namespaces)))
 
-    async def contents(self, namespace: NamespaceName) -> Contents:
+    async def read_namespace(self, namespace: NamespaceName) -> NamespaceTopics:
         """All topics of a namespace, system topics included: listings hide those themselves."""
         return await asyncio.to_thread(self._read, namespace)
 
-    def _read(self, namespace: NamespaceName) -> Contents:
+    def _read(self, namespace: NamespaceName) -> NamespaceTopics:
         columns: dict[str, tuple[list[str], list[str], list[str | None]]] = {
             domain: ([], [], []) for domain in DOMAINS
         }
@@ -47,12 +47,12 @@ class CatalogSource:
                 listed = list(record.listed.names(record.name.local))
                 text: str | None
                 try:
-                    text = storable_text(record.properties)
+                    text = storable_properties(record.properties)
                 except CatalogError as error:
                     text, unread[str(record.name)] = None, str(error)
                 names.extend(listed)
                 topics.extend(repeat(record.name.local, len(listed)))
                 properties.extend(repeat(text, len(listed)))
-        return Contents(
+        return NamespaceTopics(
             namespace, tuple(NamesOfDomain(domain, *columns[domain]) for domain in DOMAINS), unread
         )

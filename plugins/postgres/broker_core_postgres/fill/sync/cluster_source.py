@@ -8,24 +8,20 @@ in use to answer it: ``properties=False`` leaves them as they are.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from broker_core.catalog import CatalogError
-from broker_core.errors import BrokerCoreError
 from broker_core.names import DOMAINS, NON_PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.storage_limits import storable_text
+from broker_core_postgres.fill.storage_limits import storable_properties
 from broker_core_postgres.fill.sync.admin_client import AdminClient, AdminRefused, UnusableAnswer
-from broker_core_postgres.fill.sync.mirror_source import Contents, Inventory, NamesOfDomain
+from broker_core_postgres.fill.sync.for_each import for_each
+from broker_core_postgres.fill.sync.mirror_source import Inventory, NamesOfDomain, NamespaceTopics
 from broker_core_postgres.fill.sync.scope import Scope
 
-__all__ = ["ClusterSource", "each_of"]
-
-T = TypeVar("T")
+__all__ = ["ClusterSource"]
 
 #: Without the right to read, or who we are in doubt, nothing is known about any topic of the namespace.
 _OF_ALL: Final = frozenset({401, 403})
@@ -82,12 +78,12 @@ class ClusterSource:
             except FillingFailed as error:
                 failed[tenant] = str(error)
 
-        await each_of(tenants, read, self._parallel)
+        await for_each(tenants, read, self._parallel)
         if tenants and len(failed) == len(tenants):
             raise FillingFailed(f"No tenant of the cluster can be read: {next(iter(failed.values()))}")
         return Inventory(tuple(sorted(set(found))), failed)
 
-    async def contents(self, namespace: NamespaceName) -> Contents:
+    async def read_namespace(self, namespace: NamespaceName) -> NamespaceTopics:
         """The topics of a namespace as they are now; whatever fails, fails all of it.
 
         One that was deleted since the inventory has none.
@@ -98,9 +94,9 @@ class ClusterSource:
         except AdminRefused as error:
             # "Namespace does not exist" is believed where the tenant does not have it any more, either.
             if error.status == 404 and namespace not in await self._admin.namespaces(namespace.tenant):
-                return Contents(namespace, ())
+                return NamespaceTopics(namespace, ())
             raise
-        return Contents(namespace, tuple(parts), unread)
+        return NamespaceTopics(namespace, tuple(parts), unread)
 
     async def _domain(self, namespace: NamespaceName, domain: str, unread: dict[str, str]) -> NamesOfDomain:
         partitioned: set[str] = set(await self._admin.partitioned_topics(namespace, domain))
@@ -122,7 +118,7 @@ class ClusterSource:
             if self._progress is not None:
                 self._progress(namespace, len(known), len(asked))
 
-        await each_of(asked, read, self._parallel)
+        await for_each(asked, read, self._parallel)
         unread.update(
             {
                 str(TopicName(domain, namespace, owner)): told.fault
@@ -136,39 +132,10 @@ class ClusterSource:
         try:
             properties = await self._admin.properties(topic)
             # Deleted since it was listed: the next run sees that; until then it is left as it is.
-            return _Properties(None if properties is None else storable_text(properties))
+            return _Properties(None if properties is None else storable_properties(properties))
         except AdminRefused as error:
             if error.status in _OF_ALL:
                 raise
             return _Properties(None, str(error))  # a name that cannot be asked for, say
         except (UnusableAnswer, CatalogError) as error:
             return _Properties(None, str(error))
-
-
-async def each_of(items: Sequence[T], call: Callable[[T], Awaitable[None]], parallel: int) -> None:
-    """Call a function for each item, at most ``parallel`` at once; the first error ends all and is raised as it is."""
-    waiting = iter(items)
-
-    async def work() -> None:
-        for item in waiting:
-            await call(item)
-
-    async with _plain_errors(), asyncio.TaskGroup() as group:
-        for _ in range(min(parallel, len(items))):
-            group.create_task(work())
-
-
-@asynccontextmanager
-async def _plain_errors() -> AsyncIterator[None]:
-    """The first of a group's errors instead of the group."""
-    try:
-        yield
-    except BaseExceptionGroup as group:
-        raise _first(group) from None
-
-
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    errors: Iterable[BaseException] = group.exceptions
-    ours = [error for error in errors if isinstance(error, BrokerCoreError)]
-    found = ours[0] if ours else group.exceptions[0]
-    return _first(found) if isinstance(found, BaseExceptionGroup) else found

@@ -14,7 +14,7 @@ from typing import Any, Final
 from broker_core.errors import ListingFailed
 from broker_core_postgres.connect.server_pools import ServerPools
 
-__all__ = ["MirrorSuccess", "MirrorWatch", "note_success", "read_mirrors"]
+__all__ = ["MirrorSuccess", "MirrorWatch", "read_successes", "record_success"]
 
 _NOTE: Final = "SELECT broker_core.mirror_succeeded($1, $2)"
 _READ: Final = "SELECT scope, source, succeeded FROM broker_core.mirrors ORDER BY scope"
@@ -32,12 +32,12 @@ class MirrorSuccess:
     succeeded: datetime
 
 
-async def note_success(connection: Any, scope: str, source: str) -> None:
+async def record_success(connection: Any, scope: str, source: str) -> None:
     """A mirror has just made its part of the database what its source says, all of it."""
     await connection.execute(_NOTE, scope, source)
 
 
-async def read_mirrors(connection: Any) -> list[MirrorSuccess]:
+async def read_successes(connection: Any) -> list[MirrorSuccess]:
     """All that are known, by scope."""
     return [MirrorSuccess(*row) for row in await connection.fetch(_READ)]
 

@@ -15,13 +15,13 @@ import asyncpg
 
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.merge import Counts, Merged, compare, merge, namespaces_of_database
-from broker_core_postgres.fill.staging_table import Staging
+from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, namespaces_of_database
+from broker_core_postgres.fill.staging_table import StagingTable
 from broker_core_postgres.fill.sync.differences import Difference, differences
-from broker_core_postgres.fill.sync.last_success import note_success
-from broker_core_postgres.fill.sync.mirror_source import Source
+from broker_core_postgres.fill.sync.last_success import record_success
+from broker_core_postgres.fill.sync.mirror_source import MirrorSource
 from broker_core_postgres.fill.sync.scope import EVERYTHING, Scope
-from broker_core_postgres.fill.sync.stage_source import Gathered, gather
+from broker_core_postgres.fill.sync.stage_source import StagedSource, stage_source
 
 __all__ = ["Mirror", "MirrorReport"]
 
@@ -40,7 +40,7 @@ class MirrorReport:
     added: int = 0
     changed: int = 0
     removed: int = 0
-    written: dict[str, Merged] = field(default_factory=dict)
+    written: dict[str, MergeResult] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
 
@@ -56,16 +56,16 @@ class Mirror:
     Everything happens on one connection, which others leave alone meanwhile.
     """
 
-    def __init__(self, connection: Any, gathered: Gathered, scope: Scope, origin: str) -> None:
+    def __init__(self, connection: Any, staged: StagedSource, scope: Scope, origin: str) -> None:
         self._connection = connection
         self._scope = scope
         self._origin = origin
-        self._known = gathered
+        self._staged = staged
         self.report = MirrorReport(
-            namespaces=len(gathered.namespaces),
-            names=gathered.names,
-            failed=gathered.failed,
-            unread=gathered.unread,
+            namespaces=len(staged.namespaces),
+            names=staged.names,
+            failed=staged.failed,
+            unread=staged.unread,
         )
 
     @classmethod
@@ -73,7 +73,7 @@ class Mirror:
     async def read(
         cls,
         connection: Any,
-        source: Source,
+        source: MirrorSource,
         scope: Scope = EVERYTHING,
         *,
         parallel: int = 4,
@@ -86,19 +86,21 @@ class Mirror:
         try:
             await connection.execute("SET statement_timeout = 0")
             await connection.execute("SET work_mem = '64MB'")
-            gathered = await gather(connection, source, scope, parallel=parallel, progress=progress)
-            yield cls(connection, gathered, scope, source.origin)
+            staged = await stage_source(connection, source, scope, parallel=parallel, progress=progress)
+            yield cls(connection, staged, scope, source.origin)
         finally:
             await _leave(connection, writing=writing)
 
-    async def counts(self) -> dict[str, Counts]:
+    async def counts(self) -> dict[str, MergeCounts]:
         """How much differs, by namespace; those without a difference are there too."""
-        return {namespace: await compare(self._connection, namespace) for namespace in self._known.namespaces}
+        return {
+            namespace: await compare(self._connection, namespace) for namespace in self._staged.namespaces
+        }
 
     async def differences(self) -> AsyncIterator[Difference]:
         """Every topic that differs, namespace by namespace."""
         async with self._connection.transaction():
-            for namespace in self._known.namespaces:
+            for namespace in self._staged.namespaces:
                 async for difference in differences(self._connection, namespace):
                     yield difference
 
@@ -123,7 +125,7 @@ class Mirror:
             if progress is not None:
                 progress(number, len(todo))
         if self.report.complete:
-            await note_success(self._connection, str(self._scope), self._origin)
+            await record_success(self._connection, str(self._scope), self._origin)
         return self.report
 
 
@@ -132,7 +134,7 @@ async def _leave(connection: Any, *, writing: bool) -> None:
     if connection.is_closed():
         return
     try:
-        await Staging(connection).drop()
+        await StagingTable(connection).drop()
         await connection.execute("RESET statement_timeout; RESET work_mem")
         if writing:
             await connection.execute(f"SELECT pg_advisory_unlock({_ONE_AT_A_TIME})")

@@ -9,7 +9,7 @@ from typing import Protocol
 from broker_core.names import NamespaceName
 from broker_core_postgres.fill.sync.scope import Scope
 
-__all__ = ["Contents", "Inventory", "NamesOfDomain", "Source"]
+__all__ = ["Inventory", "MirrorSource", "NamesOfDomain", "NamespaceTopics"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class NamesOfDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class NamespaceTopics:
     """All of a namespace. ``unread`` says of which topics the properties could not be had, and why."""
 
     namespace: NamespaceName
@@ -45,7 +45,7 @@ class Inventory:
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
-class Source(Protocol):
+class MirrorSource(Protocol):
     """Whom to believe. Methods raise :exc:`~broker_core.errors.BrokerCoreError`, never answer with a part."""
 
     @property
@@ -59,5 +59,5 @@ class Source(Protocol):
     async def inventory(self, scope: Scope) -> Inventory:
         """The namespaces of a scope."""
 
-    async def contents(self, namespace: NamespaceName) -> Contents:
+    async def read_namespace(self, namespace: NamespaceName) -> NamespaceTopics:
         """All of a namespace."""

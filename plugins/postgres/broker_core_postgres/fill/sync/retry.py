@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from broker_core_postgres.fill.filling_failed import FillingFailed
 
-__all__ = ["Passing", "Retry"]
+__all__ = ["Retry", "TransientFailure"]
 
 T = TypeVar("T")
 
 
-class Passing(FillingFailed):
+class TransientFailure(FillingFailed):
     """A failure that may be over soon. ``after``: the seconds that the other side asked us to wait, if it did."""
 
     def __init__(self, message: str, *, after: float | None = None) -> None:
@@ -35,11 +35,11 @@ class Retry:
     most: float = 20.0
 
     async def run(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The result of ``call``; what it raises is raised, a :exc:`Passing` failure only after the last try."""
+        """The result of ``call``; what it raises is raised, a :exc:`TransientFailure` only after the last try."""
         for number in range(1, self.tries):
             try:
                 return await call()
-            except Passing as failure:
+            except TransientFailure as failure:
                 wait = self.wait(number, failure.after)
             await asyncio.sleep(wait)
         return await call()

@@ -15,19 +15,19 @@ from broker_core.errors import BrokerCoreError, InvalidName
 from broker_core.names import NamespaceName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import namespaces_of_database
-from broker_core_postgres.fill.staging_table import Staging, copy_lines
-from broker_core_postgres.fill.storage_limits import longest_name, too_long
-from broker_core_postgres.fill.sync.cluster_source import each_of
-from broker_core_postgres.fill.sync.mirror_source import Contents, Source
+from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
+from broker_core_postgres.fill.storage_limits import first_too_long, longest_local_name
+from broker_core_postgres.fill.sync.for_each import for_each
+from broker_core_postgres.fill.sync.mirror_source import MirrorSource, NamespaceTopics
 from broker_core_postgres.fill.sync.scope import Scope
 
-__all__ = ["Gathered", "gather"]
+__all__ = ["StagedSource", "stage_source"]
 
 _ROWS_A_BLOCK: Final = 50_000
 
 
 @dataclass(slots=True)
-class Gathered:
+class StagedSource:
     """What was read. ``namespaces`` are known and staged, those that the source has no longer among them (as empty).
 
     ``failed`` says by namespace, or tenant, what could not be read, ``unread`` by topic whose properties.
@@ -39,47 +39,47 @@ class Gathered:
     names: int = 0
 
 
-async def gather(
+async def stage_source(
     connection: Any,
-    source: Source,
+    source: MirrorSource,
     scope: Scope,
     *,
     parallel: int = 4,
     progress: Callable[[int, int, int], None] | None = None,
-) -> Gathered:
+) -> StagedSource:
     """Stage all namespaces of the scope, of the source and of the database.
 
     ``progress`` is called with (namespaces read, namespaces in all, listed names so far). A namespace that cannot be
     read is one of the failed; raises where not even the namespaces are known.
     """
-    staging = Staging(connection)
+    staging = StagingTable(connection)
     await staging.create(keep=True)
     inventory = await source.inventory(scope)
-    gathered = Gathered(failed=dict(inventory.failed))
+    staged = StagedSource(failed=dict(inventory.failed))
     copying = asyncio.Lock()
     done = 0
 
     async def read(namespace: NamespaceName) -> None:
         nonlocal done
         try:
-            contents = await source.contents(namespace)
-            _check(contents)
+            topics = await source.read_namespace(namespace)
+            _check(topics)
         except BrokerCoreError as error:
-            gathered.failed[str(namespace)] = str(error)
+            staged.failed[str(namespace)] = str(error)
         else:
             async with copying:
-                await staging.copy(_blocks(contents))
-            gathered.names += len(contents)
-            gathered.unread.update(contents.unread)
-            gathered.namespaces.append(str(namespace))
+                await staging.copy(_blocks(topics))
+            staged.names += len(topics)
+            staged.unread.update(topics.unread)
+            staged.namespaces.append(str(namespace))
         done += 1
         if progress is not None:
-            progress(done, len(inventory.namespaces), gathered.names)
+            progress(done, len(inventory.namespaces), staged.names)
 
-    await each_of(inventory.namespaces, read, parallel)
-    if inventory.namespaces and not gathered.namespaces:
+    await for_each(inventory.namespaces, read, parallel)
+    if inventory.namespaces and not staged.namespaces:
         raise FillingFailed(
-            f"No namespace of the {source.name} can be read: {next(iter(gathered.failed.values()))}"
+            f"No namespace of the {source.name} can be read: {next(iter(staged.failed.values()))}"
         )
     there = set(map(str, inventory.namespaces))
     for name in await namespaces_of_database(connection):
@@ -90,28 +90,28 @@ async def gather(
             and scope.covers(namespace)
             and namespace.tenant not in inventory.failed
         ):
-            gathered.namespaces.append(name)
-    gathered.namespaces.sort()
+            staged.namespaces.append(name)
+    staged.namespaces.sort()
     await staging.analyze()
-    return gathered
+    return staged
 
 
-def _check(contents: Contents) -> None:
-    for part in contents.parts:
-        name = too_long(contents.namespace, part.names)
+def _check(topics: NamespaceTopics) -> None:
+    for part in topics.parts:
+        name = first_too_long(topics.namespace, part.names)
         if name is not None:
             raise FillingFailed(
                 f"The name of the {part.domain} topic {name[:100]!r}... has more bytes than the database can hold, "
-                f"{longest_name(contents.namespace)}"
+                f"{longest_local_name(topics.namespace)}"
             )
 
 
-async def _blocks(contents: Contents) -> AsyncIterator[bytes]:
-    for part in contents.parts:
+async def _blocks(topics: NamespaceTopics) -> AsyncIterator[bytes]:
+    for part in topics.parts:
         for start in range(0, len(part.names), _ROWS_A_BLOCK):
             rows = slice(start, start + _ROWS_A_BLOCK)
-            yield copy_lines(
-                str(contents.namespace),
+            yield copy_rows(
+                str(topics.namespace),
                 part.domain,
                 part.names[rows],
                 part.topics[rows],

@@ -9,11 +9,11 @@ from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.sync.differences import Difference
 from broker_core_postgres.fill.sync.mirror import Mirror, MirrorReport
 
-__all__ = ["Verdict", "verify"]
+__all__ = ["VerifyReport", "verify"]
 
 
 @dataclass(slots=True)
-class Verdict:
+class VerifyReport:
     """Topics by the kind of their difference. ``fixed`` is what was written, ``None`` where nothing was to be."""
 
     missing: int = 0
@@ -35,12 +35,12 @@ class Verdict:
 
 async def verify(
     mirror: Mirror, found: Callable[[Difference], None], *, fix: Deletions | None = None
-) -> Verdict:
+) -> VerifyReport:
     """Call ``found`` with each topic that differs; then, with ``fix``, write what differs.
 
     Raises :exc:`~broker_core.plugin_cli.MassDeletion` where fixing would delete more than is allowed.
     """
-    verdict = Verdict(report=mirror.report)
+    verdict = VerifyReport(report=mirror.report)
     async for difference in mirror.differences():
         setattr(verdict, difference.kind, getattr(verdict, difference.kind) + 1)
         found(difference)

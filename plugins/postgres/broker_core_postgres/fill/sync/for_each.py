@@ -1,0 +1,43 @@
+"""Calling a function for each of many items, some at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["for_each"]
+
+T = TypeVar("T")
+
+
+async def for_each(items: Sequence[T], call: Callable[[T], Awaitable[None]], parallel: int) -> None:
+    """Call a function for each item, at most ``parallel`` at once; the first error ends all and is raised as it is."""
+    waiting = iter(items)
+
+    async def work() -> None:
+        for item in waiting:
+            await call(item)
+
+    async with _plain_errors(), asyncio.TaskGroup() as group:
+        for _ in range(min(parallel, len(items))):
+            group.create_task(work())
+
+
+@asynccontextmanager
+async def _plain_errors() -> AsyncIterator[None]:
+    """The first of a group's errors instead of the group."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    errors: Iterable[BaseException] = group.exceptions
+    ours = [error for error in errors if isinstance(error, BrokerCoreError)]
+    found = ours[0] if ours else group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
