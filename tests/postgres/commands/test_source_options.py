@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.plugin_cli import Deletions
 from broker_core_postgres.commands.source_options import SourceOptions
 from broker_core_postgres.fill.filling_failed import FillingFailed
 
@@ -49,8 +48,7 @@ def test_certificates_are_checked(tmp_path: Path) -> None:
 
 
 def test_the_scope_follows() -> None:
-    given = SourceOptions(URL, tenants=("a",), namespaces=("a/*",))
+    given = SourceOptions(URL, tenant=["a"], namespace=["a/*"])
     assert (given.scope.tenants, given.scope.namespaces) == (("a",), ("a/*",))
-    assert given.deletions == Deletions()
     with pytest.raises(FillingFailed, match="no tenant"):
-        _ = SourceOptions(URL, tenants=("a/b",)).scope
+        _ = SourceOptions(URL, tenant=["a/b"]).scope

@@ -12,6 +12,7 @@ import typer
 
 from broker_core import ListingRequest
 from broker_core.plugin_cli import examples, plugin_settings, print_table
+from broker_core_postgres.commands.options import DsnOption
 from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.listing_sql import PAGE_NAMES, first_page_statement
 from broker_core_postgres.listing.row_filter import RowFilter
@@ -32,15 +33,7 @@ def run(
     request: ListingRequest,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)] = False,
-    dsn: Annotated[
-        str | None,
-        typer.Option(
-            "--dsn",
-            metavar="URL",
-            help="The database, instead of the one in the settings.",
-            show_default=False,
-        ),
-    ] = None,
+    dsn: DsnOption = None,
 ) -> None:
     """Show the SQL of a question, its parameters, PostgreSQL's plan, and how many rows and names it comes to.
 

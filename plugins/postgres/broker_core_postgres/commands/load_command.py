@@ -13,12 +13,8 @@ import typer
 
 from broker_core.catalog import CatalogError
 from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, import_progress, say
-from broker_core_postgres.commands.write_connection import (
-    DryRunOption,
-    DsnOption,
-    run_command,
-    writing_connection,
-)
+from broker_core_postgres.commands.options import DryRunOption, WriteDsnOption
+from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.load_file import LoadReport, load_topics
 from broker_core_postgres.fill.table_maintenance import maintain_topics
@@ -53,7 +49,7 @@ def run(
     ] = False,
     deletions: Deletions,
     dry_run: DryRunOption = False,
-    dsn: DsnOption = None,
+    dsn: WriteDsnOption = None,
 ) -> None:
     """Make a namespace hold exactly the topics of a file: all of it, or nothing if a line is wrong.
 

@@ -9,12 +9,8 @@ import typer
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import examples, parse_properties
-from broker_core_postgres.commands.write_connection import (
-    DryRunOption,
-    DsnOption,
-    run_command,
-    writing_connection,
-)
+from broker_core_postgres.commands.options import DryRunOption, WriteDsnOption
+from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.set_properties import (
     TopicPropertiesChange,
@@ -72,7 +68,7 @@ def run(
         ),
     ] = None,
     dry_run: DryRunOption = False,
-    dsn: DsnOption = None,
+    dsn: WriteDsnOption = None,
 ) -> None:
     """Set or take away properties of a topic with all its partitions, or of all topics that match a pattern.
 

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.plugin_cli import Deletions
 from broker_core.quantities import parse_duration
 from broker_core_postgres.fill.filling_failed import FillingFailed
-from broker_core_postgres.fill.sync.admin_client import AdminAddress, AdminClient
+from broker_core_postgres.fill.sync.admin_client import PARALLEL, TIMEOUT, AdminAddress, AdminClient
 from broker_core_postgres.fill.sync.catalog_source import CatalogSource
 from broker_core_postgres.fill.sync.cluster_source import ClusterSource
 from broker_core_postgres.fill.sync.mirror_source import MirrorSource
 from broker_core_postgres.fill.sync.retry import Retry
 from broker_core_postgres.fill.sync.scope import Scope
 
-__all__ = [
-    "AdminUrlOption",
-    "CaFileOption",
-    "CatalogFileOption",
-    "CertificateOption",
-    "JsonOption",
-    "KeyOption",
-    "NamespaceOption",
-    "NoPropertiesOption",
-    "ParallelOption",
-    "SourceOptions",
-    "TenantOption",
-    "TimeoutOption",
-    "TokenEnvOption",
-    "TokenFileOption",
-    "TriesOption",
-    "open_source",
-]
+__all__ = ["SourceOptions", "open_source", "with_source_options"]
 
 _LONGEST_TOKEN: Final = 65_536
 
@@ -138,32 +122,30 @@ NoPropertiesOption = Annotated[
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.", show_default=False)]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
     """What the options say about the source, as they were given."""
 
-    admin_url: str | None = None
-    catalog: Path | None = None
-    token_file: Path | None = None
-    token_env: str | None = None
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-    parallel: int = 16
-    timeout: str = "60s"
-    tries: int = 5
-    properties: bool = True
-    tenants: tuple[str, ...] = ()
-    namespaces: tuple[str, ...] = ()
-    deletions: Deletions = field(default_factory=Deletions)
+    admin_url: AdminUrlOption = None
+    catalog: CatalogFileOption = None
+    tenant: TenantOption = None
+    namespace: NamespaceOption = None
+    token_file: TokenFileOption = None
+    token_env: TokenEnvOption = None
+    ca_file: CaFileOption = None
+    cert_file: CertificateOption = None
+    key_file: KeyOption = None
+    no_properties: NoPropertiesOption = False
+    parallel: ParallelOption = PARALLEL
+    timeout: TimeoutOption = f"{TIMEOUT:g}s"
+    tries: TriesOption = Retry().tries
 
     @property
     def scope(self) -> Scope:
         """Which namespaces; raises :exc:`FillingFailed` for patterns that can match none."""
-        return Scope.parse(self.tenants, self.namespaces)
+        return Scope.parse(self.tenant or (), self.namespace or ())
 
     def address(self) -> AdminAddress:
         """The cluster's; files are read here. Raises :exc:`FillingFailed` and, for a file, :exc:`OSError`."""
@@ -201,6 +183,30 @@ class SourceOptions:
         return context
 
 
+def with_source_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Let the parameter ``given`` of a command stand for the options of :class:`SourceOptions`."""
+    hints = get_type_hints(command, include_extras=True)
+    options = get_type_hints(SourceOptions, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    shown = [
+        inspect.Parameter(each.name, kind, default=each.default, annotation=options[each.name])
+        for each in fields(SourceOptions)
+    ]
+    shown += [
+        parameter.replace(kind=kind, annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != "given"
+    ]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        command(given=SourceOptions(**{name: values.pop(name) for name in options}), **values)
+
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
+    return run
+
+
 @asynccontextmanager
 async def open_source(given: SourceOptions) -> AsyncIterator[MirrorSource]:
     """The cluster or the catalogue, open."""
@@ -218,7 +224,7 @@ async def open_source(given: SourceOptions) -> AsyncIterator[MirrorSource]:
         raise FillingFailed("--timeout must be longer than nothing")
     retry = Retry(tries=given.tries)
     async with AdminClient(given.address(), parallel=given.parallel, timeout=timeout, retry=retry) as admin:
-        yield ClusterSource(admin, properties=given.properties, parallel=given.parallel)
+        yield ClusterSource(admin, properties=not given.no_properties, parallel=given.parallel)
 
 
 def _token(data: bytes, where: str) -> str:

@@ -14,6 +14,7 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import examples, plugin_settings
+from broker_core_postgres.commands.options import DsnOption
 from broker_core_postgres.connect.failures import failure_of, server_message
 from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
 from broker_core_postgres.listing.own_relation import OwnRelation
@@ -36,15 +37,7 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object instead of a table.", show_default=False)
     ] = False,
-    dsn: Annotated[
-        str | None,
-        typer.Option(
-            "--dsn",
-            metavar="URL",
-            help="The database, instead of the one in the settings.",
-            show_default=False,
-        ),
-    ] = None,
+    dsn: DsnOption = None,
 ) -> None:
     """Show the server, the schema, the roles, the change log, the mirrors and each namespace with its version.
 

@@ -7,31 +7,10 @@ from typing import Any, Final
 import typer
 
 from broker_core.plugin_cli import Deletions, examples, print_json, print_lines, say
+from broker_core_postgres.commands.options import DryRunOption, JsonOption, WriteDsnOption
 from broker_core_postgres.commands.progress_bars import mirror_progress
-from broker_core_postgres.commands.source_options import (
-    AdminUrlOption,
-    CaFileOption,
-    CatalogFileOption,
-    CertificateOption,
-    JsonOption,
-    KeyOption,
-    NamespaceOption,
-    NoPropertiesOption,
-    ParallelOption,
-    SourceOptions,
-    TenantOption,
-    TimeoutOption,
-    TokenEnvOption,
-    TokenFileOption,
-    TriesOption,
-    open_source,
-)
-from broker_core_postgres.commands.write_connection import (
-    DryRunOption,
-    DsnOption,
-    run_command,
-    writing_connection,
-)
+from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
+from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.sync.differences import as_json, as_line
 from broker_core_postgres.fill.sync.mirror import Mirror, MirrorReport
 from broker_core_postgres.fill.table_maintenance import maintain_topics
@@ -49,47 +28,20 @@ EXAMPLES: Final = examples(
 )
 
 
+@with_source_options
 def run(
     *,
-    admin_url: AdminUrlOption = None,
-    catalog: CatalogFileOption = None,
-    tenant: TenantOption = None,
-    namespace: NamespaceOption = None,
-    token_file: TokenFileOption = None,
-    token_env: TokenEnvOption = None,
-    ca_file: CaFileOption = None,
-    cert_file: CertificateOption = None,
-    key_file: KeyOption = None,
-    no_properties: NoPropertiesOption = False,
+    given: SourceOptions,
     deletions: Deletions,
-    parallel: ParallelOption = 16,
-    timeout: TimeoutOption = "60s",
-    tries: TriesOption = 5,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
-    dsn: DsnOption = None,
+    dsn: WriteDsnOption = None,
 ) -> None:
     """Mirror the tenants, namespaces, topics, partitions and properties of a cluster, or of the embedded catalogue.
 
     Only what differs is written, each namespace at once. What cannot be read is left as it is. Exit codes: 0 all is
     mirrored, 1 failed and nothing was written, 3 something was left as it is (alert on it).
     """
-    given = SourceOptions(
-        admin_url,
-        catalog,
-        token_file,
-        token_env,
-        ca_file,
-        cert_file,
-        key_file,
-        parallel,
-        timeout,
-        tries,
-        not no_properties,
-        tuple(tenant or ()),
-        tuple(namespace or ()),
-        deletions,
-    )
 
     async def sync() -> MirrorReport:
         scope = given.scope
@@ -98,7 +50,7 @@ def run(
                 reading = Mirror.read(connection, source, scope, writing=not dry_run, progress=progress.read)
                 async with reading as mirror:
                     if not dry_run:
-                        report = await mirror.write(given.deletions, progress=progress.write)
+                        report = await mirror.write(deletions, progress=progress.write)
                     else:
                         report = await _dry(mirror, source.name, json=json)
             if not dry_run:

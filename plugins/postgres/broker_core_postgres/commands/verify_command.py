@@ -8,27 +8,11 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import Deletions, MassDeletion, examples, print_json, print_lines, say
+from broker_core_postgres.commands.options import JsonOption, WriteDsnOption
 from broker_core_postgres.commands.progress_bars import mirror_progress
-from broker_core_postgres.commands.source_options import (
-    AdminUrlOption,
-    CaFileOption,
-    CatalogFileOption,
-    CertificateOption,
-    JsonOption,
-    KeyOption,
-    NamespaceOption,
-    NoPropertiesOption,
-    ParallelOption,
-    SourceOptions,
-    TenantOption,
-    TimeoutOption,
-    TokenEnvOption,
-    TokenFileOption,
-    TriesOption,
-    open_source,
-)
+from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
 from broker_core_postgres.commands.sync_command import say_what_was_left
-from broker_core_postgres.commands.write_connection import DsnOption, run_command, writing_connection
+from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line
 from broker_core_postgres.fill.sync.mirror import Mirror
 from broker_core_postgres.fill.sync.verify import VerifyReport, verify
@@ -45,18 +29,10 @@ EXAMPLES: Final = examples(
 )
 
 
+@with_source_options
 def run(
     *,
-    admin_url: AdminUrlOption = None,
-    catalog: CatalogFileOption = None,
-    tenant: TenantOption = None,
-    namespace: NamespaceOption = None,
-    token_file: TokenFileOption = None,
-    token_env: TokenEnvOption = None,
-    ca_file: CaFileOption = None,
-    cert_file: CertificateOption = None,
-    key_file: KeyOption = None,
-    no_properties: NoPropertiesOption = False,
+    given: SourceOptions,
     fix: Annotated[
         bool,
         typer.Option(
@@ -64,32 +40,13 @@ def run(
         ),
     ] = False,
     deletions: Deletions,
-    parallel: ParallelOption = 16,
-    timeout: TimeoutOption = "60s",
-    tries: TriesOption = 5,
     json: JsonOption = False,
-    dsn: DsnOption = None,
+    dsn: WriteDsnOption = None,
 ) -> None:
     """Compare the database with a cluster, or with the embedded catalogue, and name each topic that differs.
 
     Exit codes: 0 nothing differs (any more, with --fix), 1 something does, 2 it is not known.
     """
-    given = SourceOptions(
-        admin_url,
-        catalog,
-        token_file,
-        token_env,
-        ca_file,
-        cert_file,
-        key_file,
-        parallel,
-        timeout,
-        tries,
-        not no_properties,
-        tuple(tenant or ()),
-        tuple(namespace or ()),
-        deletions,
-    )
 
     async def compare() -> VerifyReport:
         scope = given.scope
@@ -104,7 +61,7 @@ def run(
             with mirror_progress() as progress:
                 reading = Mirror.read(connection, source, scope, writing=fix, progress=progress.read)
                 async with reading as mirror:
-                    verdict = await verify(mirror, found, fix=given.deletions if fix else None)
+                    verdict = await verify(mirror, found, fix=deletions if fix else None)
             if verdict.fixed is not None:
                 written = verdict.fixed
                 await maintain_topics(connection, written.added + written.changed + written.removed)

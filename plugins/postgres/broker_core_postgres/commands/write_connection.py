@@ -6,10 +6,9 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import asyncpg
-import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import plugin_settings, say
@@ -20,8 +19,6 @@ from broker_core_postgres.schema.auto_migrate import how_to_go_back, migrate_if_
 from broker_core_postgres.schema.schema_version import check_schema
 
 __all__ = [
-    "DryRunOption",
-    "DsnOption",
     "connect_to_write",
     "run_command",
     "writing_connection",
@@ -29,19 +26,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-DsnOption = Annotated[
-    str | None,
-    typer.Option(
-        "--dsn",
-        metavar="URL",
-        help="The database to write, instead of the one in the settings.",
-        show_default=False,
-    ),
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Change nothing, say what would change.", show_default=False)
-]
 
 #: States whose text speaks of listings, where a writer needs another one.
 _FOR_WRITERS: Final = {

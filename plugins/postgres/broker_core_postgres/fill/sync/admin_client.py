@@ -26,8 +26,11 @@ from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 
-__all__ = ["AdminAddress", "AdminClient", "AdminRefused", "UnusableAnswer"]
+__all__ = ["PARALLEL", "TIMEOUT", "AdminAddress", "AdminClient", "AdminRefused", "UnusableAnswer"]
 
+#: Requests under way at once, and seconds for one of them, unless it is told otherwise.
+PARALLEL: Final = 16
+TIMEOUT: Final = 60.0
 _MIB: Final = 1024 * 1024
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SUCCESS: Final = frozenset({200, 204})
@@ -92,8 +95,8 @@ class AdminClient:
         self,
         address: AdminAddress,
         *,
-        parallel: int = 16,
-        timeout: float = 60.0,
+        parallel: int = PARALLEL,
+        timeout: float = TIMEOUT,
         retry: Retry = Retry(),
         most_bytes: int = 1024 * _MIB,
     ) -> None:

@@ -16,7 +16,7 @@ from broker_core.catalog import CatalogError
 from broker_core.names import DOMAINS, NON_PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.storage_limits import storable_properties
-from broker_core_postgres.fill.sync.admin_client import AdminClient, AdminRefused, UnusableAnswer
+from broker_core_postgres.fill.sync.admin_client import PARALLEL, AdminClient, AdminRefused, UnusableAnswer
 from broker_core_postgres.fill.sync.for_each import for_each
 from broker_core_postgres.fill.sync.mirror_source import Inventory, NamesOfDomain, NamespaceTopics
 from broker_core_postgres.fill.sync.scope import Scope
@@ -45,7 +45,7 @@ class ClusterSource:
         admin: AdminClient,
         *,
         properties: bool = True,
-        parallel: int = 16,
+        parallel: int = PARALLEL,
         progress: Callable[[NamespaceName, int, int], None] | None = None,
     ) -> None:
         self._admin = admin
