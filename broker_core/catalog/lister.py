@@ -22,7 +22,7 @@ from typing import Any, Final
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
-from broker_core.catalog.snapshots.snapshot_cache import Kept, KeptSnapshots, SnapshotKey, result_of
+from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -67,7 +67,7 @@ class CatalogLister:
         on_ignored: Callable[[int], None] | None = None,
     ) -> None:
         self._catalog = catalog
-        self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
+        self._kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
         self._property_keys = tuple(dict.fromkeys(property_keys))
         self.depends_on = frozenset(f"{PROPERTY}{key}" for key in self._property_keys)
         self._on_ignored = on_ignored
@@ -167,7 +167,7 @@ class CatalogLister:
 
     # -- knowing what is current
 
-    def _current(self, key: SnapshotKey) -> Kept | None:
+    def _current(self, key: SnapshotKey) -> CachedSnapshot | None:
         """The kept snapshot, if it is of the newest version."""
         watch = self._watch
         if not watch.look():
@@ -285,6 +285,6 @@ def _listed_mode(connection: sqlite3.Connection, namespace: NamespaceName, mode:
 
 
 @lru_cache(maxsize=256)
-def _nothing(catalog_id: str, namespace: NamespaceName, mode: Mode) -> Kept:
+def _nothing(catalog_id: str, namespace: NamespaceName, mode: Mode) -> CachedSnapshot:
     """A namespace that never had a topic lists as empty, as brokers do."""
-    return Kept(Snapshot.of_nothing(catalog_id, namespace, mode), seen=0)
+    return CachedSnapshot(Snapshot.of_nothing(catalog_id, namespace, mode), seen=0)

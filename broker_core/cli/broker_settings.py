@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker_core.cli.invocation import current_call
+from broker_core.cli.invocation import current_invocation
 
 __all__ = ["BrokerSettings", "broker_settings"]
 
@@ -32,13 +32,13 @@ class BrokerSettings:
         """
         from broker_core.plugins import PluginRegistry
 
-        plugins = current_call().load().settings.plugins
+        plugins = current_invocation().load().settings.plugins
         return PluginRegistry.load(plugins.enabled, plugins.tables).property_keys
 
 
 def broker_settings() -> BrokerSettings:
     """For commands of a plugin: the broker's settings. Raises :exc:`~broker_core.errors.BrokerCoreError`."""
-    loaded = current_call().load()
+    loaded = current_invocation().load()
     settings = loaded.settings
     return BrokerSettings(
         loaded.file,

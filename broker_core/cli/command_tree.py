@@ -18,7 +18,7 @@ __all__ = ["app", "run"]
 _HELP: Final = "Answers which topics of a namespace match, for whom: a listing service for Pulsar clients."
 
 
-class _Commands(PluginCommandsGroup):
+class _RootCommands(PluginCommandsGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands",
         {
@@ -66,7 +66,7 @@ class _Commands(PluginCommandsGroup):
 
 app = typer.Typer(
     name="broker-core",
-    cls=_Commands,
+    cls=_RootCommands,
     help=_HELP,
     epilog="A plugin that is installed can add a group of commands of its own, called as the plugin.",
     no_args_is_help=True,

@@ -23,7 +23,15 @@ from broker_core.cli.option_groups import expanded, grouped
 if TYPE_CHECKING:
     from broker_core.settings import LoadedSettings, Settings
 
-__all__ = ["Call", "Given", "Options", "command", "current_call", "given_settings", "plugin_settings"]
+__all__ = [
+    "Given",
+    "Invocation",
+    "Options",
+    "command",
+    "current_invocation",
+    "given_settings",
+    "plugin_settings",
+]
 
 #: Option (``--pulsar``) to the path of its setting and its value; ``None`` is not given.
 Options: TypeAlias = Mapping[str, tuple[tuple[str, ...], object]]
@@ -51,7 +59,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Invocation:
     """One run of a command."""
 
     config: Path | None = None
@@ -76,12 +84,12 @@ class Call:
             raise UnusableQuestion(str(error)) from error
 
 
-_NO_CALL: Final = Call()  # frozen
-_CURRENT: Final[ContextVar[Call]] = ContextVar("call", default=_NO_CALL)
+_NO_INVOCATION: Final = Invocation()  # frozen
+_CURRENT: Final[ContextVar[Invocation]] = ContextVar("invocation", default=_NO_INVOCATION)
 
 
-def current_call() -> Call:
-    """The run of a command that is under way: for commands of plugins, which get no :class:`Call`."""
+def current_invocation() -> Invocation:
+    """The run of a command that is under way: for commands of plugins, which get no :class:`Invocation`."""
     return _CURRENT.get()
 
 
@@ -93,9 +101,9 @@ def plugin_settings(name: str) -> Any:
     """
     from broker_core.plugins import PluginRegistry
 
-    call = current_call()
-    table = call.load().settings.plugins.table(name)
-    given = {} if call.given is None else call.given.plugins
+    invocation = current_invocation()
+    table = invocation.load().settings.plugins.table(name)
+    given = {} if invocation.given is None else invocation.given.plugins
     plugins = {name: given[name]} if name in given else {}
     return PluginRegistry.load([name], {name: table}, given=plugins)[name].options.settings
 
@@ -103,7 +111,7 @@ def plugin_settings(name: str) -> Any:
 @contextmanager
 def given_settings(given: Given) -> Iterator[None]:
     """Inside, commands have these settings and plugins; for tests of commands."""
-    token = _CURRENT.set(Call(given=given))
+    token = _CURRENT.set(Invocation(given=given))
     try:
         yield
     finally:
@@ -111,18 +119,18 @@ def given_settings(given: Given) -> Iterator[None]:
 
 
 def command(function: Callable[..., Any]) -> Callable[..., None]:
-    """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``call`` (if it has one) is the run.
+    """Add ``--config`` and ``--debug`` to a command or a group; its parameter ``invocation``, if any, is the run.
 
     One that is ``async def`` runs on an event loop of its own. A parameter may stand for several options
     (:mod:`.option_groups`).
     """
     signature = inspect.signature(function)
     hints = typing.get_type_hints(function, include_extras=True)
-    wants_call = "call" in signature.parameters
+    wants_invocation = "invocation" in signature.parameters
     own = [
         parameter.replace(annotation=hints.get(name, parameter.annotation))
         for name, parameter in signature.parameters.items()
-        if name != "call"
+        if name != "invocation"
     ]
     shown = expanded(own)
     common = [
@@ -136,10 +144,10 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
         above = _CURRENT.get()
         given = {parameter.name: kwargs.pop(parameter.name) for parameter in added}
         debug = bool(given.get("debug")) or above.debug
-        call = Call(config=given.get("config") or above.config, debug=debug, given=above.given)
-        _CURRENT.set(call)
-        if wants_call:
-            kwargs["call"] = call
+        invocation = Invocation(config=given.get("config") or above.config, debug=debug, given=above.given)
+        _CURRENT.set(invocation)
+        if wants_invocation:
+            kwargs["invocation"] = invocation
         result = function(*args, **grouped(own, kwargs))
         if inspect.iscoroutine(result):
             import asyncio

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from broker_core.catalog import SqliteCatalog
@@ -18,21 +18,23 @@ __all__ = ["opened_catalog", "written_catalog"]
 
 
 @contextmanager
-def opened_catalog(call: Call, catalog: Path | None) -> Iterator[SqliteCatalog]:
+def opened_catalog(invocation: Invocation, catalog: Path | None) -> Iterator[SqliteCatalog]:
     """The catalogue of the settings or of ``--catalog``, to be read."""
-    with _opened(call, catalog, create=False) as opened:
+    with _opened(invocation, catalog, create=False) as opened:
         yield opened
 
 
 @contextmanager
-def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -> Iterator[SqliteCatalog]:
+def written_catalog(
+    invocation: Invocation, catalog: Path | None, *, create: bool = False
+) -> Iterator[SqliteCatalog]:
     """The same, to be written; standard error says which file that was, where it was made, and whether it changed."""
     from broker_core.cli.error_line import say
     from broker_core.cli.new_catalog import NewCatalog
 
-    loaded = call.load(_options(catalog))
+    loaded = invocation.load(_options(catalog))
     new = NewCatalog.of(loaded) if create else None
-    with _opened(call, catalog, create=create) as opened:
+    with _opened(invocation, catalog, create=create) as opened:
         if new is not None:
             say(new.text)
         yield opened
@@ -45,13 +47,13 @@ def written_catalog(call: Call, catalog: Path | None, *, create: bool = False) -
 
 
 @contextmanager
-def _opened(call: Call, catalog: Path | None, *, create: bool) -> Iterator[SqliteCatalog]:
+def _opened(invocation: Invocation, catalog: Path | None, *, create: bool) -> Iterator[SqliteCatalog]:
     from broker_core.catalog import SqliteCatalog
     from broker_core.cli.server_process.server_log import silence_logs
 
-    if not call.debug:
+    if not invocation.debug:
         silence_logs()
-    settings = call.load(_options(catalog)).settings
+    settings = invocation.load(_options(catalog)).settings
     with SqliteCatalog(settings.catalog.path, create=create) as opened:
         yield opened
 

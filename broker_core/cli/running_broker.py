@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from broker_core.cli.invocation import current_call
+from broker_core.cli.invocation import current_invocation
 from broker_core.cli.option_groups import option_group
 from broker_core.errors import BrokerCoreError
 
@@ -46,7 +46,7 @@ def broker_url(given: str | None) -> str:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BrokerUnreachable(f"{given!r} is no address of a broker: http://HOST:PORT")
         return url.rstrip("/")
-    settings = current_call().load().settings.http
+    settings = current_invocation().load().settings.http
     if settings is None:
         raise BrokerUnreachable("no --broker, and the settings have no [http]: the broker has no HTTP port")
     if settings.listen.port == 0:

@@ -6,18 +6,18 @@ same was said a moment ago, dropped where the queue is full, and counted in both
 
 from __future__ import annotations
 
-from broker_core.logs.captured_prints import PrintedText
-from broker_core.logs.dropped_line_count import Drops, dropped_lines
-from broker_core.logs.line_queue import LineWriter
+from broker_core.logs.captured_prints import CapturedPrints
+from broker_core.logs.dropped_line_count import DroppedLineCount, dropped_lines
+from broker_core.logs.line_queue import LineQueue
 from broker_core.logs.rendering import Renderer
-from broker_core.logs.repeated_lines import Repeats, reason_of
+from broker_core.logs.repeated_lines import RepeatedLines, reason_of
 
 __all__ = [
-    "Drops",
-    "LineWriter",
-    "PrintedText",
+    "CapturedPrints",
+    "DroppedLineCount",
+    "LineQueue",
     "Renderer",
-    "Repeats",
+    "RepeatedLines",
     "dropped_lines",
     "reason_of",
 ]

@@ -7,13 +7,13 @@ import os
 import threading
 from collections.abc import Callable
 
-__all__ = ["PrintedText"]
+__all__ = ["CapturedPrints"]
 
 #: Characters of a line without an end that are held back.
 _LONGEST = 64 * 1024
 
 
-class PrintedText(io.TextIOBase):
+class CapturedPrints(io.TextIOBase):
     """Takes what plugins and libraries print, from any thread, and never waits.
 
     ``take`` gets each line without its end. ``descriptor`` is what they would have written to.

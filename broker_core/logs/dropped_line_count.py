@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Final, Literal
 
-__all__ = ["Drops", "Reason", "dropped_lines"]
+__all__ = ["DroppedLineCount", "Reason", "dropped_lines"]
 
 #: ``full``: nobody read what was written before; ``rate``: folded into the count of a later line; ``failed``: the
 #: system did not take it (no space on the disk, the reader is gone).
 Reason = Literal["full", "rate", "failed"]
 
 
-class Drops:
+class DroppedLineCount:
     """Counts by reason, from any thread."""
 
     def __init__(self) -> None:
@@ -30,4 +30,4 @@ class Drops:
 
 
 #: Those of this process.
-dropped_lines: Final = Drops()
+dropped_lines: Final = DroppedLineCount()

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-__all__ = ["LineWriter"]
+__all__ = ["LineQueue"]
 
 #: What a queue holds at most; its lines are a few hundred bytes long.
 _MAX_LINES: Final = 50_000
@@ -32,7 +32,7 @@ def _nothing() -> Iterable[str]:
     return ()
 
 
-class LineWriter:
+class LineQueue:
     """Writes to ``descriptor``, from the first line on until :meth:`close`.
 
     ``on_dropped`` gets how many lines were lost, and why: ``"full"`` or ``"failed"``. ``more`` is asked in the

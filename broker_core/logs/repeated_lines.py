@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["INTERVAL", "Folded", "Repeats", "reason_of"]
+__all__ = ["INTERVAL", "FoldedLine", "RepeatedLines", "reason_of"]
 
 #: Seconds that the lines of one reason are counted for before one line says how many they were.
 INTERVAL: Final = 5.0
@@ -44,7 +44,7 @@ def reason_of(logger: str, event: Mapping[str, Any]) -> Hashable | None:
 
 
 @dataclass(slots=True)
-class Folded:
+class FoldedLine:
     """The lines of one reason since the one that was shown: how many, and the last of them."""
 
     since: float
@@ -52,7 +52,7 @@ class Folded:
     last: dict[str, Any] = field(default_factory=dict)
 
 
-class Repeats:
+class RepeatedLines:
     """Which lines are shown, and which are counted. From any thread."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Repeats:
         self._max_reasons = max_reasons
         self._clock = clock
         self._lock = threading.RLock()  # a finalizer may log in the midst of it
-        self._reasons: dict[Hashable, Folded] = {}
+        self._reasons: dict[Hashable, FoldedLine] = {}
 
     def folds(self, logger: str, event: Mapping[str, Any]) -> bool:
         """Whether this line is counted instead of shown."""
@@ -80,7 +80,7 @@ class Repeats:
                 reason = logger
                 folded = self._reasons.get(reason)
             if folded is None or (not folded.count and now - folded.since >= self._interval):
-                self._reasons[reason] = Folded(now)
+                self._reasons[reason] = FoldedLine(now)
                 return False
             folded.count += 1
             # Without the traceback: it would keep alive all that it passed through.
@@ -102,7 +102,7 @@ class Repeats:
                     lines.append(
                         folded.last if folded.count == 1 else {**folded.last, "repeats": folded.count}
                     )
-                    self._reasons[reason] = Folded(now)
+                    self._reasons[reason] = FoldedLine(now)
                 else:
                     del self._reasons[reason]
         return lines

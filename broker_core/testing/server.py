@@ -25,7 +25,7 @@ from broker_core.testing.mask_check import check_mask
 from broker_core.testing.metric_families import MetricFamilies
 from broker_core.testing.personas import Persona, Personas
 from broker_core.testing.pipeline_question import PipelineAnswer, ask
-from broker_core.testing.undeclared_reads import Reads
+from broker_core.testing.undeclared_reads import ReadFields
 
 __all__ = ["Server", "serve"]
 
@@ -215,7 +215,7 @@ async def serve(
             ):
                 if check_masks:
                     broker.pipeline.dispatcher.mask_hook.check_mask = check_mask
-                reads = Reads(broker.pipeline.dispatcher) if check_reads else None
+                reads = ReadFields(broker.pipeline.dispatcher) if check_reads else None
                 host, port = broker.pulsar_address
                 client = await stack.enter_async_context(LookupClient(f"pulsar://{host}:{port}"))
                 yield Server(broker, client, catalog, plugins, personas, stack)

@@ -16,10 +16,10 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.recorded_reads import recorded
 from broker_core.plugins import Dispatcher
 
-__all__ = ["Reads"]
+__all__ = ["ReadFields"]
 
 
-class Reads:
+class ReadFields:
     """What the plugins of one server read from now on, in any of their threads."""
 
     def __init__(self, dispatcher: Dispatcher) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from broker_core.cli.invocation import Call, command, current_call
+from broker_core.cli.invocation import Invocation, command, current_invocation
 from tests.cli.conftest import Cli
 
 
@@ -18,26 +18,26 @@ def _alone(function: Callable[..., None], **arguments: object) -> None:
 
 
 def test_a_function_gets_both_options_and_its_call() -> None:
-    seen: list[tuple[Call, str]] = []
+    seen: list[tuple[Invocation, str]] = []
 
     @command
-    def greet(call: Call, name: Annotated[str, typer.Argument()] = "you") -> None:
-        seen.append((call, name))
+    def greet(invocation: Invocation, name: Annotated[str, typer.Argument()] = "you") -> None:
+        seen.append((invocation, name))
 
     assert list(inspect.signature(greet).parameters) == ["name", "config", "debug"]
     _alone(greet, name="x", config=Path("f.toml"), debug=True)
-    assert seen == [(Call(Path("f.toml"), debug=True), "x")]
+    assert seen == [(Invocation(Path("f.toml"), debug=True), "x")]
 
 
 def test_a_function_without_a_call_can_ask_for_it() -> None:
-    seen: list[Call] = []
+    seen: list[Invocation] = []
 
     @command
     def plain() -> None:
-        seen.append(current_call())
+        seen.append(current_invocation())
 
     _alone(plain, config=Path("f.toml"), debug=False)
-    assert seen == [Call(Path("f.toml"))]
+    assert seen == [Invocation(Path("f.toml"))]
 
 
 def test_a_function_keeps_an_option_of_its_own() -> None:

@@ -23,10 +23,10 @@ def broker_core_commands(app):
     @app.command(epilog="hello")
     def reindex(namespace: str, limit: int = 7) -> None:
         """Make the index anew."""
-        from broker_core.cli.invocation import current_call
+        from broker_core.cli.invocation import current_invocation
 
-        call = current_call()
-        print(namespace, limit, call.config, call.debug)
+        call = current_invocation()
+        print(namespace, limit, invocation.config, invocation.debug)
 
     @app.command()
     def where() -> None:
@@ -126,10 +126,10 @@ def broker_core_commands(app):
 
     @app.command()
     async def hello(name: str) -> None:
-        from broker_core.cli.invocation import current_call
+        from broker_core.cli.invocation import current_invocation
 
         await asyncio.sleep(0)
-        print("hello", name, current_call().config)
+        print("hello", name, current_invocation().config)
 
     @app.command()
     async def fails() -> None:

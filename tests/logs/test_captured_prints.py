@@ -4,12 +4,12 @@ import os
 import threading
 import traceback
 
-from broker_core.logs.captured_prints import PrintedText
+from broker_core.logs.captured_prints import CapturedPrints
 
 
 def test_lines_are_handed_on_without_their_ends() -> None:
     lines: list[str] = []
-    text = PrintedText(2, lines.append)
+    text = CapturedPrints(2, lines.append)
     print("one", file=text)
     print("two", "three", sep="\n", end="", file=text, flush=True)
     assert lines == ["one", "two"]
@@ -19,7 +19,7 @@ def test_lines_are_handed_on_without_their_ends() -> None:
 
 
 def test_it_is_a_text_stream_of_its_descriptor() -> None:
-    text = PrintedText(1, lambda _line: None)
+    text = CapturedPrints(1, lambda _line: None)
     assert text.writable()
     assert not text.readable()
     assert text.fileno() == 1
@@ -30,7 +30,7 @@ def test_it_is_a_text_stream_of_its_descriptor() -> None:
 
 def test_a_line_without_an_end_is_bounded() -> None:
     lines: list[str] = []
-    text = PrintedText(2, lines.append)
+    text = CapturedPrints(2, lines.append)
     for _ in range(1000):
         text.write("x" * 1000)
     assert sum(map(len, lines)) >= 900_000
@@ -38,7 +38,7 @@ def test_a_line_without_an_end_is_bounded() -> None:
 
 def test_threads_do_not_tear_each_others_lines() -> None:
     lines: list[str] = []
-    text = PrintedText(2, lines.append)
+    text = CapturedPrints(2, lines.append)
 
     def say(word: str) -> None:
         for _ in range(2000):
@@ -62,6 +62,6 @@ def test_a_traceback_can_be_printed_to_it() -> None:
     try:
         raise ValueError("odd")
     except ValueError:
-        traceback.print_exc(file=PrintedText(2, lines.append))
+        traceback.print_exc(file=CapturedPrints(2, lines.append))
     assert lines[0].startswith("Traceback")
     assert lines[-1] == "ValueError: odd"

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import threading
 
-from broker_core.logs.dropped_line_count import Drops
+from broker_core.logs.dropped_line_count import DroppedLineCount
 
 
 def test_every_reason_has_a_count() -> None:
-    drops = Drops()
+    drops = DroppedLineCount()
     assert drops.counts() == {"full": 0, "rate": 0, "failed": 0}
     drops.add("full", 3)
     drops.add("rate")
@@ -16,7 +16,7 @@ def test_every_reason_has_a_count() -> None:
 
 
 def test_no_count_is_lost_between_threads() -> None:
-    drops = Drops()
+    drops = DroppedLineCount()
 
     def add() -> None:
         for _ in range(20_000):

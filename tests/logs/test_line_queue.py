@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.logs.line_queue import LineWriter
+from broker_core.logs.line_queue import LineQueue
 from tests.support.eventually import eventually_sync
 
 
@@ -50,11 +50,11 @@ def dropped() -> Counter[str]:
     return Counter()
 
 
-def writer(pipe: Pipe, dropped: Counter[str], **options: Any) -> LineWriter:
+def writer(pipe: Pipe, dropped: Counter[str], **options: Any) -> LineQueue:
     def count(reason: str, lines: int) -> None:
         dropped[reason] += lines
 
-    return LineWriter(pipe.into, on_dropped=count, **options)
+    return LineQueue(pipe.into, on_dropped=count, **options)
 
 
 def test_lines_arrive_in_order_and_whole(pipe: Pipe, dropped: Counter[str]) -> None:
@@ -116,7 +116,7 @@ def test_a_reader_that_is_gone_is_counted_and_lines_go_on(
 
 def test_a_file_is_replaced_by_another(tmp_path: Path) -> None:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    log = LineWriter(os.open(tmp_path / "log", flags), owned=True)
+    log = LineQueue(os.open(tmp_path / "log", flags), owned=True)
     log.offer("first\n")
     assert log.flush(10)
     (tmp_path / "log").rename(tmp_path / "log.1")
@@ -141,6 +141,6 @@ def test_a_pipe_that_nobody_reads_can_be_replaced(pipe: Pipe, dropped: Counter[s
 
 def test_lines_that_are_due_come_from_the_thread_itself(pipe: Pipe) -> None:
     due = [["counted\n"], ["again\n"]]
-    log = LineWriter(pipe.into, more=lambda: due.pop(0) if due else [])
+    log = LineQueue(pipe.into, more=lambda: due.pop(0) if due else [])
     assert pipe.read_to(b"again\n") == b"counted\nagain\n"
     log.close(10)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.logs.repeated_lines import Repeats, reason_of
+from broker_core.logs.repeated_lines import RepeatedLines, reason_of
 
 OURS = "broker_core.servers.pulsar.client_connection"
 
@@ -27,7 +27,7 @@ def bad_frame(peer: int) -> dict[str, Any]:
 
 
 def test_the_first_is_shown_and_the_others_are_counted(clock: Clock) -> None:
-    repeats = Repeats(5.0, clock=clock)
+    repeats = RepeatedLines(5.0, clock=clock)
     assert [repeats.folds(OURS, bad_frame(peer)) for peer in range(300)] == [False] + [True] * 299
     assert repeats.due() == []
     clock.now += 5.0
@@ -42,14 +42,14 @@ def test_the_first_is_shown_and_the_others_are_counted(clock: Clock) -> None:
 
 
 def test_a_single_one_is_shown_as_it_is(clock: Clock) -> None:
-    repeats = Repeats(5.0, clock=clock)
+    repeats = RepeatedLines(5.0, clock=clock)
     assert not repeats.folds(OURS, bad_frame(1))
     assert repeats.folds(OURS, bad_frame(2))
     assert repeats.due(everything=True) == [bad_frame(2)]
 
 
 def test_after_a_silence_it_is_a_first_one_again(clock: Clock) -> None:
-    repeats = Repeats(5.0, clock=clock)
+    repeats = RepeatedLines(5.0, clock=clock)
     assert not repeats.folds(OURS, bad_frame(1))
     clock.now += 5.0
     assert not repeats.folds(OURS, bad_frame(2))
@@ -64,7 +64,7 @@ def test_after_a_silence_it_is_a_first_one_again(clock: Clock) -> None:
 
 
 def test_reasons_are_told_apart() -> None:
-    repeats = Repeats()
+    repeats = RepeatedLines()
     lines = [
         (OURS, bad_frame(1)),
         (OURS, {**bad_frame(1), "reason": "stalled"}),
@@ -96,12 +96,12 @@ def test_what_differs_each_time_is_no_part_of_a_reason() -> None:
     ],
 )
 def test_what_no_client_causes_is_never_counted(logger: str) -> None:
-    repeats = Repeats()
+    repeats = RepeatedLines()
     assert not any(repeats.folds(logger, {"event": "x"}) for _ in range(3))
 
 
 def test_the_number_of_reasons_is_bounded(clock: Clock) -> None:
-    repeats = Repeats(5.0, max_reasons=10, clock=clock)
+    repeats = RepeatedLines(5.0, max_reasons=10, clock=clock)
     folded = [repeats.folds(OURS, {"event": "x", "reason": str(number)}) for number in range(100)]
     assert folded == [False] * 11 + [True] * 89
     assert len(repeats._reasons) == 11
@@ -110,14 +110,14 @@ def test_the_number_of_reasons_is_bounded(clock: Clock) -> None:
 
 
 def test_a_traceback_is_not_kept() -> None:
-    repeats = Repeats()
+    repeats = RepeatedLines()
     for _ in range(3):
         repeats.folds(OURS, {"event": "x", "exc_info": ValueError()})
     assert repeats.due(everything=True) == [{"event": "x", "repeats": 2}]
 
 
 def test_counts_of_threads_add_up() -> None:
-    repeats = Repeats()
+    repeats = RepeatedLines()
     shown: list[int] = []
 
     def say() -> None:

@@ -16,7 +16,7 @@ TOPIC = "persistent://public/default/a"
 
 
 class Reader:
-    """Reads what ``use`` reads, and declares ``words``."""
+    """ReadFields what ``use`` reads, and declares ``words``."""
 
     def __init__(self, use: Callable[[ListingRequest], Any], words: Collection[str] | None) -> None:
         self.use = use

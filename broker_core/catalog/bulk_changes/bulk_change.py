@@ -18,7 +18,7 @@ from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.name_columns import with_ends
 from broker_core.patterns import compile_pattern
 
-__all__ = ["NextState", "change_topics", "topics_matching"]
+__all__ = ["TopicState", "change_topics", "topics_matching"]
 
 _TABLE: Final = """CREATE TEMP TABLE IF NOT EXISTS next_state (
     domain INTEGER NOT NULL,
@@ -43,7 +43,7 @@ _TOPICS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class NextState:
+class TopicState:
     """A topic (number of its domain, local name) after a change: the compact form of its names, and its properties.
 
     Nothing listed is a topic that goes. ``properties`` is their text, ``None`` for none.
@@ -56,7 +56,7 @@ class NextState:
 
 
 def change_topics(
-    connection: sqlite3.Connection, change: NamespaceChange, states: Iterable[NextState]
+    connection: sqlite3.Connection, change: NamespaceChange, states: Iterable[TopicState]
 ) -> int:
     """Bring topics that are there to these states, within the caller's transaction; returns how many.
 
@@ -89,7 +89,7 @@ def change_topics(
 
 def topics_matching(
     connection: sqlite3.Connection, namespace: NamespaceName, number: int, pattern: str
-) -> Iterator[NextState]:
+) -> Iterator[TopicState]:
     """The topics of a namespace (``number`` in the file) whose name matches in full, as they are.
 
     Raises :exc:`~broker_core.errors.InvalidPattern`, also for what RE2 does not run: nobody filters after us.
@@ -103,4 +103,4 @@ def topics_matching(
         mask = compiled.match_column(with_ends(names, f"{namespace}/", ""))
         for row, matches in zip(rows, mask.to_pylist(), strict=True):
             if matches:
-                yield NextState(domain, *row)
+                yield TopicState(domain, *row)

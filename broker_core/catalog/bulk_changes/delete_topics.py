@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
-from broker_core.catalog.bulk_changes.bulk_change import NextState, change_topics, topics_matching
+from broker_core.catalog.bulk_changes.bulk_change import TopicState, change_topics, topics_matching
 from broker_core.catalog.errors import TopicMissing
 from broker_core.catalog.store.namespace_change import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -70,10 +70,10 @@ def delete_of_file(
             for base, (listed, _) in rows.topics.items():
                 named[domain, base] = merge_listed(named.get((domain, base), ""), listed)
     with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
-        going: list[tuple[NextState, str]] = []
+        going: list[tuple[TopicState, str]] = []
         for (domain, base), listed in named.items():
             row = connection.execute(_TOPIC, (change.id, domain, base)).fetchone()
-            topic = NextState(domain, base, *(row or ("", None)))
+            topic = TopicState(domain, base, *(row or ("", None)))
             there, meant = ListedNames.parse(topic.listed), ListedNames.parse(listed)
             missing = NOTHING if meant.plain and there else meant.without(there)
             if missing:
@@ -88,7 +88,7 @@ def delete_of_file(
 def _delete(
     connection: sqlite3.Connection,
     change: NamespaceChange,
-    going: list[tuple[NextState, str]],
+    going: list[tuple[TopicState, str]],
     allowed: Deletions,
     *,
     dry_run: bool,

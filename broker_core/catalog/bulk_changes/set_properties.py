@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from broker_core.catalog.bulk_changes.bulk_change import NextState, change_topics, topics_matching
+from broker_core.catalog.bulk_changes.bulk_change import TopicState, change_topics, topics_matching
 from broker_core.catalog.errors import CatalogError, TopicMissing
 from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -90,19 +90,19 @@ def set_properties_of_matching(
         return report
 
 
-def _named(connection: sqlite3.Connection, number: int, name: TopicName) -> NextState | None:
+def _named(connection: sqlite3.Connection, number: int, name: TopicName) -> TopicState | None:
     """The topic that is listed by this name or, as in :meth:`SqliteCatalog.topic`, whose own name it is."""
     domain = DOMAINS.index(name.domain)
     base, index = TopicName.split_local(name.local)
     rows = connection.execute(_TOPICS, (number, domain, base, name.local)).fetchall()
-    found = {row[0]: NextState(domain, *row) for row in rows}
+    found = {row[0]: TopicState(domain, *row) for row in rows}
     topic = found.get(base)
     return topic if topic is not None and index in ListedNames.parse(topic.listed) else found.get(name.local)
 
 
 def _changed(
-    topics: Iterable[NextState], wanted: PropertiesChange
-) -> tuple[PropertiesReport, list[NextState]]:
+    topics: Iterable[TopicState], wanted: PropertiesChange
+) -> tuple[PropertiesReport, list[TopicState]]:
     """What is meant, and the topics that get other properties."""
     wanted.check()
     known: dict[str | None, str] = {}

@@ -21,7 +21,7 @@ from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugin_api.listing_result import TopicListingResult
 
-__all__ = ["Kept", "KeptSnapshots", "SnapshotKey", "result_of"]
+__all__ = ["CachedSnapshot", "SnapshotCache", "SnapshotKey", "result_of"]
 
 SnapshotKey = tuple[NamespaceName, Mode]
 
@@ -36,7 +36,7 @@ def result_of(topics: Listing | Selection, snapshot: Snapshot) -> TopicListingRe
     return TopicListingResult.success(topics, version=str(snapshot.version))
 
 
-class Kept:
+class CachedSnapshot:
     """A snapshot in memory, its answer to a request without properties, and the state of the file it was seen at."""
 
     __slots__ = ("result", "seen", "snapshot")
@@ -47,13 +47,13 @@ class Kept:
         self.seen = seen
 
 
-class KeptSnapshots:
+class SnapshotCache:
     """Snapshots by namespace and mode, the least used first to go. For one event loop."""
 
     def __init__(self, budget: PermitBudget, unkept: PermitBudget, leases: Leases) -> None:
         self._budget = budget
         self._leases = leases
-        self._kept: OrderedDict[SnapshotKey, Kept] = OrderedDict()
+        self._kept: OrderedDict[SnapshotKey, CachedSnapshot] = OrderedDict()
         self._alive: dict[SnapshotKey, tuple[weakref.ref[Listing], SnapshotRest]] = {}
         self._told: OrderedDict[NamespaceName, None] = OrderedDict()
         self.unkept = unkept
@@ -61,7 +61,7 @@ class KeptSnapshots:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(self, key: SnapshotKey) -> Kept | None:
+    def get(self, key: SnapshotKey) -> CachedSnapshot | None:
         """The one that is kept under this key."""
         return self._kept.get(key)
 
@@ -138,7 +138,7 @@ class KeptSnapshots:
             is_kept = permit.budget is self._budget
         if is_kept:
             self._alive.pop(key, None)
-            self._kept[key] = Kept(snapshot, seen)
+            self._kept[key] = CachedSnapshot(snapshot, seen)
             self._kept.move_to_end(key)
         else:
             self._leave(key, snapshot)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from broker_core.catalog.errors import PairRefused
-from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, Row, TopicLines
+from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, TopicInFile, TopicLines
 from broker_core.catalog.topic_id import new_topic_ids
 from broker_core.names import NamespaceName
 from broker_core.names.listed_names import ListedNames, merge_listed
@@ -132,7 +132,12 @@ def _count_listed(listed: str) -> int:
 
 
 def _stage(
-    connection: sqlite3.Connection, domain: int, side: int, rows: dict[str, Row], *, declared: bool = False
+    connection: sqlite3.Connection,
+    domain: int,
+    side: int,
+    rows: dict[str, TopicInFile],
+    *,
+    declared: bool = False,
 ) -> bool:
     """Add rows of one side of a chunk to the temporary table; whether some are properties alone."""
     if not rows:

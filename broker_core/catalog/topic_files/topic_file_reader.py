@@ -35,7 +35,7 @@ __all__ = [
     "CHUNK_BYTES",
     "MAX_LINE_BYTES",
     "UNTOLD",
-    "Row",
+    "TopicInFile",
     "TopicLines",
     "TopicRows",
     "topic_in_namespace",
@@ -46,11 +46,11 @@ CHUNK_BYTES: Final = 8 * 1024 * 1024
 MAX_LINE_BYTES: Final = 1024 * 1024
 
 #: A topic's row so far: which names are listed (the compact form), and its properties (``None``: not given).
-Row = tuple[str, str | None]
+TopicInFile = tuple[str, str | None]
 #: In place of the compact form: properties of a topic of which no line says whether it has partitions.
 UNTOLD: Final = "?"
 
-_PLAIN: Final[Row] = ("*", None)
+_PLAIN: Final[TopicInFile] = ("*", None)
 # What json.loads calls for one value, without what it does around it: a third of the time of an import.
 _scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _KEYS: Final = ("name", "partitions", "properties")
@@ -85,14 +85,14 @@ class TopicRows:
 
     def __init__(self, *, apart: bool = False) -> None:
         #: By local name without partition suffix.
-        self.topics: dict[str, Row] = {}
-        self.partitions: dict[str, Row] = {} if apart else self.topics
+        self.topics: dict[str, TopicInFile] = {}
+        self.partitions: dict[str, TopicInFile] = {} if apart else self.topics
         #: Topics of which a line says how many partitions they have.
         self.declared: set[str] = set()
         self._indices: dict[str, list[int]] = {}
 
     @property
-    def untold(self) -> dict[str, Row]:
+    def untold(self) -> dict[str, TopicInFile]:
         """Those of :attr:`topics` of which lines give the properties alone: they are for the topic as it is, with the
         partitions that it has; of one that is not there nobody has told of any.
         """
@@ -120,7 +120,7 @@ class TopicRows:
         self._indices.clear()
 
 
-def _add(rows: dict[str, Row], base: str, listed: str, properties: str | None) -> None:
+def _add(rows: dict[str, TopicInFile], base: str, listed: str, properties: str | None) -> None:
     known = rows.get(base)
     if known is not None:
         if UNTOLD in (known[0], listed):

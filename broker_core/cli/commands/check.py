@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.plugin_api.check_findings import LEVELS, Check
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _RESTS_ON: Final = {
 
 
 def check_settings(
-    call: Call,
+    invocation: Invocation,
     *,
     form: Annotated[
         Literal["lines", "json"], typer.Option("--format", help="How to print what was found.")
@@ -53,9 +53,9 @@ def check_settings(
     from broker_core.cli.printed_output import print_json, print_lines
     from broker_core.cli.server_process.server_log import silence_logs
 
-    if not call.debug:
+    if not invocation.debug:
         silence_logs()
-    found = all_checks(call)
+    found = all_checks(invocation)
     if form == "json":
         print_json([{"level": each.level, "name": each.name, "text": each.text} for each in found])
     else:
@@ -64,7 +64,7 @@ def check_settings(
         raise typer.Exit(1)
 
 
-def all_checks(call: Call) -> list[Check]:
+def all_checks(invocation: Invocation) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
     from broker_core.cli.startup_checks.catalog_file import catalog_checks
@@ -76,7 +76,7 @@ def all_checks(call: Call) -> list[Check]:
     from broker_core.cli.startup_checks.upstream_brokers import upstream_checks
     from broker_core.settings import dotted, find_problems
 
-    loaded, problems = find_problems(call.config)
+    loaded, problems = find_problems(invocation.config)
     found = bounded("settings", lambda: [*_settings_found(loaded, problems)])
     if loaded is None:
         return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ _ABSENT: Final = {"http": "HTTP is off", "upstream": "topics are listed from the
 
 
 def show_settings(
-    call: Call,
+    invocation: Invocation,
     *,
     form: Annotated[
         Literal["toml", "json"], typer.Option("--format", help="How to print the settings.")
@@ -37,7 +37,7 @@ def show_settings(
     """Print the settings in force and where each is from: default, file, environment. Secrets are masked."""
     from broker_core.cli.printed_output import print_json, print_lines
 
-    loaded = call.load()
+    loaded = invocation.load()
     if form == "json":
         print_json(as_json(loaded))
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from broker_core.broker import Broker
@@ -21,7 +21,7 @@ EXAMPLES: Final = examples("broker-core demo", "broker-core demo --folder /tmp/b
 
 
 def serve_demo(
-    call: Call,
+    invocation: Invocation,
     *,
     folder: Annotated[
         Path | None,
@@ -36,14 +36,14 @@ def serve_demo(
 
     With --config its settings are served instead of the demo's own, on the demo's topics.
     """
-    from broker_core.cli.invocation import Call
+    from broker_core.cli.invocation import Invocation
     from broker_core.cli.server_process.server_process import serve
     from broker_core.demo import DEMO_FOLDER, prepare_demo, program
     from broker_core.quantities import ListenAddress
 
     demo = prepare_demo(folder or DEMO_FOLDER)
-    loaded = Call(config=call.config or demo.config).load(
-        {"--catalog": (("catalog", "path"), demo.catalog if call.config else None)}
+    loaded = Invocation(config=invocation.config or demo.config).load(
+        {"--catalog": (("catalog", "path"), demo.catalog if invocation.config else None)}
     )
     moved, loaded = _on_free_ports(loaded)
 
@@ -61,7 +61,7 @@ def serve_demo(
         ]
         print("\n".join(lines), flush=True)
 
-    serve(loaded.settings, debug=call.debug, when_ready=explain)
+    serve(loaded.settings, debug=invocation.debug, when_ready=explain)
 
 
 def _on_free_ports(loaded: LoadedSettings) -> tuple[list[str], LoadedSettings]:

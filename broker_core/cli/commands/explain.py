@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.options.question import (
     AddressOption,
     ClientVersionOption,
@@ -42,7 +42,7 @@ EXAMPLES: Final = examples(
 
 
 def explain_listing(
-    call: Call,
+    invocation: Invocation,
     namespace: NamespaceArgument,
     *,
     pattern: PatternOption = None,
@@ -94,14 +94,14 @@ def explain_listing(
     from broker_core.cli.printed_output import print_json
     from broker_core.cli.server_process.server_log import silence_logs
 
-    if not call.debug:
+    if not invocation.debug:
         silence_logs()
     question = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
     peer = parse_address(address)
     part = _page(start, limit)
     wanted = _wants(wants)
-    settings = call.load({"--catalog": (("catalog", "path"), catalog)}).settings
+    settings = invocation.load({"--catalog": (("catalog", "path"), catalog)}).settings
     with _as_before_the_first_start(settings, named=catalog is not None) as found:
         report = asyncio.run(
             _explained(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.options.question import (
     HashOption,
     ModeOption,
@@ -36,7 +36,7 @@ EXAMPLES: Final = examples(
 
 
 def list_topics(
-    call: Call,
+    invocation: Invocation,
     namespace: NamespaceArgument,
     *,
     pattern: PatternOption = None,
@@ -63,7 +63,7 @@ def list_topics(
 
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
-    where = service_url(call.load().settings) if url is None else _checked(url)
+    where = service_url(invocation.load().settings) if url is None else _checked(url)
     answer = asyncio.run(
         _ask(where, *asked, pattern=pattern, topics_hash=topics_hash, properties=given, timeout=timeout)
     )

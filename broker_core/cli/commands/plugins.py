@@ -9,7 +9,7 @@ import typer
 from broker_core.cli.commands import plugins_new
 from broker_core.cli.error_line import one_line
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call, command
+from broker_core.cli.invocation import Invocation, command
 from broker_core.cli.running_broker import BrokerOption
 from broker_core.redaction.credentials import without_credentials
 
@@ -31,7 +31,7 @@ EXAMPLES: Final = examples(
 
 
 def show_plugins(
-    call: Call,
+    invocation: Invocation,
     context: typer.Context,
     *,
     form: Annotated[
@@ -48,9 +48,9 @@ def show_plugins(
 
     if context.invoked_subcommand is not None:
         return
-    if not call.debug:
+    if not invocation.debug:
         silence_logs()
-    plugins = described(call.load().settings.plugins)
+    plugins = described(invocation.load().settings.plugins)
     served = _served(broker)
     for plugin in plugins:
         plugin["served"] = served.get(plugin["name"])

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call, Options
+from broker_core.cli.invocation import Invocation, Options
 
 __all__ = ["EXAMPLES", "serve_clients", "serve_options"]
 
@@ -21,7 +21,7 @@ EXAMPLES: Final = examples(
 
 
 def serve_clients(
-    call: Call,
+    invocation: Invocation,
     *,
     pulsar: Annotated[
         str | None,
@@ -52,13 +52,13 @@ def serve_clients(
     from broker_core.cli.new_catalog import NewCatalog
     from broker_core.cli.server_process.server_process import serve
 
-    loaded = call.load(serve_options(pulsar, http, catalog))
+    loaded = invocation.load(serve_options(pulsar, http, catalog))
     new = NewCatalog.of(loaded) if loaded.settings.upstream is None else None
-    serve(loaded.settings, debug=call.debug, when_ready=None if new is None else new.log)
+    serve(loaded.settings, debug=invocation.debug, when_ready=None if new is None else new.log)
 
 
 def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) -> Options:
-    """The options that override a setting, for :meth:`Call.load`."""
+    """The options that override a setting, for :meth:`Invocation.load`."""
     return {
         "--pulsar": (("pulsar", "listen"), pulsar),
         "--http": (("http", "listen"), http),

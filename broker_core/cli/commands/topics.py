@@ -14,7 +14,7 @@ __all__ = ["app"]
 _HELP: Final = "Import, export, create, change, delete and show topics of the catalogue."
 
 
-class _Commands(DeferredGroup):
+class _TopicsCommands(DeferredGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands",
         {
@@ -50,7 +50,7 @@ class _Commands(DeferredGroup):
 
 
 app = typer.Typer(
-    name="topics", cls=_Commands, help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False
+    name="topics", cls=_TopicsCommands, help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False
 )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import written_catalog
 from broker_core.cli.options.question import parse_properties
 from broker_core.cli.options.topics import CatalogOption, topic_names
@@ -30,7 +30,7 @@ TopicsArgument = Annotated[
 
 
 def create_topics(
-    call: Call,
+    invocation: Invocation,
     topics: TopicsArgument,
     *,
     partitions: Annotated[
@@ -47,7 +47,7 @@ def create_topics(
     """Add topics to the catalogue, each with a new id."""
     given = parse_properties(properties)
     names = topic_names(topics)
-    with written_catalog(call, catalog, create=True) as opened:
+    with written_catalog(invocation, catalog, create=True) as opened:
         for name in names:
             record = opened.create(name, partitions=partitions, properties=given or None)
             print(f"created {name}" + (f" with {record.partitions} partitions" if record.partitions else ""))

@@ -8,7 +8,7 @@ import typer
 
 from broker_core.cli.bulk_change_notes import say_ahead, say_no_match
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
@@ -31,7 +31,7 @@ EXAMPLES: Final = examples(
 
 
 def delete_topics(
-    call: Call,
+    invocation: Invocation,
     topics: Annotated[
         list[str],
         typer.Argument(
@@ -70,13 +70,13 @@ def delete_topics(
             )
         names = topic_names(topics)
         if dry_run:
-            with opened_catalog(call, catalog) as opened:
+            with opened_catalog(invocation, catalog) as opened:
                 for name in names:
                     if opened.topic(name) is None:
                         raise TopicMissing(f"There is no topic {name} in the catalogue")
             print_lines(f"{said} {name}" for name in names)
         else:
-            with written_catalog(call, catalog) as opened:
+            with written_catalog(invocation, catalog) as opened:
                 opened.delete_all(names)
                 print_lines(f"{said} {name}" for name in names)
         return
@@ -85,7 +85,7 @@ def delete_topics(
     if len(topics) != 1 or not is_namespace(topics[0]):
         raise UnusableQuestion("--file and --pattern are about the topics of one namespace: tenant/namespace")
     of = parse_namespace(topics[0])
-    with opened_catalog(call, catalog) if dry_run else written_catalog(call, catalog) as opened:
+    with opened_catalog(invocation, catalog) if dry_run else written_catalog(invocation, catalog) as opened:
         if pattern is not None:
             with usable():
                 _check_pattern(pattern)

@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO, Final, Literal
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.question import NamespaceArgument, parse_namespace
 from broker_core.cli.options.topics import CatalogOption
@@ -25,7 +25,7 @@ EXAMPLES: Final = examples(
 
 
 def export_namespace(
-    call: Call,
+    invocation: Invocation,
     namespace: NamespaceArgument,
     file: Annotated[
         str,
@@ -48,10 +48,10 @@ def export_namespace(
     from broker_core.cli.error_line import say
 
     of = parse_namespace(namespace)
-    with opened_catalog(call, catalog) as opened:
+    with opened_catalog(invocation, catalog) as opened:
         if not opened.version(of).number:
             raise CatalogError(f"{of}: the catalogue {opened.path} never had a topic of this namespace")
-    with opened_catalog(call, catalog) as opened, _target(file) as target:
+    with opened_catalog(invocation, catalog) as opened, _target(file) as target:
         if form == "auto":
             form = "json" if summarize(opened, of).with_properties else "names"
         lines = export_topics(opened, of, target, form)

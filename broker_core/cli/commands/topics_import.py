@@ -8,7 +8,7 @@ import typer
 
 from broker_core.cli.bulk_change_notes import say_ahead
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.options.question import NamespaceArgument, UnusableQuestion, parse_namespace
@@ -26,7 +26,7 @@ EXAMPLES: Final = examples(
 
 
 def import_file(
-    call: Call,
+    invocation: Invocation,
     namespace: NamespaceArgument,
     file: Annotated[
         str,
@@ -63,7 +63,9 @@ def import_file(
         raise UnusableQuestion("nothing is deleted without --exact, so that nothing has to be allowed")
     allowed = Deletions(max_deletions, allow_mass_deletions) if exact else None
     # A dry run makes no catalogue either.
-    opened = opened_catalog(call, catalog) if dry_run else written_catalog(call, catalog, create=True)
+    opened = (
+        opened_catalog(invocation, catalog) if dry_run else written_catalog(invocation, catalog, create=True)
+    )
     with (
         file_to_read(file) as source,
         opened as topics,

@@ -8,7 +8,7 @@ import typer
 
 from broker_core.cli.bulk_change_notes import say_no_match
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.question import UnusableQuestion, parse_namespace, parse_properties, usable
 from broker_core.cli.options.topics import (
@@ -30,7 +30,7 @@ EXAMPLES: Final = examples(
 
 
 def set_topic_properties(
-    call: Call,
+    invocation: Invocation,
     words: Annotated[
         list[str],
         typer.Argument(
@@ -74,7 +74,7 @@ def set_topic_properties(
         change.check()
     if pattern is not None and not of_namespace:
         raise UnusableQuestion(f"--pattern is about the topics of a namespace, which {words[0]!r} is not")
-    with opened_catalog(call, catalog) if dry_run else written_catalog(call, catalog) as opened:
+    with opened_catalog(invocation, catalog) if dry_run else written_catalog(invocation, catalog) as opened:
         if pattern is not None:
             report = set_properties_of_matching(
                 opened, parse_namespace(words[0]), pattern, change, dry_run=dry_run

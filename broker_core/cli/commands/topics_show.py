@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Call
+from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.question import parse_namespace
 from broker_core.cli.options.topics import CatalogOption, is_namespace, topic_names
@@ -26,7 +26,7 @@ EXAMPLES: Final = examples(
 
 
 def show_topics(
-    call: Call,
+    invocation: Invocation,
     topics: Annotated[
         list[str] | None,
         typer.Argument(
@@ -41,7 +41,7 @@ def show_topics(
     from broker_core.cli.printed_output import print_json, print_table
 
     words = topics or []
-    with opened_catalog(call, catalog) as opened:
+    with opened_catalog(invocation, catalog) as opened:
         if not words or (len(words) == 1 and is_namespace(words[0])):
             columns = ["namespace", "topics", "names", "version"]
             rows = _namespaces(opened, parse_namespace(words[0]) if words else None)

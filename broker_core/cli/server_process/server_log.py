@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 import structlog
 
 from broker_core.errors import BrokerCoreError
-from broker_core.logs import LineWriter, PrintedText, Renderer, Repeats, dropped_lines
+from broker_core.logs import CapturedPrints, LineQueue, Renderer, RepeatedLines, dropped_lines
 
 __all__ = ["LogFileError", "ServerLog", "configure_logs", "server_log", "silence_logs"]
 
@@ -44,9 +44,9 @@ class ServerLog:
         descriptor = 2 if file is None else _opened(file)
         human = form == "human" or (form == "auto" and os.isatty(descriptor))
         self._renderer = Renderer(human=human, colors=os.isatty(descriptor))
-        self._repeats = Repeats()
-        self._writer = LineWriter(descriptor, on_dropped=_dropped, more=self._counted, owned=file is not None)
-        self._output = LineWriter(1)
+        self._repeats = RepeatedLines()
+        self._writer = LineQueue(descriptor, on_dropped=_dropped, more=self._counted, owned=file is not None)
+        self._output = LineQueue(1)
         self.take = configure_logs(level, self._renderer, self._repeats, self._writer.offer)
 
     @property
@@ -92,7 +92,7 @@ def server_log(file: Path | None, level: Level, form: Form) -> Iterator[ServerLo
     """
     log = ServerLog(file, level, form)
     out, err = sys.stdout, sys.stderr
-    printed = PrintedText(1, log.output), PrintedText(2, log.error_output)
+    printed = CapturedPrints(1, log.output), CapturedPrints(2, log.error_output)
     sys.stdout, sys.stderr = printed
     logging.captureWarnings(True)
     try:
@@ -106,7 +106,7 @@ def server_log(file: Path | None, level: Level, form: Form) -> Iterator[ServerLo
 
 
 def configure_logs(
-    level: Level, renderer: Renderer, repeats: Repeats, offer: Callable[[str], object]
+    level: Level, renderer: Renderer, repeats: RepeatedLines, offer: Callable[[str], object]
 ) -> Callable[[str, dict[str, Any]], None]:
     """Send our own logs and those of libraries to ``offer``, a line each; returns what takes any other event.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import SqliteCatalog, import_topics
-from broker_core.catalog.bulk_changes.bulk_change import NextState, change_topics, topics_matching
+from broker_core.catalog.bulk_changes.bulk_change import TopicState, change_topics, topics_matching
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.change_log import Changes, Gap, Operation
 from broker_core.errors import InvalidPattern
@@ -38,9 +38,9 @@ def test_many_topics_change_at_one_version_that_the_log_leads_to(catalog: Sqlite
     before = catalog.version(NAMESPACE)
     with catalog.changing(NAMESPACE) as (connection, change):
         states = [
-            NextState(0, "gone", "", None),
-            NextState(0, "p", "0,2", '{"k":"v"}'),
-            NextState(0, "plain", "*", '{"x":"1"}'),
+            TopicState(0, "gone", "", None),
+            TopicState(0, "p", "0,2", '{"k":"v"}'),
+            TopicState(0, "plain", "*", '{"x":"1"}'),
         ]
         assert change_topics(connection, change, states) == 3
     assert all_names(catalog) == {
@@ -74,7 +74,7 @@ def test_more_than_the_log_holds_is_a_gap(tmp_path: Path) -> None:
         bring(catalog, "a", "b", "c")
         before = catalog.version(NAMESPACE)
         with catalog.changing(NAMESPACE) as (connection, change):
-            change_topics(connection, change, [NextState(0, name, "", None) for name in "abc"])
+            change_topics(connection, change, [TopicState(0, name, "", None) for name in "abc"])
         assert isinstance(catalog.changes(NAMESPACE, before), Gap)
         assert all_names(catalog) == {}
 

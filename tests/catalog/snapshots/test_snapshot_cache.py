@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import KeptSnapshots, SnapshotKey
+from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache, SnapshotKey
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing, data_of
 from broker_core.memory.permits import Permits
@@ -31,7 +31,7 @@ class Made:
     def __init__(self, room_for: float) -> None:
         permits = Permits(LimitsSettings(snapshots=int(room_for * SIZE), permit_timeout=0.01))
         self.budget, self.leases = permits.snapshots, permits.leases
-        self.kept = KeptSnapshots(self.budget, permits.unkept, self.leases)
+        self.kept = SnapshotCache(self.budget, permits.unkept, self.leases)
 
     async def keep(self, made: Snapshot, mode: Mode = Mode.PERSISTENT) -> bool:
         """Whether it is kept."""
