@@ -17,10 +17,10 @@ from broker_core.cli.plugin_commands import commands_of
 from broker_core.names import Mode
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions
-from broker_core_spark.batch.questions.question_row import COUNTED_KEYS, ROW_KEYS
+from broker_core_spark.batch.questions.parse_question_row import COUNTED_KEYS, ROW_KEYS
 from broker_core_spark.batch.reports.parquet_export import _SCHEMA
 from broker_core_spark.batch.spark.java_home import VERSIONS
-from broker_core_spark.batch.spark.session import LOCAL_SETTINGS
+from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.serving.metrics import PREFIX
 from broker_core_spark.serving.pass_to_next_lister import PASS_REASONS

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """``local[2]``, shared by all tests of this process."""
-    from broker_core_spark.batch.spark.session import spark_session
+    from broker_core_spark.batch.spark.spark_session import spark_session
 
     quick = {
         "spark.driver.memory": "512m",

@@ -64,7 +64,7 @@ class SparkPlugin:
 
     @hookimpl
     def broker_core_check(self, settings: SparkSettings) -> Iterable[Check]:
-        from broker_core_spark.checks import check_store
+        from broker_core_spark.check_store import check_store
 
         return check_store(settings)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from broker_core_spark.batch.job import BuildResult, build
-from broker_core_spark.batch.spark.session import spark_session
+from broker_core_spark.batch.spark.spark_session import spark_session
 from tests.benchmarks.processes import machine
 from tests.benchmarks.spark import goals, serving
 from tests.benchmarks.spark.catalogue import write_catalogue, write_patterns

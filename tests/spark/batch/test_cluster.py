@@ -44,7 +44,7 @@ if os.environ.get("BATCH_FAULTS"):
 _JOB = """
 import json, sys
 from broker_core_spark.batch.job import build
-from broker_core_spark.batch.spark.session import spark_session
+from broker_core_spark.batch.spark.spark_session import spark_session
 catalogue, patterns, store, conf = sys.argv[1:5]
 with spark_session(master="local-cluster[2,1,1024]", conf=json.loads(conf)) as spark:
     result = build(spark, catalogue=catalogue, patterns=patterns, store=store, segment_bytes=int(sys.argv[5]),

@@ -33,7 +33,7 @@ _JOB = """
 import json, sys
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.job import build
-from broker_core_spark.batch.spark.session import spark_session
+from broker_core_spark.batch.spark.spark_session import spark_session
 catalogue, patterns, store, server = sys.argv[1:5]
 with spark_session(master=server) as spark:
     result = build(spark, catalogue=catalogue, patterns=patterns, store=store, segment_bytes=int(sys.argv[5]),

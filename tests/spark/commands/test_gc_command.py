@@ -13,7 +13,7 @@ from broker_core_spark.commands.gc_command import gc
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import garbage_collection, open_store
-from broker_core_spark.store.activity_marks import write_mark
+from broker_core_spark.store.build_and_gc_marks import write_mark
 from broker_core_spark.store.publishing import begin_build
 from tests.support.generation_builder import build_generation
 

@@ -20,7 +20,7 @@ from broker_core_spark.format.segment_checks import SegmentChecks, check_first_n
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.open_files import SampleChecks, open_files
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks, open_files
 from broker_core_spark.store import Store
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory

@@ -18,7 +18,7 @@ from broker_core_spark.format.segment_writer import Matches
 from broker_core_spark.serving.answer_verification import AnswerVerifier
 from broker_core_spark.serving.opened import generation
 from broker_core_spark.serving.opened.generation import PrecomputedAnswer
-from broker_core_spark.serving.opened.open_files import SampleChecks
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from tests.spark.test_exact_answers import check, serving
 from tests.support import generation_builder as module

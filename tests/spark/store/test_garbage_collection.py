@@ -19,7 +19,7 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, garbage_collection, open_store
-from broker_core_spark.store.activity_marks import GC_GRACE, read_marks, write_mark
+from broker_core_spark.store.build_and_gc_marks import GC_GRACE, read_marks, write_mark
 from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
 from broker_core_spark.store.publishing import begin_build, use_generation

@@ -10,7 +10,7 @@ from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import Store
-from broker_core_spark.store.activity_marks import read_marks
+from broker_core_spark.store.build_and_gc_marks import read_marks
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,
     current_pointer,

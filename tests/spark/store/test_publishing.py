@@ -14,7 +14,7 @@ from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreF
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.activity_marks import read_marks, write_mark
+from broker_core_spark.store.build_and_gc_marks import read_marks, write_mark
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,
     current_pointer,

@@ -139,7 +139,7 @@ def build(
     and left out; anything else that is wrong ends the job, and the generation that is published stays as it is.
     """
     from broker_core_spark.batch import job
-    from broker_core_spark.batch.spark.session import spark_session
+    from broker_core_spark.batch.spark.spark_session import spark_session
 
     keys = _selecting() if property_keys is None else _property_keys(property_keys)
     spark_settings = _pairs("--conf", conf)

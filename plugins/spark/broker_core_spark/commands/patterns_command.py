@@ -93,7 +93,7 @@ def worth_precomputing(
     Each is checked as a batch will check it. Raises :exc:`BrokerCoreError` where a line is something else.
     """
     from broker_core_spark.batch.errors import InvalidPatterns
-    from broker_core_spark.batch.questions.question_row import (
+    from broker_core_spark.batch.questions.parse_question_row import (
         ROW_KEYS,
         parse_json_line,
         parse_row,

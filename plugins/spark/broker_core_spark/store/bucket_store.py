@@ -12,7 +12,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, Not
 from obstore.store import MemoryStore, from_url
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.create_once import check_creates_once
+from broker_core_spark.store.create_once_check import check_creates_once
 from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["BucketStore", "bucket_store", "memory_store"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
-from broker_core_spark.store.create_once import check_creates_once
+from broker_core_spark.store.create_once_check import check_creates_once
 from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["TEMPORARY", "FolderStore"]

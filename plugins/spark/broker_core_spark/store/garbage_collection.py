@@ -14,7 +14,7 @@ from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.manifest import manifest_name
-from broker_core_spark.store.activity_marks import (
+from broker_core_spark.store.build_and_gc_marks import (
     BUILD_GRACE,
     GC_GRACE,
     MARKS,

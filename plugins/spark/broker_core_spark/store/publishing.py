@@ -15,7 +15,13 @@ from typing import Final, Self
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.store.activity_marks import BUILD_GRACE, GC_GRACE, live_marks, read_marks, write_mark
+from broker_core_spark.store.build_and_gc_marks import (
+    BUILD_GRACE,
+    GC_GRACE,
+    live_marks,
+    read_marks,
+    write_mark,
+)
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,
     find_generation,

@@ -16,7 +16,7 @@ from broker_core_spark.errors import NoSuchGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened import generation as module
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.open_files import SampleChecks
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from tests.support.generation_builder import build_generation
 from tests.support.generations import (
     CATALOGUE,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
-from broker_core_spark.batch.questions.question_row import (
+from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     ROW_KEYS,
     parse_json_line,

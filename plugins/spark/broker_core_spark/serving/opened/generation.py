@@ -15,7 +15,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
-from broker_core_spark.serving.opened.open_files import OpenedFiles, SampleChecks, open_files
+from broker_core_spark.serving.opened.verify_and_map import OpenedFiles, SampleChecks, open_files
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker_core_spark.batch.spark.java_home import JavaMissing
-from broker_core_spark.batch.spark.session import LOCAL_SETTINGS, SessionFailed, spark_session
+from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS, SessionFailed, spark_session
 from tests.support.distributions import DISTRIBUTIONS
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
 
 _OTHERS = """
 import sys
-from broker_core_spark.batch.spark.session import SessionFailed, spark_session
+from broker_core_spark.batch.spark.spark_session import SessionFailed, spark_session
 try:
     with spark_session(master=sys.argv[1]):
         print("a session")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from broker_core_spark.store.activity_marks import BUILD_GRACE, GC_GRACE, live_marks, read_marks, write_mark
+from broker_core_spark.store.build_and_gc_marks import (
+    BUILD_GRACE,
+    GC_GRACE,
+    live_marks,
+    read_marks,
+    write_mark,
+)
 from tests.support.generations import memory
 
 

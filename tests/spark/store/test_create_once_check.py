@@ -8,7 +8,7 @@ import pytest
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import open_store
-from broker_core_spark.store.create_once import check_creates_once
+from broker_core_spark.store.create_once_check import check_creates_once
 from broker_core_spark.store.folder_store import FolderStore
 from tests.support.generations import memory
 

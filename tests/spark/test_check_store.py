@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker_core import Check
-from broker_core_spark.checks import check_store
+from broker_core_spark.check_store import check_store
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import begin_build

@@ -18,7 +18,7 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion, NameS
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.open_files import SampleChecks, open_files
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks, open_files
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
