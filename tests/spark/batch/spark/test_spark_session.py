@@ -66,7 +66,7 @@ def test_without_a_java_that_fits_it_is_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_without_pyspark_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
-    with pytest.raises(SessionFailed, match=r"broker-core-spark\[batch\]"), spark_session():
+    with pytest.raises(SessionFailed, match=r"pip install 'pyspark"), spark_session():
         pass
 
 
