@@ -31,6 +31,6 @@ def test_a_store_that_creates_once_is_fine_and_left_as_it_was(tmp_path: Path) ->
 def test_a_store_that_replaces_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
     store = Replacing(tmp_path)
     store._checked = True
-    with pytest.raises(StoreFailed, match="it creates twice: no place for generations"):
+    with pytest.raises(StoreFailed, match="it creates twice"):
         check_creates_once(store, "it creates twice")
     assert list(store.list("temporary")) == []

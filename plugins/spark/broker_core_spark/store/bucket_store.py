@@ -48,7 +48,9 @@ class BucketStore:
         self._checked = True  # the check itself puts files
         try:
             check_creates_once(
-                self, "this store ignores the condition of a put (If-None-Match) and would replace a file"
+                self,
+                "this store ignores the condition of a put (If-None-Match) and would replace a file: "
+                "no place for generations",
             )
         except BaseException:
             self._checked = False

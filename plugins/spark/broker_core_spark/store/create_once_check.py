@@ -18,7 +18,7 @@ def check_creates_once(store: Store, fault: str) -> None:
         second = store.put_new(path, b"second")
         found = store.get(path, 64)
         if not first or second or found != b"first":
-            raise StoreFailed(f"{store.uri}: {fault}: no place for generations")
+            raise StoreFailed(f"{store.uri}: {fault}")
     finally:
         try:
             store.delete(path)

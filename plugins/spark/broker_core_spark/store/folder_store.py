@@ -38,7 +38,7 @@ class FolderStore:
     def check(self) -> None:
         self._checked = True  # the check itself puts files
         try:
-            check_creates_once(self, "this file system creates a file twice")
+            check_creates_once(self, "this file system creates a file twice: no place for generations")
         except BaseException:
             self._checked = False
             raise
