@@ -88,11 +88,11 @@ def expected_generation(
                     domains.setdefault(record.name.domain, []).extend(full)
                     properties[str(record.name)] = record.properties
         catalogue_id = catalog.catalog_id
-    asked = load_questions(str(patterns), property_keys=property_keys)
+    loaded = load_questions(str(patterns), property_keys=property_keys)
     return build_generation(
         open_store(str(folder)),
         names,
-        [question for question in asked.questions if question.namespace in versions],
+        [question for question in loaded.questions if question.namespace in versions],
         catalogue_id=catalogue_id,
         versions=versions,
         properties=properties,
@@ -113,8 +113,8 @@ def result_of(
 ) -> BuildResult:
     """A result without Spark, of persistent topics: for what is made of results."""
     store = open_store(str(folder))
-    asked = questions_of_rows([("row", row) for row in rows], property_keys=("k",))
-    known = [question for question in asked.questions if question.namespace in topics]
+    loaded = questions_of_rows([("row", row) for row in rows], property_keys=("k",))
+    known = [question for question in loaded.questions if question.namespace in topics]
     manifest = build_generation(
         store,
         {namespace: {"persistent": names} for namespace, names in topics.items()},
@@ -131,8 +131,8 @@ def result_of(
         catalogue="postgresql://host/<db>",
         manifest=manifest,
         totals=tuple(question_totals(known, segments)),
-        asked=asked,
-        left_out=tuple(question for question in asked.questions if question.namespace not in topics),
+        loaded=loaded,
+        left_out=tuple(question for question in loaded.questions if question.namespace not in topics),
         staged=manifest.topics,
         duplicates=0,
         system_topics=0,

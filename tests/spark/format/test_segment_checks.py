@@ -20,7 +20,7 @@ from broker_core_spark.format.segment_checks import SegmentChecks, check_first_n
 from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.verify_and_map import SampleChecks, open_files
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify_and_map
 from broker_core_spark.store import Store
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
@@ -110,7 +110,7 @@ def test_segments_that_are_interleaved_are_refused_by_their_files(how: str) -> N
     store = memory()
     manifest = manifest_of(store, INTERLEAVED[how])
     with pytest.raises(InvalidGeneration, match="are not behind those before it") as caught:
-        open_files(store, manifest, None, SampleChecks(seed=1))
+        verify_and_map(store, manifest, None, SampleChecks(seed=1))
     assert caught.value.file in {entry.name for entry in manifest.segments[1:]}
 
 

@@ -27,7 +27,7 @@ class BuildResult:
     catalogue: str
     manifest: Manifest
     totals: tuple[QuestionTotal, ...]
-    asked: LoadedQuestions
+    loaded: LoadedQuestions
     left_out: tuple[CanonicalQuestion, ...]
     staged: int
     duplicates: int
@@ -40,7 +40,7 @@ class BuildResult:
     @property
     def refused(self) -> tuple[RefusedPattern, ...]:
         """The questions that are not precomputed, each with its reason."""
-        return self.asked.refused
+        return self.loaded.refused
 
     def record(self) -> dict[str, Any]:
         """The line of JSON that the command prints."""
@@ -55,7 +55,7 @@ class BuildResult:
             "namespaces": len(self.manifest.namespaces),
             "questions": len(self.totals),
             "matches": sum(total.count for total in self.totals),
-            "duplicate_questions": self.asked.duplicates,
+            "duplicate_questions": self.loaded.duplicates,
             "duplicate_topics": self.duplicates,
             "system_topics": self.system_topics,
             "refused": len(self.refused),

@@ -103,18 +103,18 @@ def build(
     with clock.of("total"):
         place = open_store(store, store_options or {})
         with clock.of("patterns"):
-            asked = load_questions(patterns, spark=spark, property_keys=keys, max_length=max_pattern_length)
+            loaded = load_questions(patterns, spark=spark, property_keys=keys, max_length=max_pattern_length)
         source = open_catalogue(catalogue, spark=spark, namespace=namespace)
         place.check()
         with begin_build(place) as building, _staging_of(place) as folder:
             staging = StagingArea(place.uri, folder, keys, segment_bytes, dict(store_options or {}))
             with clock.of("catalogue"), source.snapshot() as snapshot:
-                reuse, kept = _reuse(place, snapshot, asked, staging) if incremental else (None, [])
+                reuse, kept = _reuse(place, snapshot, loaded, staging) if incremental else (None, [])
                 runs = _stage(snapshot, staging, reuse)
                 versions = _versions(snapshot, runs, namespace if source.static else None)
                 catalogue_id, stamps, repeats = snapshot.catalogue_id, snapshot.stamps, snapshot.repeats
-            questions = [question for question in asked.questions if question.namespace in versions]
-            left_out = [question for question in asked.questions if question.namespace not in versions]
+            questions = [question for question in loaded.questions if question.namespace in versions]
+            left_out = [question for question in loaded.questions if question.namespace not in versions]
             with clock.of("segments"):
                 made, tasks = _make_segments(spark, place, staging, runs, questions, partitions, reuse)
             with clock.of("publish"):
@@ -141,7 +141,7 @@ def build(
         catalogue=redacted_source(catalogue),
         manifest=manifest,
         totals=tuple(totals),
-        asked=asked,
+        loaded=loaded,
         left_out=tuple(left_out),
         staged=sum(sum(run.names.values()) for run in runs),
         duplicates=repeats + sum(segment.duplicates for segment in made),
@@ -152,9 +152,9 @@ def build(
         seconds=clock.seconds,
     )
     if report is not None:
-        from broker_core_spark.batch.reports.html_report import write_report
+        from broker_core_spark.batch.reports.html_report import write_html_report
 
-        write_report(Path(report), result)
+        write_html_report(Path(report), result)
     if export_parquet is not None:
         from broker_core_spark.batch.reports.parquet_export import export_totals
 
@@ -178,7 +178,7 @@ def _staging_of(store: Store) -> Iterator[str]:
 
 
 def _reuse(
-    place: Store, snapshot: CatalogueSnapshot, asked: LoadedQuestions, staging: StagingArea
+    place: Store, snapshot: CatalogueSnapshot, loaded: LoadedQuestions, staging: StagingArea
 ) -> tuple[SegmentReuse | None, list[SegmentResult]]:
     """What is kept of the published generation, and what the segments that are kept say; nothing where it is damaged.
 
@@ -188,7 +188,7 @@ def _reuse(
     published = next(readable_pointers(place), None)
     if published is None or snapshot.versions is None:
         return None, []
-    questions = [question for question in asked.questions if question.namespace in snapshot.versions]
+    questions = [question for question in loaded.questions if question.namespace in snapshot.versions]
     try:
         previous = read_previous_generation(place, published.generation)
         find = partial(

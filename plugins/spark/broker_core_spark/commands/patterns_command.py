@@ -96,7 +96,7 @@ def worth_precomputing(
     from broker_core_spark.batch.questions.parse_question_row import (
         ROW_KEYS,
         parse_json_line,
-        parse_row,
+        parse_question_row,
         refusal_reason,
     )
 
@@ -115,7 +115,7 @@ def worth_precomputing(
             if missing:
                 raise InvalidPatterns(f"{place}: it has no {missing[0]}")
             question = {key: record[key] for key in ROW_KEYS}
-            _, _, pattern, _ = parse_row(place, question)
+            _, _, pattern, _ = parse_question_row(place, question)
             # An upper bound of the sketch less its error was certainly asked.
             count = _number(place, record, "count") - _number(place, record, "error")
             cost = _number(place, record, "seconds")

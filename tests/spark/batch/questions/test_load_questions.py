@@ -47,28 +47,28 @@ def test_what_is_the_same_question_is_asked_once(tmp_path: Path) -> None:
         {"namespace": "a/b", "mode": "all", "pattern": None, "properties": None},
         {"namespace": "a/b", "mode": "non-persistent", "pattern": ".*"},
     )
-    asked = load_questions(source, property_keys=("k",))
-    assert set(asked.questions) == {
+    loaded = load_questions(source, property_keys=("k",))
+    assert set(loaded.questions) == {
         CanonicalQuestion.of("a/b", Mode.PERSISTENT, "a/b/x.*", {"k": "1"}),
         CanonicalQuestion.of("a/b", Mode.ALL, None),
         CanonicalQuestion.of("a/b", Mode.NON_PERSISTENT, None),
     }
-    assert [question.line for question in asked.questions] == sorted(q.line for q in asked.questions)
-    assert (asked.rows, asked.duplicates, asked.asked) == (4, 1, 12)
+    assert [question.line for question in loaded.questions] == sorted(q.line for q in loaded.questions)
+    assert (loaded.rows, loaded.duplicates, loaded.times_asked) == (4, 1, 12)
 
 
 @pytest.mark.parametrize(
     "pattern", ["(?=x)", "a{1001}", "*a", "a\\C", "kafka://x", "x" * 1025, "(.)\\1"], ids=lambda p: p[:9]
 )
 def test_what_no_broker_evaluates_is_refused_and_fails_nothing(pattern: str) -> None:
-    asked = questions_of_rows(
+    loaded = questions_of_rows(
         [("here", {"namespace": "a/b", "pattern": pattern, "count": 3}), ("there", {"namespace": "a/b"})]
     )
-    assert len(asked.questions) == 1
-    (refused,) = asked.refused
+    assert len(loaded.questions) == 1
+    (refused,) = loaded.refused
     assert refused.pattern == pattern
     assert refused.reason
-    assert (asked.asked, asked.asked_refused, asked.duplicates) == (4, 3, 0)
+    assert (loaded.times_asked, loaded.times_refused, loaded.duplicates) == (4, 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_toml(tmp_path: Path) -> None:
         'properties = { k = "v" }\n',
         encoding="utf-8",
     )
-    asked = load_questions(str(path), property_keys=("k",))
-    assert set(asked.questions) == {
+    loaded = load_questions(str(path), property_keys=("k",))
+    assert set(loaded.questions) == {
         CanonicalQuestion.of("a/b", Mode.PERSISTENT, "a/b/x"),
         CanonicalQuestion.of("a/c", Mode.ALL, None, {"k": "v"}),
     }

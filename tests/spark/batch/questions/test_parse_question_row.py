@@ -11,15 +11,15 @@ from broker_core_spark.batch.errors import InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     parse_json_line,
-    parse_row,
+    parse_question_row,
     refusal_reason,
 )
 
 
 def test_what_is_left_out_has_a_default() -> None:
-    assert parse_row("here", {"namespace": "a/b"}) == ("a/b", Mode.PERSISTENT, None, {})
+    assert parse_question_row("here", {"namespace": "a/b"}) == ("a/b", Mode.PERSISTENT, None, {})
     row = {"namespace": "a/b", "mode": "all", "pattern": "", "properties": {"k": "v"}, "count": 1}
-    assert parse_row("here", row) == ("a/b", Mode.ALL, "", {"k": "v"})
+    assert parse_question_row("here", row) == ("a/b", Mode.ALL, "", {"k": "v"})
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_is_left_out_has_a_default() -> None:
 )
 def test_what_is_no_question_is_refused_with_its_place(row: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidPatterns, match=message) as caught:
-        parse_row("here", {"namespace": "a/b", **row})
+        parse_question_row("here", {"namespace": "a/b", **row})
     assert str(caught.value).startswith("here: ")
     assert len(str(caught.value)) < 1000
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from broker_core_spark.batch.errors import BatchError
-from broker_core_spark.batch.reports.html_report import report_page, write_report
+from broker_core_spark.batch.reports.html_report import html_page, write_html_report
 from tests.support.spark_catalogues import result_of
 
 EVIL = "<script>alert('1')</script>&\x07"
@@ -51,7 +51,7 @@ class Reader(HTMLParser):
 def test_what_the_page_says(tmp_path: Path) -> None:
     result = result_of(tmp_path, ROWS, {"a/b": ["t1", "t2"], "a/c": ["x"]})
     reader = Reader()
-    reader.feed(report_page(result))
+    reader.feed(html_page(result))
     assert "script" not in reader.tags
     sections = reader.sections
     assert EVIL[:-1] in sections["Patterns that match nothing"]
@@ -62,17 +62,17 @@ def test_what_the_page_says(tmp_path: Path) -> None:
     assert "1 of 2" in sections["Coverage"]  # namespaces with a question
     assert "72.7%" in sections["Coverage"]  # of 11 times, 3 asked what is refused
     assert "postgresql://host/<db>" in sections["Coverage"]
-    assert "\x07" not in report_page(result)
+    assert "\x07" not in html_page(result)
 
 
 def test_long_tables_are_cut(tmp_path: Path) -> None:
     rows = [{"namespace": "a/b", "pattern": f"none-{number}"} for number in range(250)]
-    assert "And 50 more." in report_page(result_of(tmp_path, rows, {"a/b": ["t"]}))
+    assert "And 50 more." in html_page(result_of(tmp_path, rows, {"a/b": ["t"]}))
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
     result = result_of(tmp_path / "store", [], {"a/b": ["t"]})
     with pytest.raises(BatchError, match="the generation is published"):
-        write_report(tmp_path / "none" / "report.html", result)
-    write_report(tmp_path / "report.html", result)
+        write_html_report(tmp_path / "none" / "report.html", result)
+    write_html_report(tmp_path / "report.html", result)
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -13,7 +13,7 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
-from broker_core_spark.serving.opened.sample_rematch import rematch
+from broker_core_spark.serving.opened.sample_rematch import rematch_sample
 
 ODD = NameSelector("t/n/.*[13579](-.*)?")
 NAMES = EncodedNames.of("t/n", "persistent", [f"x{i:02}" for i in range(40)] + ["p7-partition-2"])
@@ -30,10 +30,10 @@ def run(selector: NameSelector, picked: Matches) -> SegmentRun:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_right_postings_pass(seed: int) -> None:
-    rematch(run(ODD, ROWS), [ODD], Random(seed), 10)
-    rematch(run(NameSelector(None), (0, len(NAMES))), [NameSelector(None)], Random(seed), 10)
+    rematch_sample(run(ODD, ROWS), [ODD], Random(seed), 10)
+    rematch_sample(run(NameSelector(None), (0, len(NAMES))), [NameSelector(None)], Random(seed), 10)
     nothing = NameSelector("nothing")
-    rematch(run(nothing, (0, 0)), [nothing], Random(seed), 10)
+    rematch_sample(run(nothing, (0, 0)), [nothing], Random(seed), 10)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -51,11 +51,11 @@ def test_right_postings_pass(seed: int) -> None:
 )
 def test_wrong_postings_are_refused(seed: int, selector: NameSelector, picked: Matches, reason: str) -> None:
     with pytest.raises(InvalidGeneration, match=reason) as caught:
-        rematch(run(selector, picked), [selector], Random(seed), 10)
+        rematch_sample(run(selector, picked), [selector], Random(seed), 10)
     assert caught.value.file == "segments/x.seg"
 
 
 def test_fewer_by_properties_is_right() -> None:
     selector = NameSelector("t/n/x.*", (("k", "v"),))
     some = np.array([row for row in range(len(NAMES)) if NAMES.names[row].as_py().endswith("3")])
-    rematch(run(selector, some), [selector], Random(1), 10)
+    rematch_sample(run(selector, some), [selector], Random(1), 10)

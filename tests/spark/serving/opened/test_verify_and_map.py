@@ -18,7 +18,7 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion, NameS
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
-from broker_core_spark.serving.opened.verify_and_map import SampleChecks, open_files
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify_and_map
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
@@ -127,7 +127,7 @@ def test_a_first_name_that_the_manifest_does_not_have_is_refused(number: int, ho
     manifest = lying(made, number, first_local=local)
     manifest.check()  # nothing in the manifest itself tells
     with pytest.raises(InvalidGeneration, match="its first name is") as caught:
-        open_files(store, manifest, None, SampleChecks())
+        verify_and_map(store, manifest, None, SampleChecks())
     assert caught.value.file == entry.name
 
 
@@ -136,12 +136,12 @@ def test_segments_that_begin_elsewhere_than_the_format_says_are_refused() -> Non
     store = memory()
     made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
     with pytest.raises(InvalidGeneration, match="none that begins a segment") as caught:
-        open_files(store, replace(made, segment_bytes=2**40), None, SampleChecks())
+        verify_and_map(store, replace(made, segment_bytes=2**40), None, SampleChecks())
     assert caught.value.file == made.segments[1].name
     whole = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=2**40)
     assert len(whole.segments) == 1
     with pytest.raises(InvalidGeneration, match="begins a segment, but there are names before it"):
-        open_files(store, replace(whole, segment_bytes=EVERYWHERE), None, SampleChecks())
+        verify_and_map(store, replace(whole, segment_bytes=EVERYWHERE), None, SampleChecks())
 
 
 @pytest.fixture
@@ -211,4 +211,4 @@ def test_without_room_for_the_private_copy_the_folder_is_named(
     made: Manifest, folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(StoreFailed, match="no private copy"):
-        open_files(open_store(str(folder)), made, str(tmp_path / "nothing"), SampleChecks())
+        verify_and_map(open_store(str(folder)), made, str(tmp_path / "nothing"), SampleChecks())

@@ -20,7 +20,7 @@ from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     ROW_KEYS,
     parse_json_line,
-    parse_row,
+    parse_question_row,
     refusal_reason,
 )
 from broker_core_spark.batch.source_address import is_table, path_of
@@ -55,15 +55,15 @@ class RefusedPattern:
 class LoadedQuestions:
     """What a source asked for: the questions (sorted, each once), those refused, and how many rows there were.
 
-    ``asked`` is how often they were asked in all, where the source says it (``count``; else once a row), and
-    ``asked_refused`` how often those that are refused.
+    ``times_asked`` is how often they were asked in all, where the source says it (``count``; else once a row), and
+    ``times_refused`` how often those that are refused.
     """
 
     questions: tuple[CanonicalQuestion, ...]
     refused: tuple[RefusedPattern, ...]
     rows: int
-    asked: int = 0
-    asked_refused: int = 0
+    times_asked: int = 0
+    times_refused: int = 0
     refused_rows: int = 0
 
     @property
@@ -110,25 +110,25 @@ def questions_of_rows(
     """The questions of rows, each with the place that a message names (``patterns.jsonl, line 3``)."""
     questions: set[CanonicalQuestion] = set()
     refused: dict[RefusedPattern, None] = {}
-    number = asked = asked_refused = refused_rows = 0
+    number = times_asked = times_refused = refused_rows = 0
     for place, row in rows:
         number += 1
         if number > MAX_QUESTIONS:
             raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
-        namespace, mode, pattern, properties = parse_row(place, row)
+        namespace, mode, pattern, properties = parse_question_row(place, row)
         pairs = {key: properties[key] for key in property_keys if key in properties}
         reason = refusal_reason(pattern, max_length)
         times = _times(row)
-        asked += times
+        times_asked += times
         if reason is None:
             questions.add(CanonicalQuestion.of(namespace, mode, pattern, pairs))
         else:
             refused_rows += 1
-            asked_refused += times
+            times_refused += times
             sorted_pairs = tuple(sorted(pairs.items()))
             refused[RefusedPattern(namespace, mode.name, pattern or "", sorted_pairs, reason)] = None
     every = tuple(sorted(questions, key=_by_line))
-    return LoadedQuestions(every, tuple(refused), number, asked, asked_refused, refused_rows)
+    return LoadedQuestions(every, tuple(refused), number, times_asked, times_refused, refused_rows)
 
 
 def _times(row: object) -> int:

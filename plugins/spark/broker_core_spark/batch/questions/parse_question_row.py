@@ -15,7 +15,7 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.batch.errors import InvalidPatterns
 
-__all__ = ["COUNTED_KEYS", "MAX_LINE", "ROW_KEYS", "parse_json_line", "parse_row", "refusal_reason"]
+__all__ = ["COUNTED_KEYS", "MAX_LINE", "ROW_KEYS", "parse_json_line", "parse_question_row", "refusal_reason"]
 
 ROW_KEYS: Final = ("namespace", "mode", "pattern", "properties")
 #: What a broker knows of a question besides.
@@ -34,7 +34,7 @@ def parse_json_line(place: str, line: bytes) -> object:
         raise InvalidPatterns(f"{place}: not an object of JSON: {error}") from None
 
 
-def parse_row(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:
+def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:
     """The namespace, the mode, the raw pattern and all properties of a row.
 
     Raises :exc:`InvalidPatterns`, which names the ``place``, for a row that is no question.

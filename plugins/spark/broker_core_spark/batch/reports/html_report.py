@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
     from broker_core_spark.batch.segments.question_totals import QuestionTotal
 
-__all__ = ["report_page", "write_report"]
+__all__ = ["html_page", "write_html_report"]
 
 #: Rows of a table; what is more is counted.
 _MOST_ROWS: Final = 200
@@ -36,17 +36,17 @@ code { white-space: pre-wrap } .none { color: #666 }
 """
 
 
-def write_report(path: Path, result: BuildResult) -> None:
+def write_html_report(path: Path, result: BuildResult) -> None:
     """Write the page; the generation is published by then, so a failure says so."""
     try:
-        path.write_text(report_page(result), encoding="utf-8")
+        path.write_text(html_page(result), encoding="utf-8")
     except OSError as error:
         raise BatchError(
             f"Cannot write the report {path}: {error.strerror}; the generation is published"
         ) from error
 
 
-def report_page(result: BuildResult) -> str:
+def html_page(result: BuildResult) -> str:
     """The page as a text."""
     manifest = result.manifest
     counts = manifest.counts()
@@ -83,10 +83,10 @@ def _heading(what: str, name: str) -> str:
 
 
 def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
-    manifest, asked = result.manifest, result.asked
+    manifest, loaded = result.manifest, result.loaded
     covered = {total.question.namespace for total in result.totals}
     topics = sum(_topics(counts, namespace, _DOMAINS) for namespace in covered)
-    lost = asked.asked_refused
+    lost = loaded.times_refused
     version = "static: it has no versions" if manifest.static else "one version of each namespace, see below"
     rows: list[tuple[str, str]] = [
         ("Generation", manifest.id),
@@ -95,10 +95,10 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ("Topics", f"{manifest.topics:,}"),
         (
             "Questions precomputed",
-            f"{len(result.totals):,} of {asked.rows:,} rows, {asked.duplicates:,} repeated",
+            f"{len(result.totals):,} of {loaded.rows:,} rows, {loaded.duplicates:,} repeated",
         ),
-        ("Questions refused", f"{len(asked.refused):,}"),
-        ("Coverage of what was asked", _share(asked.asked - lost, asked.asked)),
+        ("Questions refused", f"{len(loaded.refused):,}"),
+        ("Coverage of what was asked", _share(loaded.times_asked - lost, loaded.times_asked)),
         ("Namespaces with a question", f"{len(covered):,} of {len(manifest.namespaces):,}"),
         ("Topics in these", f"{topics:,} ({_share(topics, manifest.topics)})"),
         ("Repeated topics in the source", f"{result.duplicates:,}"),

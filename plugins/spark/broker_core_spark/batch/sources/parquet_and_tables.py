@@ -73,10 +73,10 @@ class TableSource:
             said = redacted_message(self._source, spark_message(error))
             hidden = None if shown != self._source else error
             raise InvalidCatalogue(f"Cannot read the catalogue {shown}: {said}") from hidden
-        yield _Table(redacted_source(self._source), frame, columns, self._namespace)
+        yield _TableSnapshot(redacted_source(self._source), frame, columns, self._namespace)
 
 
-class _Table:
+class _TableSnapshot:
     catalogue_id = STATIC_ID
     versions: Mapping[str, int] | None = None
     stamps: Mapping[str, str] = MappingProxyType({})

@@ -134,7 +134,7 @@ async def _connected(dsn: str) -> Any:
         raise InvalidCatalogue("the address of the catalogue is no postgresql:// address") from None
 
 
-async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _Database:
+async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) -> _DatabaseSnapshot:
     here = await connection.fetchrow(_VERSIONS)
     if _VERSION not in here["versions"]:
         raise InvalidCatalogue(_not_for_us(here["versions"], here=here["here"]))
@@ -149,7 +149,9 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
     rows = await connection.fetch("SELECT namespace, version, stamp FROM broker_core.batch_v1_namespaces")
     versions = {row["namespace"]: int(row["version"]) for row in rows}
     stamps = {row["namespace"]: row["stamp"] for row in rows if row["stamp"]}
-    return _Database(connection, loop, dsn, spark, snapshot, catalogue_id, versions, stamps, int(pages))
+    return _DatabaseSnapshot(
+        connection, loop, dsn, spark, snapshot, catalogue_id, versions, stamps, int(pages)
+    )
 
 
 def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
@@ -170,7 +172,7 @@ def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
 
 
 @dataclass
-class _Database:
+class _DatabaseSnapshot:
     connection: Any
     loop: _Loop
     dsn: str = field(repr=False)

@@ -15,7 +15,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
-from broker_core_spark.serving.opened.verify_and_map import OpenedFiles, SampleChecks, open_files
+from broker_core_spark.serving.opened.verify_and_map import MappedFiles, SampleChecks, verify_and_map
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest
 
@@ -73,7 +73,7 @@ class PrecomputedAnswer:
 class Generation:
     """An open generation; immutable and for any number of threads. Open one with :meth:`open`."""
 
-    def __init__(self, manifest: Manifest, opened: OpenedFiles) -> None:
+    def __init__(self, manifest: Manifest, opened: MappedFiles) -> None:
         self.manifest = manifest
         self._opened = opened
         self._high: np.ndarray[Any, Any] = np.frombuffer(opened.keys, "<u8")
@@ -101,7 +101,7 @@ class Generation:
         :exc:`StoreFailed` where the store or the directory fails.
         """
         manifest = read_manifest(store, generation)
-        return cls(manifest, open_files(store, manifest, directory, checks or SampleChecks()))
+        return cls(manifest, verify_and_map(store, manifest, directory, checks or SampleChecks()))
 
     @property
     def id(self) -> str:

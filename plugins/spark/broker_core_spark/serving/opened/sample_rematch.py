@@ -15,14 +15,14 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import ANY_LENGTH, NameSelector
 from broker_core_spark.format.segment_reader import SegmentRun
 
-__all__ = ["rematch"]
+__all__ = ["rematch_sample"]
 
 #: Names of a run that one selector is tried on: so many of those that it picks, and so many of all.
 _NAMES: Final = 32
 _Array = np.ndarray[Any, Any]
 
 
-def rematch(run: SegmentRun, selectors: Sequence[NameSelector], random: Random, sample: int) -> None:
+def rematch_sample(run: SegmentRun, selectors: Sequence[NameSelector], random: Random, sample: int) -> None:
     """Match ``sample`` of the run's selectors again, each on a few names.
 
     Every name that is picked must match; every other must not, unless properties decide as well, which a segment does

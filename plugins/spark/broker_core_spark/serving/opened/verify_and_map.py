@@ -23,12 +23,12 @@ from broker_core_spark.format.questions_file import read_questions
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.serving.opened.answer_index import NamespacePostings
-from broker_core_spark.serving.opened.sample_rematch import rematch
+from broker_core_spark.serving.opened.sample_rematch import rematch_sample
 from broker_core_spark.store import Store
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.verified_files import fetch_verified
 
-__all__ = ["OpenedFiles", "SampleChecks", "open_files"]
+__all__ = ["MappedFiles", "SampleChecks", "verify_and_map"]
 
 _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
@@ -52,7 +52,7 @@ class SampleChecks:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedFiles:
+class MappedFiles:
     """The mapped files: names of all namespaces one behind the other, and the index of the questions.
 
     ``field_offsets`` are int64, one more than there are names; ``keys`` the first halves of the questions' keys
@@ -74,13 +74,15 @@ class OpenedFiles:
         return sum(buffer.size for buffer in buffers)
 
 
-def open_files(store: Store, manifest: Manifest, directory: str | None, checks: SampleChecks) -> OpenedFiles:
+def verify_and_map(
+    store: Store, manifest: Manifest, directory: str | None, checks: SampleChecks
+) -> MappedFiles:
     """Fetch and check all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
     lines = fetch_verified(store, manifest.questions, directory)
     questions = read_questions(lines, manifest)
     runs = SegmentChecks(manifest, (question for question, _, _ in questions))
     with ExitStack() as stack:
-        opening = _Opening(stack, runs.selectors, directory, checks, questions)
+        opening = _FilesToMap(stack, runs.selectors, directory, checks, questions)
         total = max(1, sum(segment.size for segment in manifest.segments))
         behind = None
         for number, entry in enumerate(manifest.segments):
@@ -123,7 +125,7 @@ class _Index:
     records: list[_Array] = field(default_factory=list)
 
 
-class _Opening:
+class _FilesToMap:
     """What becomes of the runs of a generation, in order."""
 
     def __init__(
@@ -157,7 +159,7 @@ class _Opening:
             self._close_namespace()
             self._open = _Namespace(run.namespace, self._names.count, NamespacePostings(self._scratch))
         self._check_hashes(run, hashed_bytes)
-        rematch(
+        rematch_sample(
             run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
         )
         self._names.add(run)
@@ -193,7 +195,7 @@ class _Opening:
         self._index.keys.append(keys[:, 0].astype("<u8"))
         self._index.records.append(records)
 
-    def finish(self, lines: pa.Buffer) -> OpenedFiles:
+    def finish(self, lines: pa.Buffer) -> MappedFiles:
         """All runs were there."""
         self._close_namespace()
         for asked in self._index.of.values():  # namespaces without a name
@@ -206,7 +208,7 @@ class _Opening:
             order = np.argsort(keys, kind="stable")
             keys_file.write(keys[order])
             records_file.write(records[order])
-        return OpenedFiles(
+        return MappedFiles(
             self._names.fields.mapped(),
             self._names.field_offsets.mapped(),
             lines,
