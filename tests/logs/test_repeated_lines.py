@@ -7,7 +7,7 @@ import pytest
 
 from broker_core.logs.repeated_lines import RepeatedLines, reason_of
 
-OURS = "broker_core.servers.pulsar.client_connection"
+OURS = "broker_core.servers.connection.client_connection"
 
 
 class Clock:

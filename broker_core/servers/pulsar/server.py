@@ -17,7 +17,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import Acceptor, ConnectionLimits, RequestSlots
-from broker_core.servers.pulsar.client_connection import ClientConnection
+from broker_core.servers.connection.client_connection import ClientConnection
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import RefusedConnection, refuse_at_once

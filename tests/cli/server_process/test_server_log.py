@@ -78,7 +78,7 @@ def test_what_clients_cause_is_folded_and_counted() -> None:
     before = dropped_lines.counts()["rate"]
     lines = json_lines()
     for peer in range(100):
-        structlog.get_logger("broker_core.servers.pulsar.client_connection").info(
+        structlog.get_logger("broker_core.servers.connection.client_connection").info(
             "bad frame", peer=peer, reason="bad_frame"
         )
         logging.getLogger("aiohttp.server").error("Error handling request from %s", peer)
