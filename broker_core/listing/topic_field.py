@@ -22,6 +22,8 @@ def varint(value: int) -> bytes:
     """A number as protobuf writes it: seven bits a byte, the lowest first."""
     if value < 0x80:
         return _SMALL[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)

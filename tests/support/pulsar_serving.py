@@ -73,9 +73,9 @@ class Serving:
             "direct queue": permits.direct.queue_size,
             "reserve": permits.reserve.acquired,
             "reserve queue": permits.reserve.queue_size,
-            "slots": server.slots.taken,
-            "tasks": len(server.tasks),
-            "buffered": server.buffered_bytes,
+            "slots": server.load.slots.taken,
+            "tasks": len(server.load.tasks),
+            "buffered": server.load.buffered_bytes,
         }
         assert not any(held.values()), held
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.servers.connection.answer_writer import AnswerWriter
-from broker_core.servers.connection.command_queue import CommandQueue
+from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
+from broker_core.servers.connection.command_handler import Closing, OutgoingAnswer
 
-__all__ = ["AnswerWriter", "CommandQueue"]
+__all__ = ["ClientConnection", "Closing", "ConnectionContext", "OutgoingAnswer"]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.wire.pulsar import LARGE, BaseCommand, FrameDecoder, TooManyElements, commands, decode_large
+from broker_core.servers.connection.command_handler import FrameSplitter
 
 __all__ = ["CommandQueue"]
 
@@ -24,47 +24,39 @@ _SLICE: Final = 0.002
 class CommandQueue:
     """The receiving side of one connection.
 
-    ``handle`` gets each command; ``bomb`` one with so many repeated parts (``max_elements``) that decoding it would
-    hurt, with its request id alone; ``failed`` what ended the stream, a
-    :exc:`~broker_core.wire.pulsar.frames.FrameError` or an error of ``handle``. ``is_crowded`` says that nothing
-    more is to be handled until :meth:`go_on`; ``count`` gets the change of :attr:`size`.
+    ``splitter`` cuts what comes into commands. ``handle`` gets each of them; ``failed`` what ended the stream, an error
+    of the splitter or of ``handle``. ``is_crowded`` says that nothing more is to be handled until :meth:`go_on`;
+    ``count`` gets the change of :attr:`size`.
     """
 
     __slots__ = (
-        "_bomb",
         "_count",
-        "_decoder",
         "_due",
         "_failed",
         "_handle",
         "_is_crowded",
         "_loop",
-        "_max_elements",
+        "_splitter",
         "_transport",
         "_turn",
         "_waiting",
         "_waiting_bytes",
-        "command_size",
         "size",
     )
 
     def __init__(
         self,
         transport: asyncio.Transport,
+        splitter: FrameSplitter,
         *,
-        max_frame: int,
-        max_elements: int,
-        handle: Callable[[BaseCommand], None],
-        bomb: Callable[[TooManyElements], None],
+        handle: Callable[[bytes], None],
         failed: Callable[[Exception], None],
         is_crowded: Callable[[], bool],
         count: Callable[[int], None],
     ) -> None:
         self._transport = transport
-        self._decoder = FrameDecoder(max_frame)
-        self._max_elements = max_elements
+        self._splitter = splitter
         self._handle = handle
-        self._bomb = bomb
         self._failed = failed
         self._is_crowded = is_crowded
         self._count = count
@@ -73,14 +65,13 @@ class CommandQueue:
         self._waiting_bytes = 0
         self._turn = loop_turn()
         self._due = False  # goes on in the next turn of the loop that has time for it
-        self.command_size = 0  # bytes of the command that is being handled
         self.size = 0  # bytes held: of an incomplete frame, and of commands that wait
 
     def feed(self, data: bytes) -> None:
         """Take what the socket had, and handle what is whole."""
         try:
-            received = self._decoder.feed(data)
-        except Exception as error:  # noqa: BLE001  # a FrameError, or worse
+            received = self._splitter.feed(data)
+        except Exception as error:  # noqa: BLE001  # bytes that are no frame, or worse
             self._failed(error)
             return
         if len(received) == 1 and not (self._waiting or self._is_crowded()):
@@ -89,7 +80,7 @@ class CommandQueue:
             self._waiting.extend(received)
             self._waiting_bytes += sum(map(len, received))
             self._work()
-        if self._decoder.buffered or self._waiting or self.size:
+        if self._splitter.buffered or self._waiting or self.size:
             self._measure()
 
     def go_on(self) -> None:
@@ -129,19 +120,13 @@ class CommandQueue:
         self.go_on()
 
     def _handle_one(self, command: bytes) -> None:
-        self.command_size = len(command)
         try:
-            if len(command) <= LARGE:
-                self._handle(commands.decode(command))
-            else:
-                self._handle(decode_large(command, self._max_elements))
-        except TooManyElements as bomb:
-            self._bomb(bomb)
-        except Exception as error:  # noqa: BLE001  # a FrameError, or worse
+            self._handle(command)
+        except Exception as error:  # noqa: BLE001  # bytes that are no command, or worse
             self._failed(error)
 
     def _measure(self) -> None:
-        size = self._decoder.buffered + self._waiting_bytes
+        size = self._splitter.buffered + self._waiting_bytes
         if size != self.size:
             change, self.size = size - self.size, size
             self._count(change)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from broker_core.listing.topic_field import topic_field, varint
@@ -40,11 +41,7 @@ def get_topics_response_head(
 
     Raises :exc:`FrameError` where that would be more than the protocol can carry (2 GiB).
     """
-    if topics_hash is None:
-        tail = _FILTERED[filtered] + _CHANGED[changed]
-    else:
-        encoded = topics_hash.encode()
-        tail = _FILTERED[filtered] + _HASH + varint(len(encoded)) + encoded + _CHANGED[changed]
+    tail = _tail(topics_hash, filtered, changed)
     request = _REQUEST_ID + varint(request_id)
     body_size = len(request) + fields_size + len(tail)
     start = _TYPE + _BODY + varint(body_size) + request
@@ -54,6 +51,14 @@ def get_topics_response_head(
             f"an answer of {command_size} bytes is over the protocol's limit of {MAX_COMMAND_SIZE} bytes"
         )
     return _SIZES.pack(command_size + 4, command_size) + start, tail
+
+
+@lru_cache(maxsize=256)  # the listings that are asked for again and again
+def _tail(topics_hash: str | None, filtered: bool, changed: bool) -> bytes:
+    if topics_hash is None:
+        return _FILTERED[filtered] + _CHANGED[changed]
+    encoded = topics_hash.encode()
+    return _FILTERED[filtered] + _HASH + varint(len(encoded)) + encoded + _CHANGED[changed]
 
 
 def get_topics_response(

@@ -91,7 +91,7 @@ async def test_too_many_lookups() -> None:
     async with serving(source, options=options) as s, await s.client() as client, await s.client() as other:
         for number in range(2):
             await client.send(commands.get_topics(number, NAMESPACE))
-        await eventually(lambda: s.server.slots.taken == 2)
+        await eventually(lambda: s.server.load.slots.taken == 2)
         with pytest.raises(
             Refused, match=r"^TooManyRequests: Failed due to too many pending lookup requests$"
         ):

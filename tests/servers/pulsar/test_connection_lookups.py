@@ -70,6 +70,6 @@ async def test_a_lookup_whose_client_goes_is_given_up() -> None:
     async with serving(lister(), lookups=lookups) as s:
         client = await s.client()
         await client.send(commands.lookup(4, "t"))
-        await eventually(lambda: s.server.slots.taken == 1)
+        await eventually(lambda: s.server.load.slots.taken == 1)
         client.close()
         await s.nothing_held()

@@ -99,7 +99,7 @@ async def test_truncated_frames() -> None:
         for size in range(1, len(frame)):
             async with await s.client() as client:
                 await client.send(frame[:size])
-                await eventually(lambda size=size: s.server.buffered_bytes == size)  # type: ignore[misc]
+                await eventually(lambda size=size: s.server.load.buffered_bytes == size)  # type: ignore[misc]
             await s.nothing_held()
         await lives(s)
 
@@ -143,7 +143,7 @@ async def test_half_frames_hold_bounded_memory(many_files: None) -> None:
             client = await s.client(handshake=False)
             clients.append(client)
             await client.send(half)
-            assert s.server.buffered_bytes <= 65 * MIB
+            assert s.server.load.buffered_bytes <= 65 * MIB
         await eventually(lambda: s.sample("connections_closed_total", reason="buffers") > 100)
         assert len((await innocent.ask("t/n")).topics) == len(NAMES)
         for client in clients:
@@ -255,7 +255,7 @@ async def test_long_requests_under_way_hold_bounded_memory() -> None:
             error = (await client.receive()).error
             assert (error.error, error.message) == (14, "Failed due to too many pending lookup requests")
             refused += 1
-        assert 60 * MIB < s.server.buffered_bytes <= 64 * MIB
+        assert 60 * MIB < s.server.load.buffered_bytes <= 64 * MIB
         async with await s.client() as other:  # small ones have their places
             source.at_once = True
             assert len((await other.ask("t/n")).topics) == len(NAMES)

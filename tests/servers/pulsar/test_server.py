@@ -45,9 +45,9 @@ async def test_connections_are_counted() -> None:
 async def test_requests_under_way_are_counted() -> None:
     async with serving() as s:
         assert s.sample("lookups_in_flight") == 0
-        s.server.slots.take()
+        s.server.load.slots.take()
         assert s.sample("lookups_in_flight") == 1
-        s.server.slots.give_back()
+        s.server.load.slots.give_back()
 
 
 # -- the end ----------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ async def test_a_small_answer_that_is_not_read_yet_is_completed() -> None:
         while s.permits.reserve.acquired == 0:
             await client.send(question)
             await another_turn(s)
-        await eventually(lambda: s.server.buffered_bytes == 0)
+        await eventually(lambda: s.server.load.buffered_bytes == 0)
         stopping = await stopped(s)
         assert all(
             each.type == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE for each in await client.closed()
@@ -161,7 +161,7 @@ async def test_what_does_not_end_in_time_is_cut_off(drain: float) -> None:
         async with serving(MemoryLister(NAMES), {"p": PluginOf(list_topics=blocks)}) as s:
             client = await s.client()
             await client.send(commands.get_topics(1, "t/n"))
-            await eventually(lambda: s.server.slots.taken == 1)
+            await eventually(lambda: s.server.load.slots.taken == 1)
             await s.server.stop(drain)
             s.assert_nothing_held()  # not even the task of the request
             assert await client.closed() == []

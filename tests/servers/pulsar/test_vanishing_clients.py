@@ -51,10 +51,10 @@ async def test_while_it_waits_for_heap_permits(leave: Leave) -> None:
             s, {}, {"pattern": "t/n/x.*"}
         ) as client:  # the second waits for what the first takes
             await eventually(lambda: s.permits.heap.queue_size == 1)
-            await eventually(lambda: s.server.slots.taken == 2)
+            await eventually(lambda: s.server.load.slots.taken == 2)
             leave(client)
             await eventually(lambda: s.permits.heap.queue_size == 0)
-            await eventually(lambda: s.server.slots.taken == 0)
+            await eventually(lambda: s.server.load.slots.taken == 0)
         held.release()
 
 
@@ -65,9 +65,9 @@ async def test_while_it_waits_for_the_size_of_another(leave: Leave) -> None:
     async with serving(source) as s, asking(s, {}) as first:
         await eventually(lambda: source.asked)
         async with asking(s, {}) as second:
-            await eventually(lambda: s.server.slots.taken == 2)
+            await eventually(lambda: s.server.load.slots.taken == 2)
             leave(second)
-            await eventually(lambda: s.server.slots.taken == 1)
+            await eventually(lambda: s.server.load.slots.taken == 1)
         source.gate.set()
         assert len(RawClient.answer(await first.receive(), 1).topics) == 10
 
@@ -79,7 +79,7 @@ async def test_the_first_of_a_question_goes_and_the_others_go_on(leave: Leave) -
     async with serving(source) as s, asking(s, {}) as first:
         await eventually(lambda: source.asked)
         async with asking(s, {}, {}) as second:
-            await eventually(lambda: s.server.slots.taken == 3)
+            await eventually(lambda: s.server.load.slots.taken == 3)
             leave(first)
             await eventually(lambda: len(source.asked) == 2)  # one of them is the first now
             source.gate.set()
@@ -209,7 +209,7 @@ async def test_with_answers_that_it_does_not_read(leave: Leave) -> None:
 async def test_in_the_midst_of_a_frame_of_its_own(leave: Leave) -> None:
     async with serving(MemoryLister(NAMES)) as s, asking(s) as client:
         await client.send(commands.get_topics(1, "t/n", topics_pattern="x" * 100_000)[:50_000])
-        await eventually(lambda: s.server.buffered_bytes == 50_000)
+        await eventually(lambda: s.server.load.buffered_bytes == 50_000)
         leave(client)
         await s.nothing_held()
 

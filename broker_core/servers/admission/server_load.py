@@ -1,0 +1,37 @@
+"""How much all connections of a server have under way: requests, their tasks, and bytes of what clients send."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker_core.servers.admission.request_slots import RequestSlots
+
+__all__ = ["ServerLoad"]
+
+#: All incomplete frames and long requests together, in bytes; requests are small, so that only an attack comes near.
+_MAX_BUFFERED: Final = 64 * 1024 * 1024
+
+
+class ServerLoad:
+    """``concurrent_requests`` is how many requests may be under way at a time (0: any number)."""
+
+    __slots__ = ("buffered_bytes", "connections", "slots", "tasks")
+
+    def __init__(self, concurrent_requests: int = 0) -> None:
+        self.slots = RequestSlots(concurrent_requests)
+        self.tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
+        self.connections = 0
+        self.buffered_bytes = 0
+
+    def hold(self, change: int) -> None:
+        """A connection holds so many bytes more (or less) of frames that are incomplete, wait or are long."""
+        self.buffered_bytes += change
+
+    def has_room_for(self, size: int) -> bool:
+        """Whether a command of ``size`` bytes may be held while it is under way."""
+        return self.buffered_bytes + size <= _MAX_BUFFERED
+
+    def is_too_much(self, size: int) -> bool:
+        """Whether a connection that holds ``size`` bytes has to go: all hold too much, and this one is a large part."""
+        return self.buffered_bytes > _MAX_BUFFERED and size * self.connections >= self.buffered_bytes

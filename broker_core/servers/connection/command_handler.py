@@ -1,0 +1,97 @@
+"""What a protocol brings to its connections: a handler of commands that does no input and no output.
+
+The connection (:mod:`~broker_core.servers.connection.client_connection`) has the socket, the timers and the tasks. It
+gives each command to the handler, as bytes, and does what the handler says: write these bytes, do this job, or close.
+So a handler is tested without a socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from broker_core.listing.fields_reader import FieldsReader
+from broker_core.memory.permit_budget import PermitBudget
+
+__all__ = ["Closing", "CommandHandler", "FrameSplitter", "Job", "OutgoingAnswer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The connection is to be closed. ``reason`` is a label of the metrics, ``event`` what the log says."""
+
+    reason: str
+    event: str
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingAnswer:
+    """The frame of an answer in three parts. ``deadline`` (loop time) bounds how long it waits for its turn."""
+
+    head: bytes
+    body: FieldsReader | bytes | memoryview
+    tail: bytes
+    deadline: float
+
+
+class FrameSplitter(Protocol):
+    """Cuts what a client sends into commands."""
+
+    @property
+    def buffered(self) -> int:
+        """Bytes held of a frame that is not whole yet."""
+
+    def feed(self, data: bytes, /) -> list[bytes]:
+        """The commands that this chunk completes. What it raises ends the connection."""
+
+
+class Job(Protocol):
+    """A request that may take time: it needs a place among the requests under way."""
+
+    def small_answer(self) -> tuple[bytes, bytes | memoryview, bytes] | None:
+        """The answer, where it is known already and small."""
+
+    async def answer(self) -> OutgoingAnswer:
+        """The answer, whatever its size."""
+
+    def refusal(self, error: Exception) -> bytes | None:
+        """The frame that tells the client of an error; ``None`` where it can be told nothing, and is closed."""
+
+    def no_place(self) -> bytes:
+        """The frame that tells the client that too many requests are under way."""
+
+    def holds(self, budget: PermitBudget) -> bool:
+        """Whether the answer holds memory of this budget while it is written."""
+
+    def release(self) -> None:
+        """Give back what the answer holds; once is enough."""
+
+
+class CommandHandler(Protocol):
+    """The state of one client in its protocol."""
+
+    #: Set when anything has come from the client.
+    heard: bool
+    #: Set when the server stops: no more requests are taken.
+    draining: bool
+
+    @property
+    def client(self) -> str:
+        """What the client's software calls itself, for the log."""
+
+    def splitter(self) -> FrameSplitter:
+        """What cuts this client's bytes into commands."""
+
+    def handle(self, command: bytes, /) -> bytes | Job | None:
+        """What is to be done for a command: send a small frame, do a job, or nothing."""
+
+    def tick(self, *, quiet: bool) -> bytes | Closing | None:
+        """What is to be done when the interval of the keep-alive is over: ask the client, or give it up.
+
+        ``quiet`` says that no answer is on its way, and that the client is read.
+        """
+
+    def is_bad_frame(self, error: Exception, /) -> bool:
+        """Whether the client sent what cannot be understood, rather than this server having failed."""

@@ -1,0 +1,223 @@
+"""What each command of a Pulsar client gets: the handshake (CONNECT), the keep-alive (PING), listings and lookups.
+
+It does no input and no output: :class:`~broker_core.servers.connection.client_connection.ClientConnection` does what it
+says. A bad request is a ``CommandError`` with its request id, and the connection lives on. Request ids are the client's
+business: they may repeat, and nothing here is keyed by them (Go uses one again for every retry).
+
+PING is answered before any limit is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar, Final, TypeAlias
+
+from broker_core.access.asker import Asker
+from broker_core.errors import ListingFailed, ServerError
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline import Pipeline
+from broker_core.servers.admission import RequestSlots
+from broker_core.servers.connection import Closing
+from broker_core.servers.pulsar.listing_command import read_listing_request
+from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob
+from broker_core.servers.pulsar.lookup_job import LookupJob
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.wire.pulsar import (
+    LARGE,
+    LOOKUP_COMMANDS,
+    BaseCommand,
+    FrameDecoder,
+    FrameError,
+    TooManyElements,
+    commands,
+    decode_large,
+    frame_limit,
+)
+
+__all__ = ["PulsarCommandHandler", "PulsarServices"]
+
+#: A frame to send, a job to do, or nothing.
+Reply: TypeAlias = bytes | ListingJob | LookupJob | None
+
+_PING: Final = BaseCommand.PING
+
+#: Repeated parts of a command that are decoded, where the settings allow fewer properties.
+_ELEMENTS: Final = 1000
+
+#: Clients that read frames of any size; an unknown one has the limit. docs/reference/pulsar-behaviour.md#frame-limits
+_WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
+
+
+@dataclass(frozen=True, slots=True)
+class PulsarServices:
+    """What the commands of all clients of a server are answered with.
+
+    ``slots`` are the places for requests under way. ``identify`` says who a client is, by what is known of it.
+    """
+
+    pipeline: Pipeline
+    lookups: LookupService
+    metrics: Metrics
+    options: PulsarOptions
+    slots: RequestSlots
+    identify: Callable[[Asker], Asker]
+
+
+class PulsarCommandHandler:
+    """The state of one client. ``clock`` is that of the event loop."""
+
+    __slots__ = (
+        "_address",
+        "_asker",
+        "_clock",
+        "_frame_limit",
+        "_listing_client",
+        "_services",
+        "draining",
+        "heard",
+    )
+
+    def __init__(self, services: PulsarServices, address: str, clock: Callable[[], float]) -> None:
+        self._services = services
+        self._address = address
+        self._clock = clock
+        self._asker: Asker | None = None  # known once the handshake is done
+        self._frame_limit = frame_limit(services.options.pulsar.max_message_size)
+        self._listing_client = ListingClient(services.pipeline, services.metrics, self._frame_limit)
+        self.heard = True
+        self.draining = False
+
+    @property
+    def client(self) -> str:
+        return self._asker.client_version if self._asker is not None else ""
+
+    def splitter(self) -> FrameDecoder:
+        return FrameDecoder(self._frame_limit)
+
+    def is_bad_frame(self, error: Exception) -> bool:
+        return isinstance(error, FrameError)
+
+    def tick(self, *, quiet: bool) -> bytes | Closing | None:
+        """Ask a client that was silent for one interval, give one up that was silent for two."""
+        if self._asker is None:
+            return Closing("handshake", "peer was silent", {"waiting_for": "CONNECT"})
+        if not quiet:
+            return None
+        if not self.heard:
+            return Closing("keep_alive", "peer was silent", {"waiting_for": "PONG"})
+        if self._asker.protocol_version < 1:
+            return None
+        self.heard = False
+        return commands.ping()
+
+    def handle(self, command: bytes) -> Reply:
+        try:
+            if len(command) <= LARGE:
+                decoded = commands.decode(command)
+            else:
+                decoded = decode_large(command, max(_ELEMENTS, self._services.options.limits.properties))
+        except TooManyElements as bomb:
+            self._services.metrics.refused("bad_request")
+            return _refuse(bomb.command, str(bomb))
+        kind = decoded.type
+        if kind == _PING:
+            return commands.pong()
+        if self.draining:
+            return None  # the client sees its connection end, and asks again over another
+        asker = self._asker
+        if asker is None:
+            return self._handle_stranger(decoded)
+        do = self._COMMANDS.get(kind)
+        if do is not None:
+            return do(self, decoded, asker)
+        return _refuse(
+            decoded,
+            f"{commands.command_name(kind)} belongs to a broker, and this server only answers lookups: send it to the "
+            "broker that LOOKUP names",
+        )
+
+    def _handle_stranger(self, command: BaseCommand) -> Reply:
+        """What is to be done for a command of a client that has not sent CONNECT."""
+        if command.type == BaseCommand.PONG:
+            return None
+        if command.type != BaseCommand.CONNECT:
+            return _refuse(command, "Send CONNECT first")
+        connect = command.connect
+        if connect.proxy_to_broker_url:
+            # Answered as if connected, the client would send its data here.
+            return _refuse(command, "This server is no proxy: it does not pass connections on to brokers")
+        services = self._services
+        protocol_version = max(0, min(commands.PROTOCOL_VERSION, connect.protocol_version))
+        self._asker = services.identify(
+            Asker(
+                remote_address=self._address,
+                client_version=connect.client_version[:256],
+                protocol_version=protocol_version,
+            )
+        )
+        if self._asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
+            self._listing_client = replace(self._listing_client, frame_limit=None)
+        return commands.connected(
+            services.options.server_version,
+            protocol_version=protocol_version,
+            max_message_size=services.options.pulsar.max_message_size,
+            feature_flags=services.lookups.feature_flags,
+        )
+
+    def _connect_again(self, command: BaseCommand, _asker: Asker) -> Reply:
+        return _refuse(command, "This connection is connected already")
+
+    def _list(self, command: BaseCommand, asker: Asker) -> Reply:
+        services, client = self._services, self._listing_client
+        question = command.getTopicsOfNamespace
+        request_id = question.request_id
+        pipeline = client.pipeline
+        try:
+            request, uncompiled = read_listing_request(
+                question, asker, pipeline, services.options.limits, self._clock()
+            )
+            at_once = uncompiled is None and not services.slots.are_taken
+            answer = pipeline.answer_now(request) if at_once else None
+        except ListingFailed as failure:
+            return client.refuse(request_id, failure)
+        return ListingJob(client, request_id, request, uncompiled, answer)
+
+    def _look_up(self, command: BaseCommand, asker: Asker) -> Reply:
+        services = self._services
+        deadline = self._clock() + services.pipeline.options.time_budget
+        return LookupJob(services.pipeline, services.lookups, command, asker, deadline)
+
+    def _close_watcher(self, command: BaseCommand, _asker: Asker) -> Reply:
+        return commands.success(command.watchTopicListClose.request_id)
+
+    def _refuse_watcher(self, command: BaseCommand, _asker: Asker) -> Reply:
+        return _refuse(
+            command, "Unable to create topic list watcher: this server has no watchers, ask again instead"
+        )
+
+    def _nothing(self, _command: BaseCommand, _asker: Asker) -> Reply:
+        return None
+
+    #: What is done for the commands of a client that is connected, by their type.
+    _COMMANDS: ClassVar[Mapping[int, Callable[[PulsarCommandHandler, BaseCommand, Asker], Reply]]] = (
+        MappingProxyType(
+            {
+                BaseCommand.GET_TOPICS_OF_NAMESPACE: _list,
+                BaseCommand.PONG: _nothing,  # that something was heard is all
+                BaseCommand.CONNECT: _connect_again,
+                BaseCommand.WATCH_TOPIC_LIST: _refuse_watcher,
+                BaseCommand.WATCH_TOPIC_LIST_CLOSE: _close_watcher,
+                **dict.fromkeys(LOOKUP_COMMANDS, _look_up),
+            }
+        )
+    )
+
+
+def _refuse(command: BaseCommand, message: str) -> bytes | None:
+    """Refuse a command that has no place here; one without a request id cannot be answered and is dropped."""
+    if commands.request_id_of(command) is None and command.type != BaseCommand.CONNECT:
+        return None
+    return commands.refuse(command, ServerError.NotAllowedError, message)

@@ -1,0 +1,115 @@
+"""A listing that a Pulsar client asked for: its answer as a frame, or the error in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, TooManyRequests
+from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permits import SMALL_ANSWER
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline import Answer, Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.connection import OutgoingAnswer
+from broker_core.wire.pulsar import MAX_COMMAND_SIZE, FrameError, commands
+
+__all__ = ["TOO_MANY_LOOKUPS", "ListingClient", "ListingJob"]
+
+TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
+
+
+@dataclass(frozen=True, slots=True)
+class ListingClient:
+    """Who the listings of one connection are for. ``frame_limit`` is its largest frame (``None``: it has no limit)."""
+
+    pipeline: Pipeline
+    metrics: Metrics
+    frame_limit: int | None
+
+    def refuse(self, request_id: int, failure: ListingFailed) -> bytes:
+        """The error that the client gets in place of a listing; it is counted."""
+        self.metrics.refused(failure.reason)
+        return commands.error(request_id, failure.code, failure.message)
+
+
+class ListingJob:
+    """``uncompiled`` is a pattern that takes a thread to compile; ``answer`` is the pipeline's where it was known at
+    once.
+    """
+
+    __slots__ = ("_answer", "_client", "_request", "_request_id", "_uncompiled")
+
+    def __init__(
+        self,
+        client: ListingClient,
+        request_id: int,
+        request: ListingRequest,
+        uncompiled: str | None,
+        answer: Answer | None,
+    ) -> None:
+        self._client = client
+        self._request_id = request_id
+        self._request = request
+        self._uncompiled = uncompiled
+        self._answer = answer
+
+    def small_answer(self) -> tuple[bytes, bytes | memoryview, bytes] | None:
+        answer = self._answer
+        if answer is None:
+            return None
+        size = answer.fields_size
+        if size > SMALL_ANSWER:
+            return None
+        head, tail = self._ends(answer, size)
+        return head, b"" if answer.selection is None else answer.selection.body(), tail
+
+    async def answer(self) -> OutgoingAnswer:
+        answer = self._answer
+        if answer is None:
+            answer = await self._client.pipeline.answer(self._request, topics_pattern=self._uncompiled)
+            self._answer = answer
+        head, tail = self._ends(answer, answer.fields_size)
+        body = b"" if answer.selection is None else answer.selection.reader()
+        return OutgoingAnswer(head, body, tail, self._request.deadline)
+
+    def refusal(self, error: Exception) -> bytes | None:
+        return self._client.refuse(self._request_id, error) if isinstance(error, ListingFailed) else None
+
+    def no_place(self) -> bytes:
+        failure = TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)
+        return self._client.refuse(self._request_id, failure)
+
+    def holds(self, budget: PermitBudget) -> bool:
+        answer = self._answer
+        if answer is None or answer.selection is None:
+            return False
+        if answer.permit is not None and answer.permit.count and answer.permit.budget is budget:
+            return True
+        leased = self._client.pipeline.permits.leases.held(answer.selection.listing)
+        return isinstance(leased, Permit) and leased.budget is budget
+
+    def release(self) -> None:
+        if self._answer is not None:
+            self._answer.release()
+
+    def _ends(self, answer: Answer, size: int) -> tuple[bytes, bytes]:
+        """What goes around the ``size`` bytes of an answer's topics.
+
+        Raises :exc:`ListingFailed` where the client could not read it.
+        """
+        try:
+            head, tail = commands.get_topics_response_head(
+                self._request_id,
+                size,
+                topics_hash=answer.topics_hash,
+                filtered=answer.filtered,
+                changed=answer.changed,
+            )
+        except FrameError:
+            raise ResponseTooLarge(size, MAX_COMMAND_SIZE, answer.topics) from None
+        size += len(head) + len(tail)
+        limit = self._client.frame_limit
+        if limit is not None and size > limit:
+            raise ResponseTooLarge(size, limit, answer.topics)
+        return head, tail

@@ -1,0 +1,65 @@
+"""A lookup that a Pulsar client asked for: past the gates, then to whatever answers lookups."""
+
+from __future__ import annotations
+
+import structlog
+
+from broker_core.access.asker import Asker
+from broker_core.errors import ListingFailed, ServerError
+from broker_core.errors.pulsar_codes import lookup_code
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.pipeline import Pipeline
+from broker_core.servers.connection import OutgoingAnswer
+from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS
+from broker_core.servers.pulsar.lookup_access import lookup_access
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.wire.pulsar import BaseCommand, commands
+
+__all__ = ["LookupJob"]
+
+_log = structlog.get_logger(__name__)
+
+
+class LookupJob:
+    """``deadline`` is a time of the event loop's clock."""
+
+    __slots__ = ("_asker", "_command", "_deadline", "_lookups", "_pipeline")
+
+    def __init__(
+        self, pipeline: Pipeline, lookups: LookupService, command: BaseCommand, asker: Asker, deadline: float
+    ) -> None:
+        self._pipeline = pipeline
+        self._lookups = lookups
+        self._command = command
+        self._asker = asker
+        self._deadline = deadline
+
+    def small_answer(self) -> None:
+        """None is known before it is asked for."""
+
+    async def answer(self) -> OutgoingAnswer:
+        if self._pipeline.dispatcher.has_gates:
+            await self._pipeline.authorize(lookup_access(self._command, self._asker), self._deadline)
+        frame = await self._lookups.answer(self._command, self._asker)
+        # Of another's making, so of any size: a schema has permits like a listing.
+        return OutgoingAnswer(b"", frame, b"", self._deadline)
+
+    def refusal(self, error: Exception) -> bytes:
+        if isinstance(error, ListingFailed):
+            return commands.refuse(self._command, lookup_code(error.code), error.message)
+        # Whatever it is, the client gets an error, and the log the rest.
+        asker = self._asker
+        _log.error("lookup failed", peer=asker.remote_address, client=asker.client_version, exc_info=error)
+        message = f"Internal error: {type(error).__name__}"
+        return commands.refuse(self._command, ServerError.MetadataError, message)
+
+    def no_place(self) -> bytes:
+        # MetadataError: for TooManyRequests and ServiceNotReady here, clients close the connection.
+        # docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
+        return commands.refuse(self._command, ServerError.MetadataError, TOO_MANY_LOOKUPS)
+
+    def holds(self, _budget: PermitBudget) -> bool:
+        return False
+
+    def release(self) -> None:
+        """It holds nothing."""

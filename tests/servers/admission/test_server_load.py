@@ -1,0 +1,34 @@
+"""How much all connections have under way, and when one of them has to go."""
+
+from __future__ import annotations
+
+from broker_core.servers.admission.server_load import ServerLoad
+
+MIB = 1024 * 1024
+
+
+def test_there_is_room_up_to_64_mebibytes() -> None:
+    load = ServerLoad()
+    load.hold(63 * MIB)
+    assert load.has_room_for(MIB)
+    assert not load.has_room_for(MIB + 1)
+    load.hold(-63 * MIB)
+    assert load.has_room_for(64 * MIB)
+    assert load.buffered_bytes == 0
+
+
+def test_who_holds_a_large_part_has_to_go_when_all_hold_too_much() -> None:
+    load = ServerLoad()
+    load.connections = 4
+    load.hold(64 * MIB)
+    assert not load.is_too_much(64 * MIB)
+    load.hold(1)
+    assert load.is_too_much(17 * MIB)
+    assert not load.is_too_much(15 * MIB)
+
+
+def test_the_places_for_requests_are_those_of_the_settings() -> None:
+    assert ServerLoad(1).slots.take()
+    load = ServerLoad(1)
+    load.slots.take()
+    assert load.slots.are_taken

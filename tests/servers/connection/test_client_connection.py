@@ -1,0 +1,232 @@
+"""A connection of another protocol than Pulsar's: lines of text, answered in lines, by a handler of thirty lines."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
+from broker_core.servers.admission import ServerLoad
+from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
+from broker_core.servers.connection.command_handler import Closing, OutgoingAnswer
+from broker_core.settings import PulsarSettings
+from tests.support.eventually import eventually
+
+
+class LineSplitter:
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @property
+    def buffered(self) -> int:
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        return whole
+
+
+class Echo:
+    """``wait`` waits, ``large`` is answered with a megabyte, ``bug`` fails; anything else comes back."""
+
+    def __init__(self, word: bytes, gate: asyncio.Event) -> None:
+        self._word = word
+        self._gate = gate
+        self.released = False
+
+    def small_answer(self) -> tuple[bytes, bytes, bytes] | None:
+        return (b"<", self._word, b">\n") if self._word.startswith(b"small") else None
+
+    async def answer(self) -> OutgoingAnswer:
+        if self._word == b"bug":
+            raise KeyError("bug")
+        if self._word == b"bad":
+            raise ValueError("bad")
+        await self._gate.wait()
+        body = b"x" * 1_000_000 if self._word == b"large" else self._word
+        return OutgoingAnswer(b"<", body, b">\n", asyncio.get_running_loop().time() + 10)
+
+    def refusal(self, error: Exception) -> bytes | None:
+        return b"refused\n" if isinstance(error, ValueError) else None
+
+    def no_place(self) -> bytes:
+        return b"no place\n"
+
+    def holds(self, budget: PermitBudget) -> bool:
+        return self._word == b"large" and budget.name == "heap"
+
+    def release(self) -> None:
+        self.released = True
+
+
+class LineHandler:
+    client = "lines"
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.heard = False
+        self.draining = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.jobs: list[Echo] = []
+        self.quiet: list[bool] = []
+        self.next_tick: bytes | Closing | None = None
+
+    def splitter(self) -> LineSplitter:
+        return LineSplitter()
+
+    def handle(self, command: bytes) -> bytes | Echo | None:
+        if command == b"bad frame":
+            raise UnicodeError("no line")
+        if command == b"hello" or self.draining:
+            return b"hello\n" if not self.draining else None
+        job = Echo(command, self.gate)
+        self.jobs.append(job)
+        return job
+
+    def tick(self, *, quiet: bool) -> bytes | Closing | None:
+        self.quiet.append(quiet)
+        return self.next_tick
+
+    def is_bad_frame(self, error: Exception) -> bool:
+        return isinstance(error, UnicodeError)
+
+
+class Peer:
+    """The other end, and what the server's end has noted."""
+
+    def __init__(self, context: ConnectionContext) -> None:
+        self.context = context
+        self.metrics = context.metrics
+        self.load = context.load
+        self.handlers: list[LineHandler] = []
+        self.opened: list[ClientConnection] = []
+        self.closed: list[ClientConnection] = []
+        self.sock: socket.socket
+        self._received = b""
+
+    def handler(self, address: str) -> LineHandler:
+        self.handlers.append(LineHandler(address))
+        return self.handlers[-1]
+
+    def connection(self) -> ClientConnection:
+        return ClientConnection(
+            self.context, self.handler, opened=self.opened.append, closed=self.closed.append
+        )
+
+    async def send(self, data: bytes) -> None:
+        await asyncio.get_running_loop().sock_sendall(self.sock, data)
+
+    async def line(self) -> bytes:
+        while b"\n" not in self._received:
+            more = await asyncio.get_running_loop().sock_recv(self.sock, 65536)
+            if not more:
+                return self._received + b"(closed)"
+            self._received += more
+        line, _, self._received = self._received.partition(b"\n")
+        return line + b"\n"
+
+    def closings(self, reason: str) -> float | None:
+        return self.metrics.registry.get_sample_value(
+            "broker_core_connections_closed_total", {"reason": reason}
+        )
+
+
+@asynccontextmanager
+async def connected(places: int = 0, **settings: Any) -> AsyncIterator[Peer]:
+    permits, metrics = Permits(), Metrics()
+    context = ConnectionContext(PulsarSettings(**settings), permits, metrics, ServerLoad(places))
+    peer = Peer(context)
+    ours, peer.sock = socket.socketpair()
+    peer.sock.setblocking(False)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+    with capture_logs():
+        await asyncio.get_running_loop().create_connection(peer.connection, sock=ours)
+        try:
+            yield peer
+        finally:
+            peer.opened[0].abort()
+            await eventually(lambda: len(peer.closed) == 1)
+            await eventually(lambda: not peer.load.tasks)
+            peer.sock.close()
+    assert (peer.load.slots.taken, peer.load.buffered_bytes, permits.direct.acquired) == (0, 0, 0)
+    assert all(job.released for job in peer.handlers[0].jobs)
+    permits.close()
+
+
+async def test_each_command_is_answered_as_its_handler_says() -> None:
+    async with connected() as peer:
+        await peer.send(b"hello\nsma")
+        assert await peer.line() == b"hello\n"
+        await peer.send(b"ll\n")
+        assert await peer.line() == b"<small>\n"
+        await peer.send(b"later\n")
+        assert await peer.line() == b"<later>\n"
+        await peer.send(b"bad\n")
+        assert await peer.line() == b"refused\n"
+        assert peer.handlers[0].heard
+
+
+async def test_a_request_without_a_place_is_refused() -> None:
+    async with connected(places=1) as peer:
+        peer.handlers[0].gate.clear()
+        await peer.send(b"first\nsecond\nsmall\n")
+        assert await peer.line() == b"no place\n"
+        assert await peer.line() == b"<small>\n", "what is known takes no place"
+        peer.handlers[0].gate.set()
+        assert await peer.line() == b"<first>\n"
+
+
+@pytest.mark.parametrize(("sent", "reason"), [(b"bad frame\n", "bad_frame"), (b"bug\n", "internal")])
+async def test_what_closes_a_connection(sent: bytes, reason: str) -> None:
+    async with connected() as peer:
+        await peer.send(sent)
+        assert await peer.line() == b"(closed)"
+        assert peer.closings(reason) == 1
+
+
+async def test_the_keep_alive_is_the_handlers() -> None:
+    async with connected(keep_alive=0.01) as peer:
+        handler = peer.handlers[0]
+        handler.next_tick = b"there?\n"
+        assert await peer.line() == b"there?\n"
+        assert handler.quiet[0] is True
+        handler.next_tick = Closing("keep_alive", "peer was silent", {"waiting_for": "a line"})
+        await eventually(lambda: peer.closings("keep_alive") == 1)
+
+
+async def test_a_slow_reader_of_an_answer_is_known_and_can_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected() as peer:
+        connection = peer.opened[0]
+        heap, direct = peer.context.permits.heap, peer.context.permits.direct
+        assert connection.holds_slowly(heap, 0.0) is None
+        await peer.send(b"large\n")
+        await eventually(lambda: direct.acquired > 0)
+        later = asyncio.get_running_loop().time() + 100
+        assert connection.holds_slowly(direct, later) is None
+        slowly = connection.holds_slowly(heap, later)
+        assert slowly is not None
+        assert slowly > 50
+        connection.make_room()
+        assert peer.closings("slow") == 1
+
+
+async def test_a_connection_that_is_drained_closes_when_its_last_answer_has_left() -> None:
+    async with connected() as peer:
+        peer.handlers[0].gate.clear()
+        await peer.send(b"last\n")
+        await eventually(lambda: peer.load.slots.taken == 1)
+        peer.opened[0].drain()
+        await peer.send(b"hello\n")
+        peer.handlers[0].gate.set()
+        assert await peer.line() == b"<last>\n"
+        assert await peer.line() == b"(closed)"
+        assert peer.closings("internal") is None or peer.closings("internal") == 0

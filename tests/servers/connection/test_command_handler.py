@@ -1,0 +1,33 @@
+"""What a protocol brings to its connections; the handler of Pulsar's keeps to it (mypy compares them)."""
+
+from __future__ import annotations
+
+from broker_core.servers.connection.command_handler import (
+    Closing,
+    CommandHandler,
+    FrameSplitter,
+    Job,
+    OutgoingAnswer,
+)
+from broker_core.servers.pulsar.listing_job import ListingJob
+from broker_core.wire.pulsar import commands
+from tests.support.memory_lister import MemoryLister
+from tests.support.pulsar_handlers import talk
+
+
+async def test_pulsars_handler_splitter_and_jobs_are_what_a_connection_wants() -> None:
+    t = talk(MemoryLister(["persistent://t/n/a"]))
+    handler: CommandHandler = t.handler
+    splitter: FrameSplitter = handler.splitter()
+    t.connect()
+    (command,) = splitter.feed(commands.get_topics(1, "t/n"))
+    job = handler.handle(command)
+    assert isinstance(job, ListingJob)
+    wanted: Job = job
+    assert wanted.small_answer() is not None
+    wanted.release()
+
+
+def test_closings_and_answers_are_plain_values() -> None:
+    assert Closing("slow", "peer reads slowly").values == {}
+    assert OutgoingAnswer(b"h", b"b", b"t", 1.0) == OutgoingAnswer(b"h", b"b", b"t", 1.0)

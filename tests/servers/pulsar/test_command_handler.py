@@ -1,0 +1,208 @@
+"""What each command gets, by a handler without a socket, and mostly without an event loop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from broker_core.access.asker import Asker
+from broker_core.errors import ServerError
+from broker_core.servers.connection import Closing
+from broker_core.servers.pulsar import PulsarOptions
+from broker_core.servers.pulsar.listing_job import ListingJob
+from broker_core.servers.pulsar.lookup_job import LookupJob
+from broker_core.settings import LimitsSettings, PulsarSettings
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.frames import FrameError
+from broker_core.wire.pulsar.large_commands import LARGE
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandConnect
+from tests.support.connection_questions import of_broker
+from tests.support.memory_lister import MemoryLister
+from tests.support.pulsar_handlers import decoded, talk
+
+NAMES = ["persistent://t/n/a", "persistent://t/n/b"]
+
+
+def test_a_ping_is_answered_always() -> None:
+    t = talk()
+    assert t.answer(commands.ping()).type == BaseCommand.PONG
+    t.connect()
+    t.handler.draining = True
+    assert t.answer(commands.ping()).type == BaseCommand.PONG
+
+
+def test_a_pong_needs_no_answer() -> None:
+    t = talk()
+    assert t.say(commands.pong()) is None
+    t.connect()
+    assert t.say(commands.pong()) is None
+
+
+def test_connect_makes_a_stranger_a_client() -> None:
+    seen: list[Asker] = []
+
+    def identify(asker: Asker) -> Asker:
+        seen.append(asker)
+        return replace(asker, role="alice")
+
+    options = PulsarOptions(PulsarSettings(max_message_size=1_234_567), server_version="broker-core 1")
+    t = talk(options=options, identify=identify)
+    assert t.handler.client == ""
+    connected = t.connect("Pulsar-Java-v4.2.4", protocol_version=15).connected
+    assert (connected.protocol_version, connected.server_version) == (15, "broker-core 1")
+    assert connected.max_message_size == 1_234_567
+    assert t.handler.client == "Pulsar-Java-v4.2.4"
+    assert [(asker.remote_address, asker.protocol_version) for asker in seen] == [("192.0.2.1:4711", 15)]
+    again = t.connect("another")
+    assert again.error.message == "This connection is connected already"
+    assert t.handler.client == "Pulsar-Java-v4.2.4"
+
+
+def test_a_stranger_is_told_to_connect() -> None:
+    t = talk(MemoryLister(NAMES))
+    for frame in (commands.get_topics(8, "t/n"), commands.encode(of_broker("subscribe", 8))):
+        error = t.answer(frame).error
+        assert (error.request_id, error.error) == (8, ServerError.NotAllowedError)
+        assert error.message == "Send CONNECT first"
+    assert t.answer(commands.lookup(9, "persistent://t/n/a")).lookupTopicResponse.request_id == 9
+
+
+def test_it_is_no_proxy() -> None:
+    t = talk()
+    body = CommandConnect(client_version="v", protocol_version=21, proxy_to_broker_url="pulsar://b:6650")
+    error = t.answer(commands.encode(BaseCommand(type=BaseCommand.CONNECT, connect=body))).error
+    assert "no proxy" in error.message
+    assert t.handler.client == ""
+
+
+async def test_a_small_listing_is_answered_at_once() -> None:
+    t = talk(MemoryLister(NAMES))
+    t.connect()
+    job = t.say(commands.get_topics(7, "t/n"))
+    assert isinstance(job, ListingJob)
+    small = job.small_answer()
+    assert small is not None
+    answer = decoded(b"".join(small)).getTopicsOfNamespaceResponse
+    assert (answer.request_id, sorted(answer.topics)) == (7, NAMES)
+    job.release()
+
+
+def test_a_listing_is_not_begun_while_all_places_are_taken() -> None:
+    t = talk(MemoryLister(NAMES), places=1)
+    t.connect()
+    assert t.slots.take()
+    job = t.say(commands.get_topics(7, "t/n"))
+    assert isinstance(job, ListingJob)
+    assert job.small_answer() is None
+
+
+def test_a_bad_request_is_an_error_with_its_request_id() -> None:
+    t = talk()
+    t.connect()
+    error = t.answer(commands.get_topics(2**63, "no namespace")).error
+    assert (error.request_id, error.error) == (2**63, ServerError.InvalidTopicName)
+    assert t.metrics.registry.get_sample_value(
+        "broker_core_listing_errors_sent_total", {"reason": "bad_namespace"}
+    )
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        commands.partitioned_metadata(3, "t/n/a"),
+        commands.lookup(3, "t/n/a"),
+        commands.get_schema(3, "t/n/a"),
+    ],
+)
+def test_lookups_are_jobs(frame: bytes) -> None:
+    t = talk()
+    t.connect()
+    assert isinstance(t.say(frame), LookupJob)
+
+
+def test_what_belongs_to_a_broker_is_refused() -> None:
+    t = talk()
+    t.connect()
+    error = t.answer(commands.encode(of_broker("subscribe", 8))).error
+    assert (error.request_id, error.error) == (8, ServerError.NotAllowedError)
+    assert error.message.startswith("SUBSCRIBE belongs to a broker")
+    watch = BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST)
+    watch.watchTopicList.request_id, watch.watchTopicList.watcher_id = 9, 1
+    watch.watchTopicList.namespace, watch.watchTopicList.topics_pattern = "t/n", "x"
+    assert "no watchers" in t.answer(commands.encode(watch)).error.message
+    close = BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST_CLOSE)
+    close.watchTopicListClose.request_id, close.watchTopicListClose.watcher_id = 10, 1
+    assert t.answer(commands.encode(close)).success.request_id == 10
+    assert t.say(b"\0" * 8 + b"\x08\x0b\x5a\x00") is None, "FLOW has no request id to answer"
+
+
+def test_no_request_is_taken_while_the_server_stops() -> None:
+    t = talk(MemoryLister(NAMES))
+    t.connect()
+    t.handler.draining = True
+    for frame in (commands.get_topics(1, "t/n"), commands.lookup(2, "t/n/a"), commands.connect("v")):
+        assert t.say(frame) is None
+
+
+def test_a_command_of_too_many_parts_is_not_decoded() -> None:
+    t = talk(options=PulsarOptions(limits=LimitsSettings(properties=2000)))
+    t.connect()
+    many = {f"key-{number}": "v" * 50 for number in range(2001)}
+    frame = commands.get_topics(5, "t/n", properties=many)
+    assert len(frame) > LARGE
+    error = t.answer(frame).error
+    assert (error.request_id, error.error) == (5, ServerError.NotAllowedError)
+    assert "at most 2000" in error.message
+
+
+def test_what_is_no_command_is_a_bad_frame() -> None:
+    t = talk()
+    with pytest.raises(FrameError) as caught:
+        t.handler.handle(b"\xff")
+    assert t.handler.is_bad_frame(caught.value)
+    assert not t.handler.is_bad_frame(KeyError("bug"))
+
+
+def test_the_frames_of_a_client_are_bounded_by_the_largest_message() -> None:
+    t = talk(options=PulsarOptions(PulsarSettings(max_message_size=1024)))
+    splitter = t.handler.splitter()
+    assert splitter.feed(commands.ping()) == [commands.ping()[8:]]
+    with pytest.raises(FrameError, match="over the limit"):
+        splitter.feed((1024 + 10 * 1024).to_bytes(4, "big") + b"\0\0\0\x08")
+
+
+# -- keep-alive --------------------------------------------------------------------------------------------------
+
+
+def test_who_does_not_connect_is_given_up() -> None:
+    closing = talk().handler.tick(quiet=True)
+    assert isinstance(closing, Closing)
+    assert (closing.reason, closing.values) == ("handshake", {"waiting_for": "CONNECT"})
+
+
+def test_a_silent_client_is_asked_then_given_up() -> None:
+    t = talk()
+    t.connect()
+    asked = t.handler.tick(quiet=True)
+    assert isinstance(asked, bytes)
+    assert decoded(asked).type == BaseCommand.PING
+    t.handler.heard = True  # its PONG
+    assert t.handler.tick(quiet=True) == asked
+    closing = t.handler.tick(quiet=True)
+    assert isinstance(closing, Closing)
+    assert (closing.reason, closing.values) == ("keep_alive", {"waiting_for": "PONG"})
+
+
+def test_nobody_is_asked_while_an_answer_is_on_its_way() -> None:
+    t = talk()
+    t.connect()
+    t.handler.heard = False
+    assert t.handler.tick(quiet=False) is None
+
+
+def test_a_client_that_knows_no_ping_is_left_alone() -> None:
+    t = talk()
+    t.connect("old", protocol_version=0)
+    for _ in range(3):
+        assert t.handler.tick(quiet=True) is None

@@ -1,0 +1,122 @@
+"""A listing as a frame: small at once or large later, or the error in its place."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from broker_core.errors import Cause, ListingFailed, ServerError
+from broker_core.servers.pulsar import PulsarOptions
+from broker_core.servers.pulsar.listing_job import ListingJob
+from broker_core.settings import PulsarSettings
+from broker_core.wire.pulsar import commands
+from tests.support.memory_lister import MemoryLister
+from tests.support.pulsar_handlers import Talk, decoded, talk
+
+FEW = [f"persistent://t/n/{number}" for number in range(5)]
+MANY = [f"persistent://t/n/{'x' * 100}-{number:04d}" for number in range(1000)]
+
+
+def job_of(t: Talk, **question: str) -> ListingJob:
+    t.connect()
+    job = t.say(commands.get_topics(7, "t/n", **question))  # type: ignore[arg-type]  # text alone
+    assert isinstance(job, ListingJob)
+    return job
+
+
+def whole(job: ListingJob) -> bytes:
+    small = job.small_answer()
+    assert small is not None
+    return b"".join(small)
+
+
+async def test_a_small_answer_is_whole() -> None:
+    job = job_of(talk(MemoryLister(FEW)))
+    assert sorted(decoded(whole(job)).getTopicsOfNamespaceResponse.topics) == FEW
+    job.release()
+    job.release()  # once is enough, and more is harmless
+
+
+async def test_a_large_answer_has_a_reader() -> None:
+    job = job_of(talk(MemoryLister(MANY)))
+    assert job.small_answer() is None
+    answer = await job.answer()
+    assert not isinstance(answer.body, bytes | memoryview)
+    parts = []
+    while answer.body.left:
+        parts.append(bytes(answer.body.read(10_000)))
+    frame = answer.head + b"".join(parts) + answer.tail
+    assert sorted(decoded(frame).getTopicsOfNamespaceResponse.topics) == MANY
+    assert answer.deadline == pytest.approx(asyncio.get_running_loop().time() + 28, abs=5)
+    job.release()
+
+
+async def test_what_is_not_known_at_once_is_asked_for() -> None:
+    lister = MemoryLister(FEW, at_once=False)
+    job = job_of(talk(lister))
+    assert job.small_answer() is None
+    job.release()  # of an answer that nobody has asked for yet
+    answer = await job.answer()
+    assert len(lister.asked) == 1
+    assert answer.deadline == pytest.approx(asyncio.get_running_loop().time() + 28, abs=5)
+    job.release()
+
+
+async def test_unchanged_has_no_body() -> None:
+    t = talk(MemoryLister(FEW))
+    known = decoded(whole(job_of(t))).getTopicsOfNamespaceResponse.topics_hash
+    job = t.say(commands.get_topics(8, "t/n", topics_hash=known))
+    assert isinstance(job, ListingJob)
+    answer = decoded(whole(job)).getTopicsOfNamespaceResponse
+    assert (answer.changed, list(answer.topics)) == (False, [])
+    assert (await job.answer()).body == b""
+
+
+async def test_an_answer_that_the_client_cannot_read_is_an_error() -> None:
+    t = talk(MemoryLister(MANY), options=PulsarOptions(PulsarSettings(max_message_size=1024)))
+    job = job_of(t)
+    with pytest.raises(ListingFailed) as caught:
+        await job.answer()
+    refusal = job.refusal(caught.value)
+    assert refusal is not None
+    error = decoded(refusal).error
+    assert (error.request_id, error.error) == (7, ServerError.NotAllowedError)
+    assert "over this client's limit of 11264" in error.message
+    job.release()
+
+
+async def test_each_error_is_counted_and_a_bug_is_told_to_nobody() -> None:
+    t = talk(MemoryLister(FEW))
+    job = job_of(t)
+    failure = ListingFailed("no", cause=Cause.CATALOG, reason="catalog")
+    refusal = job.refusal(failure)
+    assert refusal is not None
+    assert decoded(refusal).error.message == "no"
+    assert job.refusal(KeyError("bug")) is None
+    assert decoded(job.no_place()).error.error == ServerError.TooManyRequests
+    counted = [
+        t.metrics.registry.get_sample_value("broker_core_listing_errors_sent_total", {"reason": reason})
+        for reason in ("catalog", "lookups")
+    ]
+    assert counted == [1.0, 1.0]
+    job.release()
+
+
+async def test_an_answer_of_the_whole_namespace_holds_no_memory_of_its_own() -> None:
+    t = talk(MemoryLister(FEW))
+    job = job_of(t)
+    assert not job.holds(t.pipeline.permits.heap)
+    assert not job.holds(t.pipeline.permits.snapshots)
+    job.release()
+
+
+async def test_rows_that_are_gathered_hold_heap_permits() -> None:
+    t = talk(MemoryLister(MANY))
+    job = job_of(t, topics_pattern="t/n/x+-.*[02468]")
+    await job.answer()
+    assert job.holds(t.pipeline.permits.heap)
+    assert not job.holds(t.pipeline.permits.direct)
+    job.release()
+    assert not job.holds(t.pipeline.permits.heap)
+    assert t.pipeline.permits.heap.acquired == 0

@@ -1,0 +1,83 @@
+"""A handler of a Pulsar client's commands over a lister in memory: no socket, no server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from broker_core.access.asker import Asker
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline import Pipeline
+from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.servers.admission import RequestSlots
+from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
+from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.frames import HEADER_SIZE
+from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from tests.support.memory_lister import MemoryLister
+
+__all__ = ["NoPartitions", "Talk", "decoded", "talk"]
+
+
+class NoPartitions:
+    """No topic has partitions."""
+
+    async def partitions(self, topic: object) -> int | None:
+        return 0
+
+
+@dataclass
+class Talk:
+    """A handler, and what is behind it. Its clock is the event loop's, where there is one, else stands at 100."""
+
+    handler: PulsarCommandHandler
+    pipeline: Pipeline
+    metrics: Metrics
+    slots: RequestSlots
+
+    def say(self, frame: bytes) -> Reply:
+        """What the handler makes of one frame."""
+        return self.handler.handle(frame[HEADER_SIZE:])
+
+    def answer(self, frame: bytes) -> BaseCommand:
+        """The command that it answers at once."""
+        reply = self.say(frame)
+        assert isinstance(reply, bytes)
+        return decoded(reply)
+
+    def connect(
+        self, client_version: str = "Pulsar-Java-v4.2.4", protocol_version: int = commands.PROTOCOL_VERSION
+    ) -> BaseCommand:
+        return self.answer(commands.connect(client_version, protocol_version=protocol_version))
+
+
+def talk(
+    lister: MemoryLister | None = None,
+    *,
+    plugins: Mapping[str, object] | None = None,
+    options: PulsarOptions | None = None,
+    places: int = 0,
+    identify: Callable[[Asker], Asker] = lambda asker: asker,
+) -> Talk:
+    metrics, slots = Metrics(), RequestSlots(places)
+    dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}))
+    pipeline = Pipeline(lister or MemoryLister(), dispatcher, Permits(), metrics)
+    lookups = StandaloneLookups(NoPartitions())
+    services = PulsarServices(pipeline, lookups, metrics, options or PulsarOptions(), slots, identify)
+    handler = PulsarCommandHandler(services, "192.0.2.1:4711", _now)
+    return Talk(handler, pipeline, metrics, slots)
+
+
+def _now() -> float:
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:
+        return 100.0
+
+
+def decoded(frame: bytes) -> BaseCommand:
+    return commands.decode(frame[HEADER_SIZE:])
