@@ -185,7 +185,8 @@ class Pipeline:
             request = await self.with_pattern(request, topics_pattern)
         started = time.perf_counter()
         try:
-            answer = await self._in_time(request, trace)
+            async with self._budget.until(request.deadline):
+                answer = await self._answer(request, trace)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._outcomes.failed(request, error, started)
         self._outcomes.served(request, answer, started)
@@ -199,10 +200,6 @@ class Pipeline:
         except ListingFailed as failure:
             self._outcomes.refused(request, failure, started)
             raise
-
-    async def _in_time(self, request: ListingRequest, trace: Trace | None) -> Answer:
-        async with self._budget.until(request.deadline):
-            return await self._answer(request, trace)
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
         await loop_turn().time()
