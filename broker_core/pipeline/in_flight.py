@@ -1,54 +1,89 @@
-"""One question of many: who asks while it is asked already gets the answer to the next, which begins after he asked.
+"""Equal questions under way share one run.
 
-So nobody is answered with a state from before his question, and however many ask, one question at a time is under way.
+There are two rules, and the key of a question says which one holds. Where it says nothing of the state that an answer
+is of, who asks while it is asked already gets the answer to the next run, which begins after he asked
+(:class:`NextRuns`): so nobody is answered with a state from before his question. Where the key holds the version that
+is told before the work, each run with that key gives the answer to all who have it, whenever it began
+(:class:`VersionedRuns`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from enum import Enum, auto
 from typing import Any, Generic, TypeVar
 
-__all__ = ["SharedAsks"]
+from broker_core.errors import ListingFailed
 
+__all__ = ["NextRuns", "RunEnd", "VersionedRuns"]
+
+P = TypeVar("P")
 T = TypeVar("T")
 
 
-class SharedAsks(Generic[T]):
-    """Questions by key. For one event loop."""
+class _Run(Generic[P, T]):
+    """What is asked together: the parts of all who ask, and their size."""
+
+    __slots__ = ("parts", "size", "task")
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, asyncio.Task[T]] = {}
-        self._next: dict[Hashable, asyncio.Task[T]] = {}
+        self.parts: list[P] = []
+        self.size = 0
+        self.task: asyncio.Task[T] | None = None
 
-    async def ask(self, key: Hashable, question: Callable[[], Awaitable[T]]) -> T:
-        """What ``question()`` gives: this one's, or that of somebody else with the same key that begins from now on."""
-        task = self._next.get(key)
-        if task is None:
-            running = self._running.get(key)
-            if running is None:
-                task = self._running[key] = self._begin(self._asked(key, question))
-            else:
-                task = self._next[key] = self._begin(self._after(running, key, question))
+
+class NextRuns(Generic[P, T]):
+    """Runs by key, one at a time for each. For one event loop."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, _Run[P, T]] = {}
+        self._next: dict[Hashable, _Run[P, T]] = {}
+
+    def __len__(self) -> int:
+        """How many keys are asked about."""
+        return len(self._running)
+
+    def waiting(self, key: Hashable) -> int:
+        """The size of all that the next run is for; 0 where nobody waits for one."""
+        run = self._next.get(key)
+        return 0 if run is None else run.size
+
+    async def ask(
+        self, key: Hashable, question: Callable[[Sequence[P]], Awaitable[T]], part: P, size: int = 1
+    ) -> tuple[T, int]:
+        """What the question gives for the parts of all who ask together, and the size of those in front of ``part``.
+
+        Raises what the question raises.
+        """
+        run = self._next.get(key)
+        if run is None:
+            before = self._running.get(key)
+            run = _Run()
+            (self._running if before is None else self._next)[key] = run
+            run.task = asyncio.get_running_loop().create_task(self._asked(key, run, before, question))
+            run.task.add_done_callback(_looked_at)
+        start = run.size
+        run.parts.append(part)
+        run.size += size
+        assert run.task is not None
         # Shielded: others may wait for it, and who goes away must not end it.
-        return await asyncio.shield(task)
+        return await asyncio.shield(run.task), start
 
-    def _begin(self, work: Any) -> asyncio.Task[T]:
-        task: asyncio.Task[T] = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(_looked_at)
-        return task
-
-    async def _after(
-        self, running: asyncio.Task[T], key: Hashable, question: Callable[[], Awaitable[T]]
+    async def _asked(
+        self,
+        key: Hashable,
+        run: _Run[P, T],
+        before: _Run[P, T] | None,
+        question: Callable[[Sequence[P]], Awaitable[T]],
     ) -> T:
-        await asyncio.wait([running])
-        task = self._next.pop(key)
-        self._running[key] = task
-        return await self._asked(key, question)
-
-    async def _asked(self, key: Hashable, question: Callable[[], Awaitable[T]]) -> T:
+        if before is not None:
+            assert before.task is not None
+            await asyncio.wait([before.task])
+            del self._next[key]
+            self._running[key] = run
         try:
-            return await question()
+            return await question(run.parts)
         finally:
             del self._running[key]
 
@@ -57,3 +92,56 @@ def _looked_at(task: asyncio.Task[Any]) -> None:
     """An exception that everybody who waited for has gone away from is nobody's."""
     if not task.cancelled():
         task.exception()
+
+
+class RunEnd(Enum):
+    """What a run left to those who waited for it."""
+
+    KEPT = auto()  # its answer is where all look for it
+    NOT_KEPT = auto()  # an answer, which only who asked has
+    GAVE_UP = auto()  # nothing: who asked has gone, or had no memory
+
+
+class VersionedRuns:
+    """Runs by key, each of which is its first asker's own: with his memory and his time. For one event loop."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, asyncio.Future[RunEnd] | None] = {}
+
+    def __contains__(self, key: Hashable) -> bool:
+        """Whether somebody runs it."""
+        return key in self._running
+
+    def begin(self, key: Hashable) -> None:
+        """Who asks runs it himself, until :meth:`end` or :meth:`fail`."""
+        self._running[key] = None
+
+    def end(self, key: Hashable, end: RunEnd) -> None:
+        """The run is over."""
+        future = self._running.pop(key)
+        if future is not None:
+            future.set_result(end)
+
+    def fail(self, key: Hashable, failure: ListingFailed) -> None:
+        """The run has failed, and so would any other one with this key."""
+        future = self._running.pop(key)
+        if future is not None:
+            future.set_exception(failure)
+            future.exception()  # those who waited may have gone
+
+    async def wait(self, key: Hashable, seconds: float) -> RunEnd:
+        """How the run ends that is under way; after that time, as one of which nothing is kept.
+
+        Raises a copy of the failure of one that fails.
+        """
+        future = self._running[key]
+        if future is None:
+            future = self._running[key] = asyncio.get_running_loop().create_future()
+        # Not by wait_for(), which cancels what others wait for too.
+        await asyncio.wait([future], timeout=seconds)
+        if not future.done():
+            return RunEnd.NOT_KEPT
+        try:
+            return future.result()
+        except ListingFailed as failure:
+            raise failure.copy() from failure.__cause__

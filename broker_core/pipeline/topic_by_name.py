@@ -29,8 +29,8 @@ from broker_core.names import PERSISTENT, Mode, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.patterns import compile_pattern
 from broker_core.pipeline.held_permit import HeldPermit
-from broker_core.pipeline.in_flight import SharedAsks
-from broker_core.pipeline.in_flight_masks import SharedMasks
+from broker_core.pipeline.in_flight import NextRuns
+from broker_core.pipeline.in_flight_masks import MasksInFlight
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
@@ -92,8 +92,8 @@ class TopicsByName:
         self._budget = TimeBudget.of_lookups(options.time_budget)
         self._ask = ask
         self._estimates = Estimates()
-        self._shared: SharedAsks[AcceptedAnswer | None] = SharedAsks()
-        self._masks = SharedMasks()
+        self._listings: NextRuns[None, AcceptedAnswer | None] = NextRuns()
+        self._masks = MasksInFlight()
         self._known: weakref.WeakKeyDictionary[Listing, dict[str, int]] = weakref.WeakKeyDictionary()
 
     def concerns(self, topic: TopicName) -> bool:
@@ -270,7 +270,7 @@ class TopicsByName:
         )
         names = tuple(plugin.name for plugin in listers)
         key = key_of(request, depends_on, names, wants)
-        accepted = await self._shared.ask(key, partial(self._list, request, names))
+        accepted, _ = await self._listings.ask(key, lambda _: self._list(request, names), None)
         if accepted is None:
             return None
         assert accepted.selection is not None  # the request has no hash

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
         PluginLoadError,
         RefusedByPlugin,
     )
-    from broker_core.plugins.former_answers import FormerAnswer, LastAnswerKeeper, VersionedAnswerKeeper
+    from broker_core.plugins.former_answers import (
+        FormerAnswer,
+        LastAnswerKeeper,
+        Making,
+        VersionedAnswerKeeper,
+    )
     from broker_core.plugins.hooks.listers import ChainResult
     from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_mean, installed_plugins
     from broker_core.plugins.load.plugin_options import PluginOptions
@@ -34,6 +39,7 @@ __all__ = [
     "InstalledPlugin",
     "LastAnswerKeeper",
     "LoadedPlugin",
+    "Making",
     "PluginFailed",
     "PluginLoadError",
     "PluginOptions",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from broker_core.plugins.load.registry import LoadedPlugin
 
-__all__ = ["FormerAnswer", "LastAnswerKeeper", "VersionedAnswerKeeper"]
+__all__ = ["FormerAnswer", "LastAnswerKeeper", "Making", "VersionedAnswerKeeper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +39,21 @@ class VersionedAnswerKeeper(Protocol):
     def find(self, plugin: str, version: str) -> FormerAnswer | None:
         """The answer at this version; its age says nothing."""
 
-    def keep(self, plugin: str, version: str, accepted: Any) -> None:
-        """The plugin answered this at this version, or a later one; ``None`` is a pass through."""
+    def keep(self, plugin: str, version: str, accepted: Any) -> bool:
+        """The plugin answered this at this version, or a later one; ``None`` is a pass through. Whether it is kept."""
+
+    async def made_elsewhere(self, plugin: str, version: str, seconds: float) -> FormerAnswer | None:
+        """The answer that an equal question, which is under way, gets within that time; ``None`` where none does.
+
+        Raises :exc:`~broker_core.plugins.failures.PluginFailed` where the plugin fails it.
+        """
+
+    def make(self, plugin: str, version: str) -> AbstractContextManager[Making]:
+        """The plugin is asked in this block; equal questions wait for its end."""
+
+
+class Making(Protocol):
+    """The answer to a question that equal ones wait for."""
+
+    def made(self, *, kept: bool) -> None:
+        """There is one."""

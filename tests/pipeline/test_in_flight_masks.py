@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.pipeline.in_flight_masks import SharedMasks
+from broker_core.pipeline.in_flight_masks import MasksInFlight
 from tests.support.eventually import eventually
 
 
@@ -32,7 +32,7 @@ def column(*names: str) -> pa.LargeStringArray:
 
 
 async def test_who_waits_shares_one_column() -> None:
-    shared, masks = SharedMasks(), Masks()
+    shared, masks = MasksInFlight(), Masks()
     first = asyncio.create_task(shared.some_visible("k", column("a"), masks))
     other = asyncio.create_task(shared.some_visible("other", column("o"), masks))
     await eventually(lambda: len(masks.columns) == 2)
@@ -47,12 +47,11 @@ async def test_who_waits_shares_one_column() -> None:
     assert await asyncio.gather(first, other, *rest) == [True, True, True, False, False, True]
     assert masks.columns == [["a"], ["o"], ["b", "cx", "dx", "ex", "f", "g"]]
     assert not await shared.some_visible("k", column("zx"), masks)  # nothing is left over
-    assert not shared._running
-    assert not shared._next
+    assert not len(shared)
 
 
 async def test_a_failure_opens_nothing_and_ends_with_its_column() -> None:
-    shared, masks = SharedMasks(), Masks()
+    shared, masks = MasksInFlight(), Masks()
     masks.open.set()
     for result in await asyncio.gather(
         *(shared.some_visible("k", column("broken"), masks) for _ in range(3)), return_exceptions=True
@@ -62,7 +61,7 @@ async def test_a_failure_opens_nothing_and_ends_with_its_column() -> None:
 
 
 async def test_a_column_is_bounded() -> None:
-    shared, masks = SharedMasks(), Masks()
+    shared, masks = MasksInFlight(), Masks()
     masks.open.set()
     large = column(*(f"n{number}" for number in range(16_000)))
     found = await asyncio.gather(*(shared.some_visible("k", large, masks) for _ in range(4)))

@@ -5,22 +5,28 @@ What is kept is what the plugin said, checked, before the pattern and the masks,
 equal: what changed and changed back meanwhile is not kept. An answer that was made with the rest of the chain is not
 kept: what is behind may change without this plugin's version. Nor is a page, or one that came while the plugin said
 that its topics changed.
+
+While the plugin is asked, equal questions at the same version wait for its answer: as many clients come back at a time
+after a change, one of them asks for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
+from broker_core.pipeline.in_flight import RunEnd, VersionedRuns
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern
 from broker_core.pipeline.remembered.answer_store import AnswerStore
+from broker_core.pipeline.steps import has_hash
 from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins import FormerAnswer
+from broker_core.plugins import FormerAnswer, PluginFailed
 
 __all__ = ["AnswersByVersionHook", "VersionedAnswersToQuestion"]
 
@@ -49,6 +55,7 @@ class AnswersByVersionHook:
         self._store = store
         self._words = words
         self._notices = notices
+        self._making = _MakingOfAll()
 
     def mark(self, namespace: NamespaceName) -> Mark:
         """What tells the notices of changed topics of a namespace apart."""
@@ -57,8 +64,56 @@ class AnswersByVersionHook:
     def to(self, request: ListingRequest) -> VersionedAnswersToQuestion:
         """Those to one question."""
         return VersionedAnswersToQuestion(
-            self._store, self._words, request, self._notices, self._notices.mark(request.namespace)
+            self._store,
+            self._words,
+            request,
+            self._notices,
+            self._notices.mark(request.namespace),
+            self._making,
         )
+
+
+class _MakingOfAll:
+    """The answers that plugins are asked for, and the plugins whose last answer could not be kept."""
+
+    __slots__ = ("in_vain", "runs")
+
+    def __init__(self) -> None:
+        self.runs = VersionedRuns()
+        self.in_vain: set[str] = set()
+
+
+class _Making:
+    """A block in which a plugin is asked (:class:`~broker_core.plugins.Making`). ``key`` is ``None``: nobody waits."""
+
+    __slots__ = ("_all", "_end", "_key", "_plugin")
+
+    def __init__(self, of_all: _MakingOfAll, plugin: str, key: Hashable | None) -> None:
+        self._all = of_all
+        self._plugin = plugin
+        self._key = key
+        self._end = RunEnd.GAVE_UP
+
+    def __enter__(self) -> Self:
+        if self._key is not None:
+            self._all.runs.begin(self._key)
+        return self
+
+    def made(self, *, kept: bool) -> None:
+        """There is an answer."""
+        self._end = RunEnd.KEPT if kept else RunEnd.NOT_KEPT
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if self._key is None:
+            return
+        if isinstance(error, PluginFailed):
+            self._all.runs.fail(self._key, error)
+            return
+        self._all.runs.end(self._key, self._end)
+        if self._end is RunEnd.KEPT:
+            self._all.in_vain.discard(self._plugin)
+        elif self._end is RunEnd.NOT_KEPT:
+            self._all.in_vain.add(self._plugin)
 
 
 class VersionedAnswersToQuestion:
@@ -67,7 +122,7 @@ class VersionedAnswersToQuestion:
     It is a :class:`~broker_core.plugins.VersionedAnswerKeeper`.
     """
 
-    __slots__ = ("_mark", "_notices", "_request", "_store", "_words")
+    __slots__ = ("_making", "_mark", "_notices", "_request", "_store", "_words")
 
     def __init__(
         self,
@@ -76,12 +131,14 @@ class VersionedAnswersToQuestion:
         request: ListingRequest,
         notices: ChangeNotices,
         mark: Mark,
+        making: _MakingOfAll,
     ) -> None:
         self._store = store
         self._words = words
         self._request = request
         self._notices = notices
         self._mark = mark
+        self._making = making
 
     def find(self, plugin: str, version: str) -> FormerAnswer | None:
         """What the plugin answered at this version."""
@@ -97,13 +154,41 @@ class VersionedAnswersToQuestion:
         )
         return FormerAnswer("success", accepted, 0.0)
 
-    def keep(self, plugin: str, version: str, accepted: AcceptedAnswer | None) -> None:
-        """The plugin answered this (``None`` is a pass through); nothing, where it cannot be kept."""
+    async def made_elsewhere(self, plugin: str, version: str, seconds: float) -> FormerAnswer | None:
+        """What an equal question gets that is under way, within that time."""
+        request, runs = self._request, self._making.runs
+        if not has_hash(request):
+            return None  # a page, or more than topics, is not kept
+        key = (version, self._key(plugin))
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        while key in runs and (left := until - clock()) > 0:
+            end = await runs.wait(key, left)
+            found = self.find(plugin, version)
+            if found is not None or end is not RunEnd.GAVE_UP:
+                return found
+        return None
+
+    def make(self, plugin: str, version: str) -> _Making:
+        """The plugin is asked in this block. Others wait for it where its answer is likely to be one for them."""
+        request = self._request
+        key: Hashable | None = (version, self._key(plugin))
+        if (
+            not has_hash(request)
+            or request.topics_hash is not None  # "unchanged" is nothing to others
+            or plugin in self._making.in_vain
+            or key in self._making.runs
+        ):
+            key = None
+        return _Making(self._making, plugin, key)
+
+    def keep(self, plugin: str, version: str, accepted: AcceptedAnswer | None) -> bool:
+        """The plugin answered this (``None`` is a pass through). Whether it can be kept."""
         if not self._notices.unchanged(self._request.namespace, self._mark):
-            return
+            return False
         selection = None if accepted is None else accepted.selection
         if accepted is not None and (selection is None or not accepted.whole or accepted.details is not None):
-            return  # no topics were told, or a part of them, or more than topics
+            return False  # no topics were told, or a part of them, or more than topics
         raw = self._request.topics_pattern
         key = self._key(plugin)
         text = key.text + 2 * len(version)
@@ -122,11 +207,10 @@ class VersionedAnswersToQuestion:
             )
             text += (2 * len(raw or "") if accepted.claimed else 0) + selection.remembered_bytes
         listing = None if selection is None else selection.listing
-        if (
-            self._store.put((_KIND, key), self._request.namespace, new, listing, text)
-            and accepted is not None
-        ):
+        kept = self._store.put((_KIND, key), self._request.namespace, new, listing, text)
+        if kept and accepted is not None:
             accepted.owned = 0  # charged where it is kept
+        return kept
 
     def _key(self, plugin: str) -> AnswerKey:
         return key_of(self._request, self._words(plugin), plugin)

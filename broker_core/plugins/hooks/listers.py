@@ -127,22 +127,24 @@ class ListerHook:
             accepting = partial(accepting_of, accept, caller.plugin) if accept is not None else None
             try:
                 version = await self._versions.of(request, name, versions) if name in self._versions else None
-                found = None if version is None or keeps is None else keeps.find(name, version)
+                found = None
+                if version is not None and keeps is not None:
+                    found = keeps.find(name, version)
+                    if found is None:
+                        seconds = caller.plugin.options.deadline
+                        found = await keeps.made_elsewhere(name, version, seconds)
                 if found is not None:
-                    kept, answer, word, accepted = True, None, found.word, found.accepted
+                    answer, word, accepted = None, found.word, found.accepted
                 else:
-                    kept, call = False, None if services is None else services(name, position)
-                    try:
-                        answer, word, accepted = await caller.call(
-                            self._dependencies.asked(request, name, call), checked_answer, accepting
-                        )
-                    finally:
-                        if call is not None:
-                            call.close()
-                    its_own = word != "refused" and (call is None or not call.asked)
-                    if version is not None and keeps is not None and its_own:
-                        if await self._versions.still(request, name, version, answer):
-                            keeps.keep(name, version, accepted)
+                    call = None if services is None else services(name, position)
+                    asking = self._ask_one(caller, request, call, accepting)
+                    if version is None or keeps is None:
+                        answer, word, accepted, _ = await asking
+                    else:
+                        with keeps.make(name, version) as making:
+                            answer, word, accepted, its_own = await asking
+                            keeping = its_own and await self._versions.still(request, name, version, answer)
+                            making.made(kept=keeping and keeps.keep(name, version, accepted))
             except BehindFailed as failure:
                 steps.append(ChainStep(name, "error", clock() - started, failure.detail))
                 failure.steps = (*steps, *not_asked(chain.listers[position + 1 :]))
@@ -163,7 +165,8 @@ class ListerHook:
                 steps[-1] = replace(steps[-1], answer=recalled.word, stale=recalled.age)
                 answer, word, accepted = None, recalled.word, recalled.accepted
             else:
-                steps.append(ChainStep(name, word, clock() - started, kept=kept, version=version))
+                step = ChainStep(name, word, clock() - started, kept=found is not None, version=version)
+                steps.append(step)
                 if memory is not None and word != "refused" and caller.plugin.options.on_failure == "stale":
                     memory.answered(caller.plugin, accepted, started)
             if word == "refused":
@@ -180,6 +183,23 @@ class ListerHook:
                 steps += not_asked(chain.listers[position + 1 :])
                 return ChainResult(answer, name, tuple(steps), accepted)
         return ChainResult(None, None, tuple(steps))
+
+    async def _ask_one(
+        self,
+        caller: HookCaller,
+        request: ListingRequest,
+        call: ServicesOfOneCall | None,
+        accepting: Callable[[TopicListingResult], Awaitable[Any]] | None,
+    ) -> tuple[TopicListingResult | None, str, Any, bool]:
+        """One plugin's answer, the word for it, what was made of it, and whether it is the plugin's own topics."""
+        try:
+            answer, word, accepted = await caller.call(
+                self._dependencies.asked(request, caller.name, call), checked_answer, accepting
+            )
+        finally:
+            if call is not None:
+                call.close()
+        return answer, word, accepted, word != "refused" and (call is None or not call.asked)
 
 
 def accepting_of(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Awaitable[Any]:
