@@ -6,7 +6,7 @@ import io
 import json
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,6 @@ from tests.support.eventually import eventually
 NAMESPACE = NamespaceName("a", "b")
 QUESTION = ListingRequest(NAMESPACE)
 MB = 1024 * 1024
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
 
 
 def permits_of(snapshots: int, timeout: float = 60.0) -> Permits:

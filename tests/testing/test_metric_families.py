@@ -14,7 +14,7 @@ def scraped() -> MetricFamilies:
     counter = Counter("broker_core_mine_answers", "Answers.", ["outcome"], registry=registry)
     counter.labels("found").inc(2)
     counter.labels("missing").inc()
-    Counter("broker_core_mine_reads", "ReadFields.", registry=registry)
+    Counter("broker_core_mine_reads", "Reads.", registry=registry)
     return MetricFamilies.parse(generate_latest(registry).decode())
 
 

@@ -1,35 +1,14 @@
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.bulk_changes.delete_topics import delete_matching, delete_of_file
 from broker_core.catalog.errors import ImportRefused, TopicMissing
 from broker_core.mass_deletion import Deletions, MassDeletion
-from broker_core.names import NamespaceName
-
-NAMESPACE = NamespaceName("a", "b")
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
-
-
-def bring(catalog: SqliteCatalog, *lines: object) -> None:
-    data = "\n".join(json.dumps({"name": line} if isinstance(line, str) else line) for line in lines)
-    import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()))
-
-
-def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
-    with catalog.topics(NAMESPACE) as (_, records):
-        return {name: dict(record.properties) for record in records for name in record.names}
+from tests.catalog.filled import NAMESPACE, all_names, bring
 
 
 def test_by_a_pattern_with_all_partitions_of_either_domain(catalog: SqliteCatalog) -> None:

@@ -3,9 +3,8 @@ from __future__ import annotations
 import io
 import json
 import tracemalloc
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -23,12 +22,6 @@ from broker_core.names import Mode, NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
 KEYS = ("region", "team")
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
 
 
 def bring(catalog: SqliteCatalog, *lines: object) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,12 +10,6 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
 
 
 @pytest.fixture

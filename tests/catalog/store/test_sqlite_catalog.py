@@ -3,7 +3,6 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,6 @@ NAMESPACE = NamespaceName("public", "default")
 
 def topic(local: str, domain: str = "persistent") -> TopicName:
     return TopicName(domain, NAMESPACE, local)
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
 
 
 def names_of(catalog: SqliteCatalog, local: str) -> list[str]:

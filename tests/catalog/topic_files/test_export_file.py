@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,12 +15,6 @@ from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
 OTHER = NamespaceName("c", "d")
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
 
 
 def bring(catalog: SqliteCatalog, data: str, namespace: NamespaceName = NAMESPACE) -> None:

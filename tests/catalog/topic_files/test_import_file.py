@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +23,6 @@ from broker_core.names import NamespaceName, TopicName
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
 
 NAMESPACE = NamespaceName("a", "b")
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
 
 
 def bring(

@@ -1,0 +1,23 @@
+"""A namespace that is filled with topics, and what is in it then."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.names import NamespaceName
+
+__all__ = ["NAMESPACE", "all_names", "bring"]
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+def bring(catalog: SqliteCatalog, *lines: object) -> None:
+    data = "\n".join(json.dumps({"name": line} if isinstance(line, str) else line) for line in lines)
+    import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()))
+
+
+def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
+    with catalog.topics(NAMESPACE) as (_, records):
+        return {name: dict(record.properties) for record in records for name in record.names}
