@@ -12,7 +12,7 @@ import pytest
 
 from broker_core.client import LookupClient
 from tests.support.distributions import CORE, DISTRIBUTIONS, ROOT, Distribution
-from tests.support.fresh_environment import build, fresh_environment, install_projects, of_core, run_program
+from tests.support.fresh_environment import build, fresh_environment, of_core, run_program
 from tests.support.served import Served
 
 every = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
@@ -80,7 +80,7 @@ def test_a_source_distribution_builds_the_same_wheel(
         }
 
 
-# -- installed
+# -- installed; tests/examples/test_new_plugin.py writes and tests a plugin in such an environment
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +124,3 @@ async def test_it_serves_and_lists(programs: Path, server: Served, tmp_path: Pat
     assert run_program(listed, cwd=tmp_path) == f"{topic}\n"
     async with LookupClient(server.service_url) as client:
         assert (await client.get_topics("public/default")).topics == [topic]
-
-
-def test_a_plugin_that_is_written_there_passes_its_tests(programs: Path, tmp_path: Path) -> None:
-    run_program([programs / "broker-core", "plugins", "new", "acme-topics"], cwd=tmp_path)
-    project = tmp_path / "acme-topics"
-    install_projects(programs, project)
-    said = run_program([programs / "python", "-m", "pytest", "-p", "no:cacheprovider"], cwd=project)
-    assert " passed in " in said
