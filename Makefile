@@ -78,7 +78,7 @@ format: $(STAMP)
 
 proto: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I . --python_out=. --mypy_out=. \
-		broker_core/wire/pulsar/pulsar_api.proto
+		broker_core/wire/pulsar/messages/pulsar_api.proto
 
 # No address of an index, no path of a machine: the lock must read the same wherever it was made.
 LOCKING = env -u UV_FIND_LINKS -u PIP_FIND_LINKS $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \

@@ -18,7 +18,7 @@ from tests.support.served import Served
 every = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 
 #: What is in the tree for those who change the code alone.
-NOT_IN_WHEELS = {"broker_core/wire/pulsar/pulsar_api.proto"}
+NOT_IN_WHEELS = {"broker_core/wire/pulsar/messages/pulsar_api.proto"}
 
 
 def tracked(folder: Path) -> set[str]:

@@ -16,7 +16,7 @@ from broker_core.listing.fields_codec import (
     name_start,
 )
 from broker_core.listing.topic_field import topic_field
-from broker_core.wire.pulsar.pulsar_api_pb2 import CommandGetTopicsOfNamespaceResponse
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import CommandGetTopicsOfNamespaceResponse
 
 SIZES = [1, 2, 126, 127, 128, 129, 130, 131, 16_382, 16_383, 16_384, 16_385, 16_386, 16_387, 32_767]
 

@@ -17,7 +17,7 @@ from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.memory_lister import MemoryLister
 
 __all__ = ["NoPartitions", "Talk", "decoded", "talk"]

@@ -13,7 +13,7 @@ from typing import Any, Self
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 __all__ = ["Closed", "RawClient", "Refused"]
 

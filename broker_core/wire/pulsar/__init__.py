@@ -21,7 +21,7 @@ from broker_core.wire.pulsar.frames import (
     frame_limit,
 )
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, MOST_PARTITIONS, LookupCommand
-from broker_core.wire.pulsar.pulsar_api_pb2 import (
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
     CommandConnected,
     CommandGetTopicsOfNamespace,

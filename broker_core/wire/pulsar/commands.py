@@ -20,7 +20,7 @@ from broker_core.wire.pulsar.get_topics_response import (
     get_topics_response_head,
 )
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
-from broker_core.wire.pulsar.pulsar_api_pb2 import (
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     AuthData,
     BaseCommand,
     CommandConnect,

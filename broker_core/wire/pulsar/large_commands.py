@@ -21,7 +21,7 @@ from broker_core.errors import BrokerCoreError
 from broker_core.wire.pulsar.commands import command_name, decode
 from broker_core.wire.pulsar.frames import FrameError
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 __all__ = ["LARGE", "TooManyElements", "decode_large"]
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor
 
 from broker_core.errors import ServerError
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
 
 __all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupCommand"]
 

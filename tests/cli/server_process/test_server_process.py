@@ -21,7 +21,7 @@ from broker_core.client import LookupClient
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually_sync
 from tests.support.lines import ProgramLines
 

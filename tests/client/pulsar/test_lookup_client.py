@@ -17,14 +17,16 @@ from broker_core.client import (
 from broker_core.errors import ServerError
 from broker_core.names import Mode
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import (
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
     CommandGetSchemaResponse,
     KeyValue,
     Schema,
 )
-from broker_core.wire.pulsar.pulsar_api_pb2 import CommandLookupTopicResponse as Lookup
-from broker_core.wire.pulsar.pulsar_api_pb2 import CommandPartitionedTopicMetadataResponse as Partitioned
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import CommandLookupTopicResponse as Lookup
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
+    CommandPartitionedTopicMetadataResponse as Partitioned,
+)
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
 

@@ -18,7 +18,7 @@ from broker_core.client.pulsar.lookup_connection import Credentials, LookupConne
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError, TooManyRequests
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import AuthData, BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import AuthData, BaseCommand
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port

@@ -16,7 +16,7 @@ from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameError
 from broker_core.wire.pulsar.large_commands import LARGE
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandConnect
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandConnect
 from tests.support.connection_questions import of_broker
 from tests.support.memory_lister import MemoryLister
 from tests.support.pulsar_handlers import decoded, talk

@@ -11,7 +11,7 @@ from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import PatternsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandConnect
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandConnect
 from tests.support.connection_questions import (
     INVALID_AND_LONG,
     MATCHING,

@@ -12,7 +12,7 @@ from broker_core.pipeline import PipelineOptions
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.connection_questions import (
     MATCHING,
     NAMES,

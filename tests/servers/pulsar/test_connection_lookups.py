@@ -8,7 +8,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, FeatureFlags
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
 from tests.support.connection_questions import (
     lister,
 )

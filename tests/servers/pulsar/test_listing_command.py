@@ -17,7 +17,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.settings import LimitsSettings, PatternsSettings
-from broker_core.wire.pulsar.pulsar_api_pb2 import CommandGetTopicsOfNamespace, KeyValue
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import CommandGetTopicsOfNamespace, KeyValue
 from tests.support.memory_lister import MemoryLister
 
 ASKER = Asker(role="r", client_version="v")

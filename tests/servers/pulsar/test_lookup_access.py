@@ -11,7 +11,7 @@ from broker_core.servers.pulsar.lookup_access import lookup_access, topic_of
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 ASKER = Asker(role="alice")
 

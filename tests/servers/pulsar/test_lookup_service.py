@@ -12,7 +12,7 @@ from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamOp
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, LookupCommand
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 
 class NoTopics:

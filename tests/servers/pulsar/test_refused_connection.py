@@ -13,7 +13,7 @@ from broker_core.servers.pulsar.refused_connection import MESSAGES, RefusedConne
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually
 from tests.support.pulsar_serving import Serving, serving
 from tests.support.raw_client import RawClient

@@ -13,7 +13,7 @@ from broker_core.servers.connection.reader_pace import LEAST_PIECE
 from broker_core.servers.pulsar import PulsarOptions
 from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.plugins import PluginOf

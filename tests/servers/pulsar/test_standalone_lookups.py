@@ -11,7 +11,7 @@ from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 
 class Topics:

@@ -13,7 +13,7 @@ from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandConnected
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandConnected
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer

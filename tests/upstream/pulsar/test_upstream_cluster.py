@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from broker_core.client import InvalidServiceUrl
 from broker_core.settings import PulsarSettings, UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
-from broker_core.wire.pulsar.pulsar_api_pb2 import CommandConnected, FeatureFlags
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import CommandConnected, FeatureFlags
 from tests.support.ports import free_port
 from tests.support.scripted_server import ScriptedServer
 

@@ -20,7 +20,7 @@ from broker_core.plugin_api.listing_result import AnswerKind
 from broker_core.settings import PulsarSettings, UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamLister, UpstreamOptions
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import FrameDecoder, FrameError, frame
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse, FeatureFlags
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandLookupTopicResponse,
+    FeatureFlags,
+)
 from tests.support.vectors import frames
 
 RECORDED = [

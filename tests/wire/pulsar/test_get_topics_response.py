@@ -12,7 +12,7 @@ from broker_core.wire.pulsar.get_topics_response import (
     get_topics_response,
     get_topics_response_head,
 )
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespaceResponse
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandGetTopicsOfNamespaceResponse
 
 names = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=300), max_size=20)
 

@@ -7,7 +7,7 @@ import pytest
 from broker_core.wire.pulsar import commands, large_commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE, FrameError
 from broker_core.wire.pulsar.large_commands import LARGE, TooManyElements, decode_large
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 
 def command(frame: bytes) -> bytes:

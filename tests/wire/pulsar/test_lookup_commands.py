@@ -11,7 +11,7 @@ from broker_core.access.access import ACTIONS
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, LookupCommand
-from broker_core.wire.pulsar.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 
 ROWS = pytest.mark.parametrize("row", LOOKUP_COMMANDS.values(), ids=lambda row: row.action)
 
