@@ -1,8 +1,7 @@
 """Pulsar's binary protocol, sans-I/O: bytes to frames to commands, and back.
 
-:mod:`~broker_core.wire.pulsar.frames` cuts a stream of bytes into commands,
-:mod:`~broker_core.wire.pulsar.commands` decodes and
-encodes them. The messages (``pulsar_api_pb2``) are generated from ``pulsar_api.proto`` by ``make proto``.
+:mod:`~broker_core.wire.pulsar.frame_decoder` cuts a stream of bytes into commands,
+:mod:`~broker_core.wire.pulsar.commands` decodes and encodes them.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
 from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
+from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.frames import (
     DEFAULT_MAX_MESSAGE_SIZE,
     HEADER_SIZE,
     MAX_COMMAND_SIZE,
-    FrameDecoder,
     FrameError,
     frame,
     frame_limit,

@@ -1,8 +1,8 @@
 """Frames of an answer that may be large: read by the socket straight into the memory that they are handed on in.
 
-The same cutting as :class:`~broker_core.wire.pulsar.frames.FrameDecoder`, for an :class:`asyncio.BufferedProtocol`: a
-listing of 1,000,000 topics is one frame of 65 MB, which :meth:`asyncio.Protocol.data_received` would bring in
-hundreds of chunks to be put together.
+It cuts as :class:`~broker_core.wire.pulsar.frame_decoder.FrameDecoder` does, for an :class:`asyncio.BufferedProtocol`.
+A listing of 1,000,000 topics is one frame of 65 MB: :meth:`asyncio.Protocol.data_received` would bring it in hundreds
+of chunks to be put together.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
-from broker_core.wire.pulsar.frames import FrameDecoder, FrameError, frame
+from broker_core.wire.pulsar.frame_decoder import FrameDecoder
+from broker_core.wire.pulsar.frames import FrameError, frame
 
 LIMIT = 1 << 20
 
