@@ -168,11 +168,6 @@ class FairThreads:
         """Works of which nothing has been done yet."""
         return self._not_begun
 
-    @property
-    def idle(self) -> bool:
-        """Whether no thread has anything to do."""
-        return not self._active
-
     async def run(self, key: Hashable, work: SlicedWork[T]) -> T:
         """Do ``work`` in the turns of the connection ``key``. Cancelled, it is dropped after the slice that runs."""
         if self._closed:

@@ -30,10 +30,6 @@ class PageOrders:
         self._known: weakref.WeakKeyDictionary[Listing, PageOrder] = weakref.WeakKeyDictionary()
         self._making: weakref.WeakKeyDictionary[Listing, asyncio.Lock] = weakref.WeakKeyDictionary()
 
-    def known(self, listing: Listing) -> PageOrder | None:
-        """The order where it was made already."""
-        return self._known.get(listing)
-
     async def of(self, progress: ListingInProgress, listing: Listing) -> PageOrder:
         """The order of a listing: made in a thread, once however many ask at a time."""
         known = self._known.get(listing)

@@ -17,13 +17,8 @@ if TYPE_CHECKING:
     )
     from broker_core.plugins.former_answers import (
         FormerAnswer,
-        LastAnswerKeeper,
-        Making,
-        VersionedAnswerKeeper,
     )
-    from broker_core.plugins.hooks.listers import ChainResult
-    from broker_core.plugins.load.installed_plugins import InstalledPlugin, did_you_mean, installed_plugins
-    from broker_core.plugins.load.plugin_options import PluginOptions
+    from broker_core.plugins.load.installed_plugins import did_you_mean, installed_plugins
     from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
     from broker_core.plugins.plugin_state_metrics import show_plugins
     from broker_core.plugins.raised_exceptions import in_words
@@ -32,20 +27,14 @@ if TYPE_CHECKING:
 __all__ = [
     "RESERVED",
     "BehindFailed",
-    "ChainResult",
     "ChainStep",
     "Dispatcher",
     "FormerAnswer",
-    "InstalledPlugin",
-    "LastAnswerKeeper",
     "LoadedPlugin",
-    "Making",
     "PluginFailed",
     "PluginLoadError",
-    "PluginOptions",
     "PluginRegistry",
     "RefusedByPlugin",
-    "VersionedAnswerKeeper",
     "as_problems",
     "chain_order",
     "did_you_mean",
@@ -59,20 +48,15 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "BehindFailed": ".failures",
-        "ChainResult": ".hooks.listers",
         "ChainStep": ".failures",
         "Dispatcher": ".dispatcher",
         "FormerAnswer": ".former_answers",
-        "InstalledPlugin": ".load.installed_plugins",
-        "LastAnswerKeeper": ".former_answers",
         "LoadedPlugin": ".load.registry",
         "PluginFailed": ".failures",
         "PluginLoadError": ".failures",
-        "PluginOptions": ".load.plugin_options",
         "PluginRegistry": ".load.registry",
         "RESERVED": ".load.registry",
         "RefusedByPlugin": ".failures",
-        "VersionedAnswerKeeper": ".former_answers",
         "as_problems": ".reported_problems",
         "chain_order": ".load.registry",
         "did_you_mean": ".load.installed_plugins",

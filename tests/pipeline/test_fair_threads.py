@@ -149,7 +149,7 @@ async def test_what_nobody_waits_for_ends_between_slices(one: FairThreads) -> No
         with pytest.raises(asyncio.CancelledError):
             await task
     at = len(log)
-    await eventually(lambda: one.idle)
+    await eventually(lambda: not one._active)
     assert len(log) <= at + 1
     assert one.waiting == 0
 
@@ -187,7 +187,7 @@ async def test_who_has_used_up_its_allowance_waits_and_the_others_do_not() -> No
     log: list[str] = []
     try:
         greedy = await started(*(threads.run("greedy", Steps(f"{number}", 10, log)) for number in range(4)))
-        await eventually(lambda: len(log) >= 20 and threads.idle)
+        await eventually(lambda: len(log) >= 20 and not threads._active)
         before = len(log)
         assert before < 40
         assert await threads.run("modest", Steps("modest", 10, log)) == "modest"
@@ -223,6 +223,6 @@ async def test_closed_threads_take_nothing_and_keep_nobody_waiting(one: FairThre
         await waiting
     with pytest.raises(asyncio.CancelledError):
         await gate.open()
-    await eventually(lambda: one.idle)
+    await eventually(lambda: not one._active)
     with pytest.raises(RuntimeError, match="ended"):
         await one.run("a", UncutWork(partial(int, "1")))

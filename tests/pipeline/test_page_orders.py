@@ -28,16 +28,16 @@ async def test_an_order_is_made_once_and_lives_as_long_as_its_listing() -> None:
     progress = ListingInProgress(ListingRequest(NAMESPACE), None, held, None)
     orders = PageOrders(permits, workers)
     large = listing(5000)
-    assert orders.known(large) is None
+    assert orders._known.get(large) is None
     tasks = [asyncio.create_task(orders.of(progress, large)) for _ in range(2)]
     await asyncio.wait(tasks)
-    one = orders.known(large)
+    one = orders._known.get(large)
     assert one is not None
     assert all(task.result() is one for task in tasks)
     assert permits.snapshots.acquired == one.nbytes
     small = listing(3)
     assert (await orders.of(progress, small)).nbytes
-    assert orders.known(small) is None  # quicker made than remembered
+    assert orders._known.get(small) is None  # quicker made than remembered
     gone = weakref.ref(one)
     tasks.clear()
     del one, large
@@ -56,7 +56,7 @@ async def test_without_room_it_is_the_requests_own() -> None:
     orders = PageOrders(permits, workers)
     large = listing(5000)
     order = await orders.of(ListingInProgress(ListingRequest(NAMESPACE), None, held, None), large)
-    assert orders.known(large) is None
+    assert orders._known.get(large) is None
     assert held.count >= order.nbytes
     held.give_up()
     assert permits.heap.acquired == 0

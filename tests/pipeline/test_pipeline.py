@@ -151,7 +151,7 @@ async def test_a_search_ends_when_nobody_waits_for_it() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         after = scans.seconds
-        await eventually(lambda: scans.idle)
+        await eventually(lambda: not scans._active)
         assert scans.seconds - after < 0.5
 
 

@@ -92,7 +92,7 @@ async def test_an_ordinary_search_passes_slow_ones(workers: Workers, listing: Li
         assert not task.done()
         task.cancel()
     await asyncio.gather(*hostile, return_exceptions=True)
-    await eventually(lambda: scans.idle)
+    await eventually(lambda: not scans._active)
     assert scans.waiting == 0
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from broker_core.memory.permits import Permits
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
-from broker_core.plugins import FormerAnswer, LastAnswerKeeper
+from broker_core.plugins.former_answers import FormerAnswer, LastAnswerKeeper
 from tests.support.plugins import PluginOf, asked, loaded
 
 

@@ -84,7 +84,10 @@ class _MakingOfAll:
 
 
 class _Making:
-    """A block in which a plugin is asked (:class:`~broker_core.plugins.Making`). ``key`` is ``None``: nobody waits."""
+    """A block in which a plugin is asked; ``key`` is ``None`` where nobody waits for its end.
+
+    It is a :class:`~broker_core.plugins.former_answers.Making`.
+    """
 
     __slots__ = ("_all", "_end", "_key", "_plugin")
 
@@ -119,7 +122,7 @@ class _Making:
 class VersionedAnswersToQuestion:
     """The answers to one question, as of the time when it was asked.
 
-    It is a :class:`~broker_core.plugins.VersionedAnswerKeeper`.
+    It is a :class:`~broker_core.plugins.former_answers.VersionedAnswerKeeper`.
     """
 
     __slots__ = ("_making", "_mark", "_notices", "_request", "_store", "_words")

@@ -61,7 +61,7 @@ class LastGoodAnswers:
 
 
 class LastGoodAnswersToQuestion:
-    """The last answers to one question (:class:`~broker_core.plugins.LastAnswerKeeper`)."""
+    """The last answers to one question (:class:`~broker_core.plugins.former_answers.LastAnswerKeeper`)."""
 
     __slots__ = ("_pattern", "_request", "_store", "_words")
 

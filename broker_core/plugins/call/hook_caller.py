@@ -58,7 +58,6 @@ class HookCaller:
         runner: PluginRunner,
         *,
         on_call: CallObserver | None = None,
-        breaker: CircuitBreaker | None = None,
     ) -> None:
         self.plugin = plugin
         self.name = plugin.name
@@ -66,7 +65,7 @@ class HookCaller:
         self.runner = runner
         self.statistics = HookStatistics()
         self.loop_time = LoopTime(self.name, self.hook)
-        self.breaker = breaker or CircuitBreaker()
+        self.breaker = CircuitBreaker()
         self._implementation = plugin.implementations[hook]
         self._fails_alone = HOOK_FACTS[hook].fails_alone
         self._deadline = plugin.options.deadline

@@ -27,7 +27,9 @@ HOOK = "broker_core_list_topics"
 
 def caller(function: Callable[..., Any], *, cooldown: float = 5.0, **table: object) -> HookCaller:
     plugin = loaded(PluginOf(list_topics=function), **table)
-    return HookCaller(plugin, HOOK, PluginRunner("p"), breaker=CircuitBreaker(cooldown=cooldown))
+    made = HookCaller(plugin, HOOK, PluginRunner("p"))
+    made.breaker = CircuitBreaker(cooldown=cooldown)
+    return made
 
 
 def anything(answer: object, request: ListingRequest) -> tuple[object, str]:
@@ -235,12 +237,8 @@ async def test_a_plugin_that_leaves_too_much_behind_is_not_called() -> None:
             except asyncio.CancelledError:
                 pass
 
-    ask = HookCaller(
-        loaded(PluginOf(list_topics=function), deadline=0.001),
-        HOOK,
-        PluginRunner("p"),
-        breaker=CircuitBreaker(threshold=10_000),
-    )
+    ask = caller(function, deadline=0.001)
+    ask.breaker = CircuitBreaker(threshold=10_000)
     for _ in range(ABANDONED_TASKS):
         await fails(ask)
     failure = await fails(ask)
