@@ -92,6 +92,7 @@ class Pipeline:
             AnswersByVersionHook(self.answers, words, self.changes),
             self.workers,
             self.options,
+            self.changes,
             metrics,
         )
         self._finishing = Finishing(

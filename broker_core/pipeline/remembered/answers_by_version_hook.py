@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from broker_core.listing.listing import Selection
-from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.in_flight import RunEnd, VersionedRuns
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, is_of_pattern
@@ -56,10 +55,6 @@ class AnswersByVersionHook:
         self._words = words
         self._notices = notices
         self._making = _MakingOfAll()
-
-    def mark(self, namespace: NamespaceName) -> Mark:
-        """What tells the notices of changed topics of a namespace apart."""
-        return self._notices.mark(namespace)
 
     def to(self, request: ListingRequest) -> VersionedAnswersToQuestion:
         """Those to one question."""
