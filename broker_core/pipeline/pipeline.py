@@ -29,7 +29,7 @@ from broker_core.pipeline.answer_at_once import AnswerAtOnce
 from broker_core.pipeline.ask_listers import Listers
 from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.finish_answer import Finishing
+from broker_core.pipeline.filter_mask_hash import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import ListingInProgress
