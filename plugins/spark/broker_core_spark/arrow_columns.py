@@ -1,4 +1,4 @@
-"""Arrow columns of names as bytes: where they lie, and names that get or lose an end. No rule of names is in here."""
+"""Arrow columns of bytes: their buffers and offsets, prefixes and suffixes, order."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 __all__ = ["buffer_and_offsets", "is_ascending", "with_ends", "without_head"]
 
 _Array = np.ndarray[Any, Any]
-_END: Final = 2**31 - 1  # behind the end of any value; Arrow's own default overflows its sizes
+_END: Final = 2**31 - 1  # behind the end of any value; Arrow's default overflows its sizes
 
 
 def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[pa.Buffer, _Array]:
-    """The buffer that has the bytes, and ``len + 1`` offsets into it (int64; of a slice its own part)."""
+    """The buffer of the bytes, and ``len + 1`` offsets into it (int64). A slice has the offsets of its own values."""
     _, offsets, data = column.buffers()
     every = (
         np.frombuffer(offsets, np.int64) if offsets is not None and offsets.size else np.zeros(1, np.int64)
@@ -25,8 +25,8 @@ def buffer_and_offsets(column: pa.LargeStringArray | pa.LargeBinaryArray) -> tup
 
 
 def with_ends(column: pa.LargeStringArray, head: str, tail: str) -> pa.LargeStringArray:
-    """Each value between ``head`` and ``tail``."""
-    # Replacing nothing at either end is several times faster than joining columns.
+    """Each value with ``head`` in front and ``tail`` behind."""
+    # Replacing an empty slice at either end is several times faster than joining columns.
     result = column.cast(pa.large_binary())
     if head:
         result = pc.binary_replace_slice(result, 0, 0, head.encode())

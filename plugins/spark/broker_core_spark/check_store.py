@@ -1,4 +1,4 @@
-"""What ``broker-core check`` says of this plugin: the store can be read, and what is published can be served."""
+"""Checks of ``broker-core check``: the store can be read, and the published generation has its manifest."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["check_store"]
 
 
 def check_store(settings: SparkSettings) -> Iterator[Check]:
-    """Reads the pointers and the manifest, and nothing of the generation itself: that may be large."""
+    """Findings about the store, the manifest and the folder. The generation itself is not read: it may be large."""
     from broker_core_spark.store import open_store
     from broker_core_spark.store.published_pointers import current_pointer
     from broker_core_spark.store.read_manifest import read_manifest

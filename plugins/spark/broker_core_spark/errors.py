@@ -1,4 +1,4 @@
-"""What can be wrong with a generation or with the place where generations are kept."""
+"""Errors of generations and of stores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ __all__ = ["DamagedFile", "InvalidGeneration", "NoSuchGeneration", "StoreFailed"
 
 
 class InvalidGeneration(BrokerCoreError):
-    """A file of a generation is not what it must be: ``file`` says which, ``reason`` what is wrong with it.
-
-    Raised for truncated, corrupted, swapped and foreign files, and for those of a version that is not known here.
+    """A file of a generation is damaged, foreign, or of an unknown version. ``file`` is its name, ``reason`` the
+    fault.
     """
 
     def __init__(self, file: str, reason: str) -> None:
@@ -19,17 +18,17 @@ class InvalidGeneration(BrokerCoreError):
         self.reason = reason
 
     def __reduce__(self) -> tuple[type[InvalidGeneration], tuple[str, str]]:
-        """Errors come back from other processes (Spark's workers) as pickles."""
+        """Make the error picklable: Spark's workers send theirs to the driver."""
         return type(self), (self.file, self.reason)
 
 
 class NoSuchGeneration(BrokerCoreError):
-    """No generation of that name is in the store, or none at all; or the name is the start of several."""
+    """The store has no generation of that id, or several ids begin alike."""
 
 
 class StoreFailed(BrokerCoreError):
-    """The store could not be read or written, or is no place for generations; the message says why."""
+    """The store cannot be read or written, or is no place for generations. The message says why."""
 
 
 class DamagedFile(StoreFailed):
-    """What is stored under a name is not what it must be: too short, too long, or no regular file at all."""
+    """A stored file is too short, too long, or no regular file."""

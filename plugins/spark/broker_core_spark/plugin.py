@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SparkPlugin"]
 
-#: Seconds that the start of the broker waits for the first generation; questions are passed on until it is checked.
+#: Seconds that the broker's start waits for the first generation. Questions are passed on until it is verified.
 _PATIENCE: Final = 30.0
 
 
 def _import_serving() -> None:
-    """Not needed by the command line, which loads plugins for their settings and commands."""
+    """Import what serving needs. The command line loads plugins too, for their settings and commands, and does
+    without.
+    """
     import broker_core_spark.serving.topic_lister  # noqa: F401
 
 
@@ -72,7 +74,7 @@ class SparkPlugin:
     async def broker_core_startup(self, broker: Any, settings: SparkSettings) -> None:
         import asyncio
 
-        # In a thread, for it takes a tenth of a second and the event loop has other things to do.
+        # Imports take a tenth of a second, which the event loop must not wait.
         await asyncio.to_thread(_import_serving)
         from broker_core_spark.serving.topic_lister import PrecomputedTopicLister
 
@@ -86,7 +88,7 @@ class SparkPlugin:
 
     @property
     def lister(self) -> PrecomputedTopicLister:
-        """What lists topics, once the broker has started."""
+        """The lister of topics, once the broker has started."""
         assert self._lister is not None
         return self._lister
 
@@ -95,7 +97,7 @@ class SparkPlugin:
         return None if self._lister is None else await self._lister.list_topics(request)
 
 
-# The plugin of a process that was started for one broker: its entry point names this module, which has all its hooks.
+# The entry point names this module. Its functions are the hooks of one instance.
 _installed = SparkPlugin()
 globals().update(
     {hook: getattr(_installed, hook) for hook in dir(SparkPlugin) if hook.startswith("broker_core_")}

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "add_commands"]
 
-#: The commands, each the function of that name in a module of its own; what is heavy is imported when one runs.
+#: The commands. ``build_command`` has the function ``build``, and so on. Functions import what they need.
 COMMANDS: Final = ("build", "status", "use", "gc")
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add all of them to the plugin's group."""
+    """Add all commands to the plugin's group."""
     for name in COMMANDS:
         module = import_module(f"{__name__}.{name}_command")
         app.command(name, epilog=getattr(module, "EXAMPLES", None))(getattr(module, name))

@@ -1,4 +1,4 @@
-"""`broker-core spark build`: precompute the listings of known patterns over a catalogue, and publish them."""
+"""``broker-core spark build``: precompute the listings of known patterns over a catalogue and publish them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker_core.plugin_cli import broker_settings, examples, say
 
 __all__ = ["EXAMPLES", "build"]
 
-_SHOWN: Final = 20  # refused patterns
+_SHOWN: Final = 20  # refused patterns of the output
 
 EXAMPLES: Final = examples(
     "broker-core spark build --catalogue broker-core.sqlite --patterns patterns.jsonl --out generations",
@@ -176,7 +176,7 @@ def _say(text: str) -> None:
 
 
 def _selecting() -> tuple[str, ...]:
-    """What a broker with these settings selects by: ``[catalog] property_keys`` and those of its plugins."""
+    """The properties that a broker selects by: ``[catalog] property_keys`` and those of its plugins."""
     settings = broker_settings()
     try:
         plugins = settings.plugin_property_keys()

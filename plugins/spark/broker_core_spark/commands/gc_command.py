@@ -1,4 +1,4 @@
-"""``broker-core spark gc``: remove what no generation needs that is kept."""
+"""``broker-core spark gc``: remove old generations and what failed builds left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``broker-core spark patterns export``: what the running broker was asked, as the pattern file of a batch."""
+"""``broker-core spark patterns export``: the questions of a running broker as the pattern file of a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES: Final = examples(
     "broker-core spark patterns export --broker http://127.0.0.1:8080 --limit 1000 --min-count 10",
 )
 
-#: No broker counts or measures so much, and a float has it exactly.
+#: More than any broker counts, and exact in a float.
 _ENDLESS: Final = 2**53
 
 app = typer.Typer(help="The patterns that are worth precomputing.", no_args_is_help=True)
@@ -26,7 +26,7 @@ app = typer.Typer(help="The patterns that are worth precomputing.", no_args_is_h
 
 @app.callback()
 def _patterns() -> None:
-    """A group of one command is still a group."""
+    """Makes a group of one command a group."""
 
 
 @app.command("export", epilog=EXAMPLES)
@@ -75,7 +75,7 @@ def export(
 
 
 def _write(output: Path, text: str) -> None:
-    """Whole or not at all: a batch may read it at any time."""
+    """Write the whole file or nothing: a batch may read it at any time."""
     beside = output.with_name(output.name + ".new")
     try:
         beside.write_text(text, encoding="utf-8")
@@ -88,9 +88,9 @@ def _write(output: Path, text: str) -> None:
 def worth_precomputing(
     body: str, url: str, *, limit: int, min_count: int, max_length: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """The questions of ``GET /questions`` that are worth a place, and how many were left out for their pattern.
+    """The questions of ``GET /questions`` to precompute, and the number of those with a refused pattern.
 
-    Each is checked as a batch will check it. Raises :exc:`BrokerCoreError` where a line is something else.
+    Each is checked as a batch checks it. Raises :exc:`BrokerCoreError` for an invalid line.
     """
     from broker_core_spark.batch.errors import InvalidPatterns
     from broker_core_spark.batch.questions.parse_question_row import (
@@ -104,7 +104,7 @@ def worth_precomputing(
     refused = 0
     for number, line in enumerate(
         body.split("\n"), 1
-    ):  # not splitlines(): JSON may have its separators within a text
+    ):  # splitlines() would cut JSON at its Unicode separators
         if not line:
             continue
         place = f"{url}/questions: line {number} is no question"
@@ -116,7 +116,7 @@ def worth_precomputing(
                 raise InvalidPatterns(f"{place}: it has no {missing[0]}")
             question = {key: record[key] for key in ROW_KEYS}
             _, _, pattern, _ = parse_question_row(place, question)
-            # An upper bound of the sketch less its error was certainly asked.
+            # The sketch counts too much by its error at most.
             count = _number(place, record, "count") - _number(place, record, "error")
             cost = _number(place, record, "seconds")
         except InvalidPatterns as error:
@@ -132,10 +132,10 @@ def worth_precomputing(
 
 
 def _number(place: str, record: dict[str, Any], key: str) -> float:
-    """A number that was counted or measured: finite, and none below zero."""
+    """A count or a measurement: finite and not negative."""
     from broker_core_spark.batch.errors import InvalidPatterns
 
     value: Any = record.get(key)
-    if type(value) not in (int, float) or not 0 <= value < _ENDLESS:  # false of what is no number (NaN) too
+    if type(value) not in (int, float) or not 0 <= value < _ENDLESS:  # NaN fails the comparison too
         raise InvalidPatterns(f"{place}: {key} must be a number from 0 to {_ENDLESS:g}")
     return float(value)

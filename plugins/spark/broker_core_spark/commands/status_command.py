@@ -1,4 +1,4 @@
-"""``broker-core spark status``: what is published, what is served, and how much of the traffic that covers."""
+"""``broker-core spark status``: the published and the served generation, and its share of the traffic."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def status(
 
 
 def _published(store: str | None) -> dict[str, Any]:
-    """What the store knows of the generation that brokers are to serve."""
+    """What the store has of the published generation."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
     from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers
     from broker_core_spark.store.read_manifest import read_manifest
@@ -91,10 +91,10 @@ def _published(store: str | None) -> dict[str, Any]:
 
 
 def read_metrics(text: str) -> dict[str, Any]:
-    """What the broker's metrics say of the plugin. Raises :exc:`BrokerCoreError` where they say nothing of it."""
+    """The plugin's metrics in the broker's metrics. Raises :exc:`BrokerCoreError` if there are none."""
     try:
         return _of_metrics(text)
-    except (ValueError, OverflowError) as error:  # no number at all, or one that counts nothing
+    except (ValueError, OverflowError) as error:  # no number, or one that is no count
         raise BrokerCoreError(f"the broker's metrics cannot be read: {error!s:.300}") from error
 
 
@@ -138,11 +138,11 @@ def _of_metrics(text: str) -> dict[str, Any]:
 
 
 def read_problems(text: str) -> list[str]:
-    """Why the broker does not serve what is published, as its ``/plugins`` says."""
+    """Reasons from ``/plugins`` why the published generation is not served."""
     try:
         plugins = json.loads(text)["plugins"]
         return [
-            # A lone surrogate could not be printed.
+            # A lone surrogate cannot be printed.
             str(problem).encode(errors="replace").decode()
             for entry in plugins
             if entry["name"] == "spark"

@@ -1,4 +1,4 @@
-"""The store that a command works on: its option, else the plugin's setting."""
+"""The option ``--store`` of commands, and the store of the settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ StoreOption: TypeAlias = Annotated[
 
 
 def chosen_store(uri: str | None) -> Store:
-    """The store at ``uri``, or the one of the settings. Raises :exc:`BrokerCoreError` where neither names one."""
+    """The store at ``uri``, or that of the settings. Raises :exc:`BrokerCoreError` if neither names one."""
     if uri is not None:
         return open_store(uri)
     try:

@@ -1,4 +1,4 @@
-"""``broker-core spark use``: serve another generation from now on."""
+"""``broker-core spark use``: serve another generation."""
 
 from __future__ import annotations
 

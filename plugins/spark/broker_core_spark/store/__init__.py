@@ -1,4 +1,4 @@
-"""Where generations are kept: a folder or a bucket, what is published there, and what may go."""
+"""Stores of generations: folders and buckets, publishing, garbage collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store in a bucket (S3, GCS, Azure) or in memory, by obstore: names are created by conditional puts."""
+"""A store in a bucket (S3, GCS, Azure) or in memory, by obstore. Conditional puts create each name once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["BucketStore", "bucket_store", "memory_store"]
 
-#: What the options of each kind of store begin with; it may be left out.
+#: Prefix of a store's options by scheme. Operators may leave it out.
 _PREFIXES: Final = {
     "s3": "aws_",
     "s3a": "aws_",
@@ -33,7 +33,7 @@ _CLIENT_OPTIONS: Final = frozenset(
 
 
 class BucketStore:
-    """A store over an object store of obstore; ``uri`` is shown and has no secrets."""
+    """A store over a client of obstore. ``uri`` is shown to people and has no secrets."""
 
     def __init__(self, uri: str, client: Any) -> None:
         self._uri = uri
@@ -61,7 +61,7 @@ class BucketStore:
         if not self._checked:
             self.check()
         try:
-            # In one request: the parts of an upload in parts could not be made conditional everywhere.
+            # One request: not every bucket makes an upload in parts conditional.
             obstore.put(self._client, path, data, mode="create", use_multipart=False)
         except AlreadyExistsError:
             return False
@@ -141,13 +141,13 @@ class BucketStore:
 
 
 def _said(error: Exception) -> str:
-    """The first line of what obstore says: the rest is a debug print of its own structures."""
+    """The first line of obstore's message. The rest is a debug print of its structures."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:300]
 
 
 def bucket_store(uri: str, options: Mapping[str, str]) -> BucketStore:
-    """The store in a bucket; raises :exc:`StoreFailed` for an address or options that are none."""
+    """The store of a bucket. Raises :exc:`StoreFailed` for an invalid address or option."""
     parts = urlsplit(uri)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise StoreFailed(
@@ -171,5 +171,5 @@ def bucket_store(uri: str, options: Mapping[str, str]) -> BucketStore:
 
 @lru_cache(maxsize=64)
 def memory_store(name: str) -> BucketStore:
-    """The store in this process's memory under a name: what tests and demonstrations use."""
+    """The store of a name in this process's memory, for tests and demonstrations."""
     return BucketStore(f"memory://{name}", MemoryStore())

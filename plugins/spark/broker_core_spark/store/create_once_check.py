@@ -1,4 +1,4 @@
-"""Whether a store creates a name only once, found out by creating one twice: all that is published rests on it."""
+"""The check that a store creates each name only once. Publishing depends on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ __all__ = ["check_creates_once"]
 
 
 def check_creates_once(store: Store, fault: str) -> None:
-    """Create a small file twice and delete it. Raises :exc:`StoreFailed` with ``fault`` unless the first one stays."""
+    """Create a small file twice and delete it. Raises :exc:`StoreFailed` with ``fault`` if the second replaced the
+    first.
+    """
     path = f"temporary/probe-{secrets.token_hex(8)}"
     try:
         first = store.put_new(path, b"first")
@@ -23,4 +25,4 @@ def check_creates_once(store: Store, fault: str) -> None:
         try:
             store.delete(path)
         except StoreFailed:
-            pass  # a probe that stays must not hide why it was made
+            pass  # the reason of the check matters more

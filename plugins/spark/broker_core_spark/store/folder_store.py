@@ -1,6 +1,6 @@
-"""A store in a folder: a file is written under a name of its own, synced, and linked to the name that it shall have.
+"""A store in a folder: a file is written under a temporary name, synced, and hard-linked to its own name.
 
-A link to a name that is taken fails, for any number of writers and over NFS too; a rename would replace the file.
+A link to an existing name fails, for any number of writers and over NFS too. A rename would replace the file.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
 __all__ = ["TEMPORARY", "FolderStore"]
 
-#: The folder of files that are not whole yet.
+#: Folder of unfinished files.
 TEMPORARY: Final = "temporary"
 
 
 class FolderStore:
-    """The store in ``root``, which is made when it is first written to."""
+    """The store in the folder ``root``. The first write makes the folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -50,7 +50,7 @@ class FolderStore:
         self._put(path, data, _rename)
 
     def _put(self, path: str, data: bytes | BinaryIO, place: Callable[[Path, Path], bool]) -> bool:
-        """Write a file under a name of its own, and have ``place`` give it the one that it shall have."""
+        """Write a file under a temporary name. ``place`` gives it its own name."""
         if not self._checked:
             self.check()
         target = self._root / checked_path(path)
@@ -76,7 +76,7 @@ class FolderStore:
         try:
             os.link(partial, target)
         except FileExistsError:
-            # Over NFS the answer to a link that was made may have been lost; then both are one file.
+            # NFS may lose the answer to a link that it made. Then both names are one file.
             return partial.samefile(target)
         except OSError as error:
             raise StoreFailed(
@@ -117,7 +117,7 @@ class FolderStore:
         except OSError as error:
             raise self._failed("cannot read", path, error) from error
         with file:
-            left = size + 1  # one more, to see whether there is more
+            left = size + 1  # one byte more shows a file that is too long
             while left:
                 try:
                     data = file.read(min(CHUNK, left))
@@ -155,7 +155,7 @@ class FolderStore:
             raise self._failed("cannot delete", path, error) from error
 
     def _opened(self, path: str) -> BinaryIO:
-        """A file for reading; :exc:`DamagedFile` for a pipe and the like, whose opening must not wait for a writer."""
+        """A file for reading. Raises :exc:`DamagedFile` for a pipe, whose opening would wait for a writer."""
         descriptor = os.open(self._root / checked_path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -177,11 +177,11 @@ def _rename(partial: Path, target: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name last through a loss of power, where the file system can."""
+    """Make a new name survive a loss of power, where the file system can."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError:
-        pass  # some network file systems sync no folders, and need not
+        pass  # some network file systems sync no folders and need not
     finally:
         os.close(descriptor)

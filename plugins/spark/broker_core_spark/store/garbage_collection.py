@@ -1,8 +1,7 @@
-"""Removing what no generation needs: old generations, and what builds left that failed or were killed.
+"""Garbage collection: removing old generations, and files that failed or killed builds left.
 
-Kept are the newest pointers, the generations that they name, all files of those, and whatever is younger than the time
-of grace. While a build is under way nothing is removed at all: it may have found a file to be there already, and count
-on it.
+The newest pointers, their generations, the files of these and all young files stay. During a build nothing is removed:
+the build may rely on a file that it found.
 """
 
 from __future__ import annotations
@@ -30,21 +29,20 @@ from broker_core_spark.store.stored_file import StoredFile
 __all__ = ["KEEP", "CollectedGarbage", "collect_garbage"]
 
 KEEP: Final = 3
-#: The folders of a store, in the order in which files may go: what is left by a gc that ends half-way is never a
-#: generation that lacks a file.
+#: Folders in the order of deletion. After an interrupted ``gc`` no generation lacks a file.
 _FOLDERS: Final = ("pointers", "manifests", "questions", "segments", "temporary", MARKS)
 
 
 @dataclass(frozen=True, slots=True)
 class CollectedGarbage:
-    """What ``gc`` did: the files that it removed (or would have), and the ids of the generations that are kept."""
+    """The result of ``gc``: the removed files (in a dry run those to remove), and the ids of the kept generations."""
 
     removed: tuple[StoredFile, ...]
     kept: tuple[str, ...]
     dry_run: bool
-    #: What is wrong with pointers that cannot be read.
+    #: Faults of unreadable pointers.
     unreadable: tuple[str, ...] = ()
-    #: Files that would go too and that the time of a gc was too short for: the next one goes on.
+    #: Number of files that the next ``gc`` has to remove, because the time was over.
     left: int = 0
 
     @property
@@ -55,19 +53,21 @@ class CollectedGarbage:
 def collect_garbage(
     store: Store, *, keep: int = KEEP, grace: timedelta = BUILD_GRACE, dry_run: bool = False
 ) -> CollectedGarbage:
-    """Keep the last ``keep`` generations that were published, and remove what is neither theirs nor young.
+    """Keep the last ``keep`` published generations and all young files. Remove the rest.
 
-    A mark or a file older than ``grace`` is that of a build that died. All of it, reading too, ends when half of the
-    time is over for which builds wait for a ``gc``. Raises :exc:`StoreFailed` while a build is under way or where
-    reading alone takes longer than that, and whatever reading a manifest raises: where it is not known what is needed,
-    nothing is removed. A pointer that cannot be read may name any generation: as long as it would count among the last
-    ``keep``, all generations of the store stay.
+    A mark or a file older than ``grace`` is that of a dead build. Reading and deleting end after half of the time for
+    which builds wait for a ``gc``.
+
+    An unreadable pointer may name any generation. While it counts among the last ``keep``, all generations stay.
+
+    Raises :exc:`StoreFailed` while a build is under way and where reading takes too long. Raises what reading a
+    manifest raises: without it the needed files are unknown, and nothing is removed.
     """
     if keep < 1:
         raise ValueError("at least one generation is kept")
     if not any(True for folder in _FOLDERS for _ in store.list(folder)):
-        return CollectedGarbage((), (), dry_run)  # nothing is there, and nothing shall be made
-    # From before the mark is there: builds count its age, and may begin when it is old, whatever is still done here.
+        return CollectedGarbage((), (), dry_run)  # an empty store stays without a mark
+    # The time runs from before the mark exists: builds count the age of the mark.
     time_left = _TimeLeft(store)
     own = write_mark(store, "gc")
     try:
@@ -90,7 +90,7 @@ def collect_garbage(
 
 
 class _TimeLeft:
-    """Half of the time for which a gc keeps builds off; the other half is for the step that is under way at its end."""
+    """Half of the time for which builds wait for a ``gc``. The other half is for the last step."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -100,7 +100,7 @@ class _TimeLeft:
         return time.monotonic() >= self._ends
 
     def check(self) -> None:
-        """Raise :exc:`StoreFailed` where nothing was deleted yet and nothing may be any more."""
+        """Raise :exc:`StoreFailed` if the time is over before anything was deleted."""
         if self.is_over():
             raise StoreFailed(
                 f"{self._store.uri}: to find what is needed took longer than {GC_GRACE / 2}, and builds begin again "
@@ -109,11 +109,11 @@ class _TimeLeft:
 
 
 def _delete(store: Store, files: list[StoredFile], time_left: _TimeLeft) -> list[StoredFile]:
-    """Delete as many as the time of a gc allows; those that were deleted."""
+    """Delete files until the time is over. Returns the deleted ones."""
     done: list[StoredFile] = []
     for file in files:
         if time_left.is_over():
-            break  # builds may begin again soon: the next gc goes on
+            break  # the next gc goes on
         store.delete(file.path)
         done.append(file)
     return done
@@ -122,7 +122,7 @@ def _delete(store: Store, files: list[StoredFile], time_left: _TimeLeft) -> list
 def _needed(
     store: Store, keep: int, time_left: _TimeLeft
 ) -> tuple[set[str], tuple[str, ...], tuple[str, ...]]:
-    """(the files that are needed, the generations that are kept, what is wrong with unreadable pointers)."""
+    """(the needed files, the kept generations, the faults of unreadable pointers)."""
     needed: set[str] = set()
     kept: list[str] = []
     unreadable: list[str] = []
@@ -141,7 +141,7 @@ def _needed(
             try:
                 manifest = read_manifest(store, pointer.generation)
             except NoSuchGeneration:
-                continue  # removed before, when it was too old; its pointer goes too
+                continue  # an earlier gc removed the generation; its pointer goes too
             kept.append(pointer.generation)
             needed.add(manifest_name(pointer.generation))
             needed.update(file.name for file in manifest.files)
@@ -152,7 +152,7 @@ def _needed(
 
 
 def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _TimeLeft) -> None:
-    """Add all generations that the store has. A manifest that is damaged stays, and names nothing."""
+    """Add all generations of the store. A damaged manifest stays and names no files."""
     for stored in store.list("manifests"):
         time_left.check()
         generation = stored.path.partition("/")[2].removesuffix(".json")
@@ -168,7 +168,7 @@ def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _Tim
 
 
 def _unneeded(store: Store, needed: set[str], before: datetime, time_left: _TimeLeft) -> list[StoredFile]:
-    """The files that nothing needs and that are old enough, in the order in which they may go."""
+    """The old files that nothing needs, in the order of deletion."""
     found: list[StoredFile] = []
     for folder in _FOLDERS:
         there = sorted(store.list(folder), key=lambda file: file.path)

@@ -1,7 +1,7 @@
-"""Columns in a private file that has no name: written once, then mapped, and gone with the last who reads them.
+"""Private files without a name: written once, mapped, and gone with their last reader.
 
-Nobody else can truncate or change such a file, so that reading a mapped page never fails and never surprises. What is
-mapped is no memory of the process: the kernel drops pages that nobody reads and fetches them again.
+Nobody else can truncate or change such a file, so reading a mapped page never fails. Mapped pages are no memory of the
+process: the kernel drops unused ones and reads them again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BUFFERED: Final = 1024 * 1024  # bytes
 
 
 class PrivateFile:
-    """Bytes that are appended, and then mapped; a context manager that closes the file (the map stays)."""
+    """A file to append to and to map. Leaving its context closes the file, and the map stays."""
 
     def __init__(self, directory: str | None = None) -> None:
         """A file in ``directory``, by default the system's folder for temporary files.
@@ -57,7 +57,7 @@ class PrivateFile:
         return view.nbytes
 
     def mapped(self) -> pa.Buffer:
-        """All that was written so far, mapped read-only: as long as somebody has the buffer or a part of it."""
+        """All bytes so far, mapped read-only. The map lives as long as the buffer or a part of it."""
         try:
             self._file.flush()
             if not self.size:
@@ -67,11 +67,11 @@ class PrivateFile:
             raise self._failed(error) from error
 
     def array(self, kind: Any) -> np.ndarray[Any, Any]:
-        """The same as numbers of a numpy type."""
+        """All bytes so far as numbers of a numpy type."""
         return np.frombuffer(self.mapped(), kind)
 
     def close(self) -> None:
-        """Close the file; what is mapped stays."""
+        """Close the file. The map stays."""
         try:
             self._file.close()
         except OSError as error:

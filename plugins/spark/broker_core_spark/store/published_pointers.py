@@ -1,7 +1,7 @@
-"""Published generations: the pointers of a store, which one is current, and the generation before it.
+"""Published generations: reading pointers, the current one and the one before it.
 
-A pointer is a small file whose name is a number. The highest number is what brokers serve. Pointers are created once
-and never changed.
+A pointer is a small file with a number as its name. Brokers serve the generation of the highest number. A pointer is
+created once and never changed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = [
 POINTERS: Final = "pointers"
 _POINTER: Final = re.compile(r"pointers/([0-9]{12,18})\.json")
 _POINTER_LIMIT: Final = 4096
-#: The name of a generation.
+#: The id of a generation.
 GENERATION_ID: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedPointer:
-    """One pointer: ``generation`` is served since ``when`` (UTC, the publisher's clock), unless a higher number is."""
+    """A pointer: ``generation`` is served from ``when`` (UTC, the publisher's clock) until a higher number exists."""
 
     number: int
     generation: str
@@ -53,7 +53,7 @@ def pointer_path(number: int) -> str:
 
 
 def _numbers(store: Store) -> list[int]:
-    """The numbers of all pointers, the highest first; a number is written in one way alone."""
+    """The numbers of all pointers, the highest first. Names with other leading zeros do not count."""
     matches = (_POINTER.fullmatch(found.path) for found in store.list(POINTERS))
     numbers = (
         int(match.group(1)) for match in matches if match and match.group(1) == f"{int(match.group(1)):012}"
@@ -62,7 +62,7 @@ def _numbers(store: Store) -> list[int]:
 
 
 def highest_number(store: Store) -> int:
-    """The highest number that a pointer has, 0 without a pointer."""
+    """The highest number of a pointer, or 0."""
     return next(iter(_numbers(store)), 0)
 
 
@@ -89,7 +89,7 @@ def _read(store: Store, number: int) -> PublishedPointer | None:
 
 
 def read_pointers(store: Store) -> Iterator[PublishedPointer | InvalidGeneration]:
-    """All pointers, the newest first; in place of one that cannot be read, what is wrong with it."""
+    """All pointers, the newest first. An unreadable one is its error."""
     for number in _numbers(store):
         try:
             found = _read(store, number)
@@ -101,15 +101,15 @@ def read_pointers(store: Store) -> Iterator[PublishedPointer | InvalidGeneration
 
 
 def readable_pointers(store: Store) -> Iterator[PublishedPointer]:
-    """All pointers that can be read, the newest first."""
+    """All readable pointers, the newest first."""
     return (found for found in read_pointers(store) if isinstance(found, PublishedPointer))
 
 
 def current_pointer(store: Store) -> PublishedPointer | None:
-    """The generation that is to be served, ``None`` where nothing is published yet.
+    """The pointer to the served generation, or ``None`` before the first one.
 
-    Raises :exc:`InvalidGeneration` where the newest pointer cannot be read: what it said is not known, and something
-    else is not served for it.
+    Raises :exc:`InvalidGeneration` where the newest pointer is unreadable: an older generation must not be served for
+    it.
     """
     found = next(read_pointers(store), None)
     if isinstance(found, InvalidGeneration):
@@ -120,7 +120,7 @@ def current_pointer(store: Store) -> PublishedPointer | None:
 def find_generation(store: Store, start: str) -> str:
     """The whole id of the generation that begins with ``start`` (at least 4 digits), published or not.
 
-    Raises :exc:`NoSuchGeneration` where there is none, or several.
+    Raises :exc:`NoSuchGeneration` without a generation, and with several.
     """
     if not re.fullmatch(r"[0-9a-f]{4,64}", start):
         raise NoSuchGeneration(f"{start!r:.100} is no generation: at least 4 of its hex digits")
@@ -135,7 +135,7 @@ def find_generation(store: Store, start: str) -> str:
 def previous_generation(store: Store) -> str:
     """The generation that was served before the current one. Raises :exc:`NoSuchGeneration` without one.
 
-    Where the newest pointer cannot be read, that is what the newest that can be read names.
+    Where the newest pointer is unreadable, it is the generation of the newest readable one.
     """
     found = read_pointers(store)
     newest = next(found, None)

@@ -1,7 +1,6 @@
-"""Publishing generations: a build publishes one when all of its files are verified, or serves an older one again.
+"""Publishing generations: after all files are verified, by creating the next pointer.
 
-Everything in a store is created once and never changed. Whoever creates the next number of a pointer has published. Two
-publishers at once get two numbers, and none is lost.
+Files of a store are created once and never changed. Two publishers at once get two numbers, and neither is lost.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ from broker_core_spark.store.verified_files import file_faults
 
 __all__ = ["BuildInProgress", "begin_build", "use_generation"]
 
-_MOST: Final = 10**18 - 1  # as many digits as are read
+_MOST: Final = 10**18 - 1  # as many digits as pointers may have
 _ATTEMPTS: Final = 1000
-_WAIT: Final = 0.2  # seconds between looks whether gc is done
+_WAIT: Final = 0.2  # seconds between two looks for the end of a gc
 
 
 def use_generation(store: Store, start: str) -> PublishedPointer:
-    """Serve the generation that begins with ``start`` from now on: the way back to an older one."""
+    """Serve an older generation again: the one that begins with ``start``."""
     generation = find_generation(store, start)
     with begin_build(store) as build:
         return build.publish(read_manifest(store, generation))
 
 
 class BuildInProgress:
-    """A build under way: nothing that it writes is taken by ``gc``. Made by :func:`begin_build`."""
+    """A build under way, made by :func:`begin_build`. ``gc`` takes none of its files."""
 
     def __init__(self, store: Store, mark: str, grace: timedelta) -> None:
         self.store = store
@@ -63,16 +62,15 @@ class BuildInProgress:
         try:
             self.store.delete(self._mark)
         except StoreFailed:
-            if error is None:  # else it would hide why the build failed
+            if error is None:  # a failed build has the more important error
                 raise
 
     def publish(self, manifest: Manifest, *, verified: Collection[str] = ()) -> PublishedPointer:
-        """Make a generation the one that is served, once all of its files are seen to be whole.
+        """Serve a generation from now on, after its files are verified.
 
-        ``verified`` are names of files that this build wrote or has read back already: they must be there with their
-        sizes. All others are read. Raises :exc:`InvalidGeneration` for a file that is missing, has another size or
-        another checksum, and :exc:`StoreFailed` where the build took longer than its time of grace, so that its files
-        may be gone any moment.
+        ``verified`` are names of files that this build wrote or read itself: only their sizes are looked at. All
+        others are read. Raises :exc:`InvalidGeneration` for a file that is missing or has another size or checksum.
+        Raises :exc:`StoreFailed` where the time of grace is over, because ``gc`` may remove the files.
         """
         if time.monotonic() >= self._ends:
             raise StoreFailed(
@@ -83,7 +81,7 @@ class BuildInProgress:
             raise StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published")
         number = 0
         for _ in range(_ATTEMPTS):
-            # What is no file (a pipe, a folder) is not listed, and takes a number all the same.
+            # A pipe or a folder is not listed and takes a number all the same.
             number = max(highest_number(self.store), number) + 1
             if number > _MOST:
                 raise StoreFailed(
@@ -98,9 +96,9 @@ class BuildInProgress:
 
 
 def begin_build(store: Store, *, grace: timedelta = BUILD_GRACE, wait: float = 60.0) -> BuildInProgress:
-    """Begin a build (or anything that publishes); use it as a context manager.
+    """Begin a build or another publication; a context manager.
 
-    Waits up to ``wait`` seconds for a ``gc`` that is under way, and raises :exc:`StoreFailed` if it still is.
+    Waits up to ``wait`` seconds for the end of a ``gc``, and raises :exc:`StoreFailed` after it.
     """
     give_up = time.monotonic() + wait
     while True:
@@ -115,7 +113,7 @@ def begin_build(store: Store, *, grace: timedelta = BUILD_GRACE, wait: float = 6
 
 
 def _check_files(store: Store, manifest: Manifest, verified: Collection[str]) -> None:
-    """Raise unless every file of a generation is in the store with its size and, if not ``verified``, its checksum."""
+    """Raise unless the store has every file of a generation with its size and, if not ``verified``, its checksum."""
     sizes = {
         found.path: found.size
         for folder in ("segments", "questions", "manifests")

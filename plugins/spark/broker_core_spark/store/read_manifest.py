@@ -1,4 +1,4 @@
-"""Reading the manifest of a generation from its store, by the generation's id."""
+"""Reading the manifest of a generation from its store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["read_manifest"]
 
 
 def read_manifest(store: Store, generation: str) -> Manifest:
-    """The manifest of a generation by its whole id. Raises :exc:`NoSuchGeneration` and :exc:`InvalidGeneration`."""
+    """The manifest of the generation with this id. Raises :exc:`NoSuchGeneration` and :exc:`InvalidGeneration`."""
     name = manifest_name(generation)
     data = store.get(name, MANIFEST_LIMIT)
     if data is None:

@@ -1,8 +1,8 @@
-"""Where generations are kept: a folder (local or NFS) or a bucket (S3, GCS, Azure), behind five operations.
+"""The interface of stores: folders (local, NFS) and buckets (S3, GCS, Azure).
 
-The one that all rests on is *put if absent*: files are immutable, and a pointer is published by being the first to
-create its name. In a folder that is a hard link, which NFS makes atomically too; in a bucket a conditional put. A place
-that has neither is refused with the reason when it is first written to. All calls wait, so they belong on a thread.
+Files are immutable, and publishing creates the next pointer. Both need *put if absent*: a hard link in a folder,
+atomic over NFS too, and a conditional put in a bucket. The first write refuses a place that has neither. All calls
+block and belong on a thread.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ __all__ = ["Store"]
 
 
 class Store(Protocol):
-    """A place for files by names such as ``segments/...``; failures are :exc:`StoreFailed`, with the address."""
+    """Files by names such as ``segments/...``. Failures are :exc:`StoreFailed`, with the address."""
 
     @property
     def uri(self) -> str:
-        """The address, without secrets; :func:`~.store_address.open_store` opens it again."""
+        """The address without secrets, for :func:`~.store_address.open_store`."""
 
     def check(self) -> None:
-        """Raise :exc:`StoreFailed` unless this place creates a name only once. Writes and deletes a small file."""
+        """Raise :exc:`StoreFailed` unless a name is created only once. Writes and deletes a small file."""
 
     def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
-        """Create a file whole; ``False`` where there is one of this name, which stays as it is."""
+        """Create a whole file. Returns ``False`` if the name exists, and leaves that file as it is."""
 
     def replace(self, path: str, data: bytes | BinaryIO) -> None:
-        """Put a file whole in the place of what is there, at once: for what :mod:`.contents` found to be damaged."""
+        """Replace a file at once: for one that :mod:`~.verified_files` found to be damaged."""
 
     def get(self, path: str, limit: int) -> bytes | None:
-        """The bytes of a file, ``None`` without one. :exc:`DamagedFile` where there are more than ``limit``."""
+        """The bytes of a file, or ``None`` without one. Raises :exc:`DamagedFile` for more than ``limit`` bytes."""
 
     def get_range(self, path: str, start: int, stop: int) -> bytes:
-        """Bytes ``start`` to ``stop`` of a file that is there and has them."""
+        """Bytes ``start`` to ``stop`` of an existing file."""
 
     def fetch(self, path: str, into: BinaryIO, size: int) -> bool:
-        """Append the bytes of a file, of which there must be ``size``; ``False`` without such a file.
+        """Append a file of ``size`` bytes to ``into``. Returns ``False`` without such a file.
 
-        Raises :exc:`DamagedFile` where there are more or fewer.
+        Raises :exc:`DamagedFile` for another size.
         """
 
     def list(self, folder: str) -> Iterator[StoredFile]:
-        """The files of a folder, in any order."""
+        """The files of a folder, unordered."""
 
     def delete(self, path: str) -> None:
-        """Delete a file; one that is not there is fine."""
+        """Delete a file, if it exists."""

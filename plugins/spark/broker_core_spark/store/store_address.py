@@ -1,4 +1,4 @@
-"""Which store an address means: a folder, a bucket, or one in memory."""
+"""Addresses of stores: a path, ``file://``, a bucket, or memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["open_store"]
 def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
     """The store at a path, or at ``file://``, ``s3://``, ``gs://``, ``az://`` or ``memory://NAME``.
 
-    ``options`` are those of obstore for buckets (``endpoint``, ``region`` ...); credentials come from the environment,
-    the instance or a file, as the cloud's own tools take them, and never from the address. ``memory://`` lives in this
-    process. Raises :exc:`StoreFailed` for any other address.
+    ``options`` are those of obstore for buckets (``endpoint``, ``region`` ...). Credentials come from the environment,
+    the instance or a file, never from the address. ``memory://`` lives in this process. Raises :exc:`StoreFailed` for
+    any other address.
     """
     scheme, separator, rest = uri.partition("://")
     if not separator:

@@ -1,4 +1,4 @@
-"""A file of a store, and the paths that one may have: what all kinds of stores share."""
+"""Files of a store as listings show them, and valid paths."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from broker_core_spark.errors import StoreFailed
 
 __all__ = ["CHUNK", "StoredFile", "checked_path"]
 
-#: Bytes that are read at once.
+#: Bytes of one read.
 CHUNK = 4 * 1024 * 1024
 _PATH = re.compile(r"[a-z]+/[A-Za-z0-9_.-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as a listing of the store shows it; ``modified`` is the store's own time (UTC)."""
+    """A file in a listing of the store. ``modified`` is the store's time (UTC)."""
 
     path: str
     size: int
@@ -25,7 +25,7 @@ class StoredFile:
 
 
 def checked_path(path: str) -> str:
-    """A path of two parts with nothing in it that a file system or a bucket could take for more."""
+    """The path, if it is a folder and a plain name. Raises :exc:`StoreFailed` for anything else."""
     if not _PATH.fullmatch(path) or path.endswith("."):
         raise StoreFailed(f"{path!r:.200} is no path of a store")
     return path

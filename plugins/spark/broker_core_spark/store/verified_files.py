@@ -1,7 +1,7 @@
-"""Files whose name is their SHA-256: fetched, verified and put, never believed unread.
+"""Fetching, verifying and putting files by the SHA-256 in their names.
 
-A store loses bytes now and then, and a copy of it may be cut. A build therefore reads back what it finds under the name
-of a file that it would write. A damaged file is garbage, and the right one takes its place.
+A store may lose bytes, and a copy of it may be cut. So a build reads what it finds under a name that it would write,
+and replaces a damaged file.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from broker_core_spark.store.store import Store
 
 __all__ = ["fetch_verified", "file_fault", "file_faults", "put_verified"]
 
-#: Files that are verified at once: SHA-256 of one is slower than most disks.
+#: Files verified at once: SHA-256 of one is slower than most disks.
 _READERS: Final = 4
 _NOT_THERE: Final = "it is not in the store"
 _CHANGED: Final = "its checksum is not the one that its name has: it was changed"
 
 
 class _Hashed:
-    """What a store fetches into: the checksum of all that is written, and a private file, if there is one."""
+    """A target of :meth:`Store.fetch` with a checksum, and a private file if one is given."""
 
     def __init__(self, file: PrivateFile | None = None) -> None:
         self._file = file
@@ -38,16 +38,16 @@ class _Hashed:
         return len(data) if self._file is None else self._file.write(data)
 
     def fetch(self, store: Store, entry: FileEntry) -> str | None:
-        """Why a file is not what its entry says; ``None`` where it is. Raises :exc:`DamagedFile` for another size."""
+        """The fault of a fetched file, or ``None``. Raises :exc:`DamagedFile` for another size."""
         if not store.fetch(entry.name, cast(BinaryIO, self), entry.size):
             return _NOT_THERE
         return None if self._sha256.hexdigest() == entry.sha256 else _CHANGED
 
 
 def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.Buffer:
-    """A file of the generation in a private file, mapped; its size and its checksum are right.
+    """A file of a generation, verified and mapped in a private file.
 
-    Raises :exc:`InvalidGeneration` and :exc:`~broker_core_spark.errors.DamagedFile` where they are not, and
+    Raises :exc:`InvalidGeneration` and :exc:`~broker_core_spark.errors.DamagedFile` for a wrong file, and
     :exc:`StoreFailed` where the store or the directory fails.
     """
     with PrivateFile(directory) as file:
@@ -58,7 +58,7 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
 
 
 def file_fault(store: Store, entry: FileEntry) -> str | None:
-    """What is wrong with a file, by reading all of it; ``None`` for a file that is right."""
+    """The fault of a file, found by reading all of it, or ``None``."""
     try:
         return _Hashed().fetch(store, entry)
     except DamagedFile as error:
@@ -66,7 +66,7 @@ def file_fault(store: Store, entry: FileEntry) -> str | None:
 
 
 def file_faults(store: Store, entries: Iterable[FileEntry]) -> Iterator[tuple[str, str]]:
-    """(name, fault) of each file that has one, in the order of ``entries``."""
+    """(name, fault) of each wrong file, in the order of ``entries``."""
     wanted = list(entries)
     with ThreadPoolExecutor(_READERS) as threads:
         found = threads.map(lambda entry: file_fault(store, entry), wanted)
@@ -76,7 +76,7 @@ def file_faults(store: Store, entries: Iterable[FileEntry]) -> Iterator[tuple[st
 
 
 def put_verified(store: Store, entry: FileEntry, data: bytes | BinaryIO) -> bool:
-    """Have a file in the store: ``False`` where the very file was there, ``True`` where it was written."""
+    """Put a file unless the store has it. Returns whether it was written."""
     if store.put_new(entry.name, data):
         return True
     if file_fault(store, entry) is None:
