@@ -178,7 +178,7 @@ async def real_metrics() -> dict[str, tuple[str, set[str]]]:
     async with serving() as (server, plugin, model, uri):
         await model.fill([f"persistent://public/default/t-{number}" for number in range(3)], Random(1))
         await publish(uri, model, [("public/default", Mode.ALL, None, {})])
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         await server.list("public/default", mode=Mode.ALL)
         return of_registry(server.broker.pipeline.metrics.registry)
 

@@ -52,7 +52,7 @@ async def swap_under_questions(
     server: Server, plugin: SparkPlugin, model: CatalogueModel, questions: list[Asked], random: Random
 ) -> None:
     """Let the plugin look at the pointer while these are asked."""
-    look = asyncio.create_task(plugin.lister.refresher.look())
+    look = asyncio.create_task(plugin.lister.refresher.refresh())
     await asyncio.gather(*(check(server, model, question, random) for question in questions))
     await look
 
@@ -69,7 +69,7 @@ async def test_3000_questions_before_during_and_after_changes_and_swaps() -> Non
         assert plugin.lister.counts.passed["no_generation"] > 0
 
         await publish(uri, model, registered)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         for _ in range(600):
             await check(server, model, next(questions), random)
         served = plugin.lister.counts.answers.copy()

@@ -96,7 +96,7 @@ async def test_the_database_is_followed(database: Database) -> None:
         version = await log.version(NamespaceName.parse(NAMESPACE))
         await asyncio.to_thread(_publish, uri, version, dict(topics))
         await check(server, topics)  # by the database: nothing is served yet
-        await spark.lister.refresher.look()
+        await spark.lister.refresher.refresh()
         for _ in range(12):
             served = spark.lister.counts.answers["served"]
             await check(server, topics)

@@ -211,7 +211,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
         await model.fill([f"persistent://{NAMESPACE}/t-{number}" for number in range(300)], Random(1))
         parts = [asked, asked[1:], asked[2:]]
         ids = [(await publish(str(store), model, part)).generation for part in parts]
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         expected = {pattern: model.answer(one) for pattern, one in zip(patterns, asked, strict=True)}
         done = asyncio.Event()
         wrong = answers = 0
@@ -231,7 +231,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
         begun = time.perf_counter()
         for number in range(swaps):
             await asyncio.to_thread(use_generation, opened, ids[number % 3])
-            await plugin.lister.refresher.look()
+            await plugin.lister.refresher.refresh()
         seconds = time.perf_counter() - begun
         done.set()
         failures = [one for one in await asyncio.gather(*clients, return_exceptions=True) if one is not None]

@@ -50,7 +50,7 @@ async def test_the_store_and_the_broker_are_shown(tmp_path: Path, cli: Cli) -> N
         assert shown["catalogue"] == model.catalog.catalog_id
         assert shown["bytes"] > 0
 
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         for pattern in (None, None, None, "other"):
             await server.list("public/default", pattern=pattern)
         assert server.broker.http_address is not None
@@ -81,7 +81,7 @@ async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) ->
         whole = segment.read_bytes()
         segment.chmod(0o644)
         segment.write_bytes(whole[:-3])
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         (shown,) = server.broker.pipeline.dispatcher.describe_without_errors()
         assert shown["state"] == "error"
         assert segment.name in shown["problems"][0]
@@ -94,7 +94,7 @@ async def test_why_a_generation_is_refused_is_shown(tmp_path: Path, cli: Cli) ->
         assert segment.name[:20] in table.out
         segment.write_bytes(whole)
         await publish(str(store), model, [("public/default", Mode.ALL, None, {})])
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         (shown,) = server.broker.pipeline.dispatcher.describe_without_errors()
         assert (shown["state"], shown["problems"]) == ("enabled", [])
 

@@ -70,7 +70,7 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
     async with serving() as (server, plugin, model, uri):
         await model.fill([f"persistent://public/default/t-{number}" for number in range(30)], Random(1))
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         for _ in range(2):
             for asked in REGISTERED:
                 await check(server, model, asked, Random(1))
@@ -86,7 +86,7 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
         assert served.wrong_answers == 2
         reported: list[Collection[str]] = []
         monkeypatch.setattr(plugin.lister.refresher, "_report", reported.append)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         ((problem,),) = reported
         assert "has wrong answers, 2 so far" in problem
         assert served.generation.id in problem
@@ -103,7 +103,7 @@ async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pyte
         await publish(uri, model, REGISTERED)
         monkeypatch.undo()
         monkeypatch.setattr(generation, "SampleChecks", lambda: SampleChecks(hashed_bytes=0, rematched=0))
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         for asked in REGISTERED:
             await check(server, model, asked, Random(1))
         assert plugin.lister.counts.passed["wrong_answer"] >= len(REGISTERED)
@@ -124,14 +124,14 @@ async def test_an_answer_is_looked_at_once_for_all_who_wait(monkeypatch: pytest.
     pattern = "public/default/.*[02468]"
     question, answer = answer_of(pattern)
     looked = 0
-    look = PrecomputedAnswer.look
+    look = PrecomputedAnswer.verify
 
     def counted(self: PrecomputedAnswer, compiled: Any) -> None:
         nonlocal looked
         looked += 1
         look(self, compiled)
 
-    monkeypatch.setattr(PrecomputedAnswer, "look", counted)
+    monkeypatch.setattr(PrecomputedAnswer, "verify", counted)
     proofs, before = AnswerVerifier("g"), answer.selection
     compiled = compile_pattern(pattern)
     waiting = [asyncio.create_task(proofs.verify(question, answer, compiled)) for _ in range(5)]

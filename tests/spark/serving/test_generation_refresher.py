@@ -87,21 +87,21 @@ def is_refused(refresher: GenerationRefresher) -> bool:
 
 
 async def test_what_is_published_is_served(refresher: GenerationRefresher, tmp_path: Path) -> None:
-    await refresher.look()
+    await refresher.refresh()
     assert refresher.served is None
     assert refresher.refused is not None
     assert "nothing is published" in refresher.refused.reason
     first = await asyncio.to_thread(publish, tmp_path / "store", "a")
-    await refresher.look()
+    await refresher.refresh()
     assert topics(refresher) == 1
     assert not is_refused(refresher)
     await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
-    await refresher.look()
+    await refresher.refresh()
     assert topics(refresher) == 2
     assert refresher.published is not None
     assert refresher.published.number == 2
     await asyncio.to_thread(use_generation, open_store(str(tmp_path / "store")), first.id[:12])
-    await refresher.look()
+    await refresher.refresh()
     assert (topics(refresher), refresher.published.number) == (1, 3)
 
 
@@ -122,19 +122,19 @@ async def test_a_generation_that_is_not_what_it_must_be_is_refused(
     folder, results = tmp_path / "store", list[str]()
     refresher._checked = results.append
     first = await asyncio.to_thread(publish, folder, "a")
-    await refresher.look()
+    await refresher.refresh()
     second = await asyncio.to_thread(publish, folder, "a", "b")
     segment = await asyncio.to_thread(damage, folder, kind, second)
-    await refresher.look()
+    await refresher.refresh()
     assert topics(refresher) == 1  # the old one serves on
     assert refresher.refused is not None
     assert refresher.refused.generation == second.id
     assert segment.name in refresher.refused.reason
     assert results == ["ok", "failed"]
-    await refresher.look()  # not checked again and again
+    await refresher.refresh()  # not checked again and again
     assert results == ["ok", "failed"]
     await asyncio.to_thread(use_generation, open_store(str(folder)), first.id)
-    await refresher.look()
+    await refresher.refresh()
     assert topics(refresher) == 1
     assert not is_refused(refresher)
 
@@ -148,7 +148,7 @@ async def test_a_reader_that_fails_in_any_way_is_no_crash(
         raise MemoryError("too much")
 
     monkeypatch.setattr(generation_refresher, "open_generation", fails)
-    await refresher.look()
+    await refresher.refresh()
     assert refresher.refused is not None
     assert "MemoryError: too much" in refresher.refused.reason
 
@@ -158,13 +158,13 @@ async def test_a_store_that_is_none_is_refused_and_looked_at_again(
 ) -> None:
     place = tmp_path / "store"
     await asyncio.to_thread(place.write_text, "a file, no folder")
-    await refresher.look()
+    await refresher.refresh()
     assert refresher.served is None
     assert refresher.refused is not None
     assert "store" in refresher.refused.reason
     await asyncio.to_thread(place.unlink)
     await asyncio.to_thread(publish, place, "a")
-    await refresher.look()
+    await refresher.refresh()
     assert topics(refresher) == 1
 
 
@@ -172,14 +172,14 @@ async def test_a_map_goes_with_the_last_who_has_any_of_it(
     refresher: GenerationRefresher, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(publish, tmp_path / "store", "a")
-    await refresher.look()
+    await refresher.refresh()
     assert refresher.served is not None
     generation = weakref.ref(refresher.served.generation)
     answer = refresher.served.generation.lookup(QUESTION)
     assert answer is not None
     fields = weakref.ref(answer.selection.listing)
     await asyncio.to_thread(publish, tmp_path / "store", "a", "b")
-    await refresher.look()
+    await refresher.refresh()
     assert topics(refresher) == 2
     gc.collect()
     assert generation() is None

@@ -36,7 +36,7 @@ async def test_what_is_served_is_measured() -> None:
         assert {f"passed_total {reason}" for reason in PASS_REASONS} <= set(before)
 
         published = await publish(uri, model, [("public/default", mode, None, {}) for mode in _modes()])
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         answer = await server.list("public/default")
         await server.list("public/default", topics_hash=answer.topics_hash)
         await server.list("public/default", pattern="public/default/t-1.*")

@@ -53,7 +53,7 @@ async def test_a_generation_is_served_only_for_its_own_catalogue(
     async with serving(settings) as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED, **options)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         for asked in REGISTERED:
             assert await served_of(plugin, server, model, asked) is (reason is None)
         passed = {word for word, count in plugin.lister.counts.passed.items() if count}
@@ -64,7 +64,7 @@ async def test_what_is_not_in_the_generation_is_passed_on() -> None:
     async with serving() as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         asked: list[tuple[Asked, str]] = [
             (("public/default", Mode.ALL, None, {}), "not_registered"),
             (("public/default", Mode.PERSISTENT, None, {"team": "blue"}), "not_registered"),
@@ -90,7 +90,7 @@ async def test_a_generation_that_selects_by_other_properties_is_passed_by(static
         await filled(model)
         options: dict[str, Any] = {"versions": None} if static else {}
         await publish(uri, model, [ALL, TENS], property_keys=[], **options)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         assert await served_of(plugin, server, model, ALL)
         assert not await served_of(plugin, server, model, RED)
         assert plugin.lister.counts.passed["property_keys"] > 0
@@ -100,7 +100,7 @@ async def test_with_too_many_changes_questions_are_passed_on() -> None:
     async with serving({"overlay_limit": 3}) as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         random = Random(2)
         for number in range(8):
             await model.delete(f"persistent://public/default/t-{number}")
@@ -108,7 +108,7 @@ async def test_with_too_many_changes_questions_are_passed_on() -> None:
         assert plugin.lister.counts.passed["overlay_limit"] > 0
         assert not await served_of(plugin, server, model, TENS)
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         assert await served_of(plugin, server, model, TENS)
 
 
@@ -117,7 +117,7 @@ async def test_an_answer_of_before_only_where_the_operator_says_so() -> None:
     async with serving(settings) as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         await model.delete("persistent://public/default/t-3")
         assert await served_of(plugin, server, model, ALL)
         before = model.answer(ALL)
@@ -136,7 +136,7 @@ async def test_an_answer_that_does_not_fit_is_passed_on() -> None:
     async with serving({"answers": "1KB"}) as (server, plugin, model, uri):
         await filled(model, 100)
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         assert await served_of(plugin, server, model, ALL)
         await model.delete("persistent://public/default/t-50")
         assert not await served_of(plugin, server, model, ALL)
@@ -148,7 +148,7 @@ async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> 
     async with serving() as (server, plugin, model, uri):
         await filled(model)
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         random = Random(4)
         served = plugin.lister.refresher.served
         assert served is not None
@@ -183,7 +183,7 @@ async def test_masks_and_checks_work_on_its_answers(verify: str) -> None:
         model = CatalogueModel(server)
         await filled(model, 40)
         await publish(uri, model, REGISTERED)
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         for _ in range(2):
             for namespace, mode, pattern, properties in REGISTERED:
                 asked = (namespace, mode, pattern, properties)

@@ -19,7 +19,7 @@ async def test_every_listing_is_counted_by_what_became_of_it() -> None:
         assert (counts.passed["no_generation"], counts.answers.total()) == (1, 0)
 
         await publish(uri, model, [(NAMESPACE, Mode.PERSISTENT, None, {})])
-        await plugin.lister.refresher.look()
+        await plugin.lister.refresher.refresh()
         answer = await server.list(NAMESPACE)
         assert len(answer) == 5
         assert not (await server.list(NAMESPACE, topics_hash=answer.topics_hash)).changed

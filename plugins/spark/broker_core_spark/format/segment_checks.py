@@ -57,18 +57,18 @@ class SegmentChecks:
         for run in segment.runs():
             if not expected or expected.pop(0) != (run.namespace, run.domain, len(run.names)):
                 raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
-            self._check_cut(run, number, first=first, every=every_boundary)
+            self._check_boundary(run, number, first=first, every=every_boundary)
             if first and behind is not None and _place(run, 0) <= behind:
                 raise InvalidGeneration(
                     run.file, f"its names of {run.namespace} are not behind those before it"
                 )
-            self._check_asked(run)
+            self._check_selectors(run)
             first = False
             yield run
         if expected:
             raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
 
-    def _check_cut(self, run: SegmentRun, number: int, *, first: bool, every: bool) -> None:
+    def _check_boundary(self, run: SegmentRun, number: int, *, first: bool, every: bool) -> None:
         """Whether a run begins where it may; names are looked for, and made anew, by where segments begin."""
         names, target = run.names.names, self._manifest.segment_bytes
         name = names[0].as_py()
@@ -91,7 +91,7 @@ class SegmentChecks:
                 run.file, f"{inside!r:.200} begins a segment, but there are names before it"
             )
 
-    def _check_asked(self, run: SegmentRun) -> None:
+    def _check_selectors(self, run: SegmentRun) -> None:
         place = (run.namespace, run.domain)
         if run.asked_digest != self._digests.get(place, self._nothing_asked):
             raise InvalidGeneration(

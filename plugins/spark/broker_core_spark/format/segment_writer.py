@@ -64,7 +64,7 @@ class SegmentWriter:
         self._size = 0
         self._directory: list[dict[str, Any]] = []
         self._runs: list[tuple[str, str, int]] = []
-        self._tallies: list[_Array] = []
+        self._run_entries: list[_Array] = []
         self._first_local: str = ""
         self._write(segment_layout.HEADER.pack(segment_layout.HEADER_MAGIC, segment_layout.FORMAT_VERSION, 0))
 
@@ -106,7 +106,7 @@ class SegmentWriter:
         if not self._runs:
             self._first_local = names.names[0].as_py()
         self._runs.append((namespace, domain, len(names)))
-        self._tallies.append(entries)
+        self._run_entries.append(entries)
 
     def finish(self) -> SegmentFile:
         """The file, at its beginning; the writer is done with."""
@@ -119,7 +119,7 @@ class SegmentWriter:
         self._file.seek(0)
         name = f"segments/{self._digest.hexdigest()}.seg"
         entry = SegmentEntry(name, self._size, self._first_local, tuple(self._runs))
-        return SegmentFile(entry, self._file, tuple(self._tallies))  # type: ignore[arg-type]  # a spooled file is one, but not by its type
+        return SegmentFile(entry, self._file, tuple(self._run_entries))  # type: ignore[arg-type]  # a spooled file is one, but not by its type
 
     @property
     def names(self) -> int:

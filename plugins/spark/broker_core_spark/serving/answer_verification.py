@@ -71,7 +71,7 @@ class AnswerVerifier:
     def _look(
         self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
     ) -> None:
-        answer.look(pattern)
+        answer.verify(pattern)
         if answer.fault is not None:
             self.wrong += 1
             log.error(

@@ -107,11 +107,11 @@ class GenerationRefresher:
 
     async def _follow(self) -> None:
         while True:
-            await self.look()
+            await self.refresh()
             self._looked.set()
             await asyncio.sleep(self._settings.refresh)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Look at the pointer once; whatever is wrong is told by :attr:`refused`."""
         async with self._looking:
             generation: str | None = None

@@ -39,7 +39,7 @@ assert _RECORD.size == RECORD.itemsize
 class PrecomputedAnswer:
     """The answer to one question: some topics of the generation's listing, and the hash that they should have.
 
-    Both are claims of whoever built the generation, until :meth:`look` was called: then ``selection`` is one that the
+    Both are claims of whoever built the generation, until :meth:`verify` was called: then ``selection`` is one that the
     core itself has matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics.
     """
 
@@ -52,7 +52,7 @@ class PrecomputedAnswer:
         self.is_verified = False
         self.fault: str | None = None
 
-    def look(self, pattern: TopicsPattern | None) -> None:
+    def verify(self, pattern: TopicsPattern | None) -> None:
         """Match and hash the topics, which takes as long as that takes; ``pattern`` is the question's."""
         try:
             found = self.selection if pattern is None else self.selection.matching(pattern)
