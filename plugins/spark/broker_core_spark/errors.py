@@ -8,9 +8,7 @@ __all__ = ["DamagedFile", "InvalidGeneration", "NoSuchGeneration", "StoreFailed"
 
 
 class InvalidGeneration(BrokerCoreError):
-    """A file of a generation is damaged, foreign, or of an unknown version. ``file`` is its name, ``reason`` the
-    fault.
-    """
+    """A file of a generation is damaged, foreign, or of an unknown version: ``file`` is its name."""
 
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file}: {reason}")

@@ -22,9 +22,7 @@ _PATIENCE: Final = 30.0
 
 
 def _import_serving() -> None:
-    """Import what serving needs. The command line loads plugins too, for their settings and commands, and does
-    without.
-    """
+    """Import what serving needs, and the command line does not."""
     import broker_core_spark.serving.topic_lister  # noqa: F401
 
 

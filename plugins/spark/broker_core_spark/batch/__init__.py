@@ -1,4 +1,4 @@
-"""The batch: a catalogue and many patterns in, one verified generation out.
+"""The batch: builds a verified generation from a catalogue and many patterns.
 
-Nothing of it is imported by a broker that serves generations; PySpark is imported by the functions that need it.
+Serving imports nothing of it. PySpark is imported by the functions that use it.
 """

@@ -1,4 +1,4 @@
-"""What a build published, and what became of the questions that it was given."""
+"""The result of a build: what was published, and what became of its questions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from broker_core_spark.format.manifest import Manifest
 
 __all__ = ["BuildResult"]
 
-#: Reasons that a result line shows; the report has all of them.
+#: Refused patterns and unknown namespaces of the result line. The report has all of them.
 _SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What was published. ``totals`` are in the order of the questions, ``seconds`` by what was done."""
+    """What was published. ``totals`` are in the order of the questions. ``seconds`` are by step."""
 
     generation: str
     number: int
@@ -39,11 +39,11 @@ class BuildResult:
 
     @property
     def refused(self) -> tuple[RefusedPattern, ...]:
-        """The questions that are not precomputed, each with its reason."""
+        """The questions that were not precomputed, with their reasons."""
         return self.loaded.refused
 
     def record(self) -> dict[str, Any]:
-        """The line of JSON that the command prints."""
+        """The JSON line that the command prints."""
         return {
             "generation": self.generation,
             "number": self.number,

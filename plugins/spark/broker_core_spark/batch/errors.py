@@ -1,4 +1,4 @@
-"""What makes a batch stop, each with a message that says what to change. Nothing is published then."""
+"""Errors that stop a batch before it publishes. Their messages say what to change."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ __all__ = ["BatchError", "InvalidCatalogue", "InvalidPatterns", "TaskFailed"]
 
 
 class BatchError(BrokerCoreError):
-    """The batch cannot go on; the generation that is published stays as it is."""
+    """The batch cannot go on. The published generation stays."""
 
 
 class InvalidCatalogue(BatchError):
-    """A source of topics that cannot be read, or has what is no topic's name."""
+    """A source of topics cannot be read, or has an invalid name."""
 
 
 class InvalidPatterns(BatchError):
-    """A source of questions that cannot be read; names the line."""
+    """A source of questions cannot be read. The message names the line."""
 
 
 class TaskFailed(BatchError):
-    """Spark gave a task up; the first reason that it gave."""
+    """Spark gave up a task. The message is its first reason."""

@@ -1,12 +1,12 @@
-"""The batch: read a catalogue once, match all questions, write segments, and publish the generation they make.
+"""The job of a build: reads a catalogue once, matches all questions, writes segments, publishes the generation.
 
-1. The questions are read and checked, the store is checked, and a marker keeps the garbage collector away.
-2. A snapshot of the catalogue is staged as sorted runs (:mod:`.runs`); it is let go as soon as that is done.
-3. Tasks make the segments (:mod:`.segment_task`); they say what they wrote.
-4. The driver seals the manifest over the segments and publishes it. Whatever fails before leaves the published
-   generation as it is, and files that nobody refers to.
+1. Questions and store are checked. A mark keeps ``gc`` away.
+2. A snapshot of the catalogue is staged as sorted runs (:mod:`.staging.sorted_runs`) and released.
+3. Tasks make the segments (:mod:`.segments.segment_task`) and tell the driver what they wrote.
+4. The driver writes the manifest and publishes it. A failure before leaves the published generation as it is, and
+   files that nothing refers to.
 
-Everything goes through the DataFrame API and the store, so that it runs wherever the session does.
+Only the DataFrame API and the store are used, so the job runs wherever the session does.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BuildResult", "build"]
 
-#: Names a task should make segments of, where the number of tasks is not given.
+#: Names for each task, where the number of tasks is not given.
 _TASK_ROWS: Final = 400_000
 _LEAST_TASKS: Final = 4
 
@@ -87,14 +87,14 @@ def build(
 ) -> BuildResult:
     """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
 
-    ``catalogue`` and ``patterns`` are sources as :func:`~.source.open_source` and
-    :func:`~.pattern_source.load_questions` take them; ``namespace`` is for local names. ``partitions`` is the number of
-    tasks that make segments; the bytes of a generation do not depend on it. ``property_keys`` are the properties that
-    select topics. ``incremental`` keeps the segments of the last generation that would come out the same. ``report`` is
-    where a page of HTML goes, ``export_parquet`` where a table of the counts and hashes.
+    ``catalogue`` and ``patterns`` are addresses for :func:`~.sources.open_catalogue.open_catalogue` and
+    :func:`~.questions.load_questions.load_questions`. ``namespace`` is that of local names. ``partitions`` is the
+    number of tasks; the bytes of a generation do not depend on it. ``property_keys`` are the keys of selecting
+    properties. ``incremental`` keeps unchanged segments of the last generation. ``report`` is the path of the HTML
+    report, ``export_parquet`` the address of the table of counts and hashes.
 
-    Raises :exc:`BatchError`, :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package; then nothing
-    was published.
+    Raises :exc:`BatchError`, :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is
+    published then.
     """
     if partitions is not None and partitions < 1:
         raise BatchError(f"{partitions} partitions: at least 1")
@@ -164,7 +164,7 @@ def build(
 
 @contextmanager
 def _staging_of(store: Store) -> Iterator[str]:
-    """What the paths of staged files begin with; they are deleted at the end, however it ends."""
+    """The prefix of staged files, which are deleted at the end."""
     folder = f"temporary/stage-{secrets.token_hex(12)}"
     try:
         yield folder
@@ -174,17 +174,14 @@ def _staging_of(store: Store) -> Iterator[str]:
                 if stored.path.startswith(f"{folder}-"):
                     store.delete(stored.path)
         except StoreFailed:
-            pass  # it must not hide why a job failed; what is left goes with `gc`
+            pass  # the error of the job matters more; `gc` removes the rest
 
 
 def _reuse(
     place: Store, snapshot: CatalogueSnapshot, loaded: LoadedQuestions, staging: StagingArea
 ) -> tuple[SegmentReuse | None, list[SegmentResult]]:
-    """What is kept of the published generation, and what the segments that are kept say; nothing where it is damaged.
-
-    Whatever is wrong with what is published is made anew, as all of it would be in a build that is not incremental.
-    """
-    # Also where a newer pointer cannot be read: any generation does to begin with.
+    """What to keep of the published generation, and the postings of its segments. Nothing of a damaged one."""
+    # An older generation than the one of an unreadable pointer will do.
     published = next(readable_pointers(place), None)
     if published is None or snapshot.versions is None:
         return None, []
@@ -202,7 +199,7 @@ def _reuse(
         reuse = find()
         if reuse is None:
             return None, []
-        # It is read back whole: little beside a build, and else a damaged segment would be kept for ever.
+        # Kept segments are read whole. Otherwise a damaged one would be kept for ever.
         kept, damaged = reread_segments(place, previous.manifest, previous.questions, reuse.kept)
     except (InvalidGeneration, NoSuchGeneration, DamagedFile):
         return None, []
@@ -224,7 +221,7 @@ def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReus
 def _versions(
     snapshot: CatalogueSnapshot, runs: Sequence[SortedRun], given: str | None
 ) -> dict[str, int | None]:
-    """The version of each namespace; of a static catalogue the namespaces that have topics, or that was given."""
+    """The version of each namespace. In a static catalogue: the namespaces with topics, and the given one."""
     if snapshot.versions is not None:
         return dict(snapshot.versions)
     found = {name for run in runs for name, _ in run.names}
@@ -240,7 +237,7 @@ def _make_segments(
     partitions: int | None,
     reuse: SegmentReuse | None,
 ) -> tuple[list[SegmentResult], int]:
-    """The segments that tasks made, and how many tasks there were."""
+    """The segments of the tasks, and the number of tasks."""
     rows = sum(block.rows for run in runs for block in run.blocks)
     asked: Counter[str] = Counter()
     for (namespace, _), selectors in required_selectors(questions).items():

@@ -1,4 +1,4 @@
-"""What the address of a source means: a table of Spark, or a file by its path."""
+"""Addresses of sources: a table that Spark reads, or a file by its path."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["is_table", "path_of"]
 
 
 def is_table(source: str) -> bool:
-    """Whether a source is read through the session's connectors."""
+    """Whether Spark reads the source, through the session's connectors."""
     return source.startswith("table:") or source.partition("?")[0].rstrip("/").endswith(".parquet")
 
 
 def path_of(source: str) -> Path:
-    """The path of a file that is named by itself or by ``file://``."""
+    """The path of a file, from a path or ``file://``. Raises :exc:`InvalidCatalogue` for other addresses."""
     if source.startswith("file:"):
         return Path(unquote(urlsplit(source).path))
     if "://" in source:

@@ -1,8 +1,7 @@
-"""What is shown of the address of a source, in results, reports and errors: nothing that could be a secret.
+"""Redaction of source addresses in results, reports and errors: no secret is shown.
 
-An address is taken apart only where it can be read in one way; of one that cannot (a password with an ``@`` or a ``/``
-that is not escaped) no more than the scheme is shown. Options (``?...``) are never shown: passwords and signatures may
-stand there too.
+Parts of an address are shown only if it can be read in one way. Of any other, such as one with an unescaped ``@`` in a
+password, only the scheme is shown. Options (``?...``) may be passwords or signatures and are never shown.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ _DATABASE: Final = re.compile(
     rf"(?:[^@/?#\[\]]*@)?(?P<hosts>(?:{_HOST}(?:,{_HOST})*)?)(?P<database>(?:/[A-Za-z0-9._-]*)?)(?:\?[^@#]*)?"
 )
 _PLACE: Final = re.compile(r"(?:(?P<user>[^@/?#]*)@)?(?P<host>[^@/?#]*)(?P<path>(?:/[^@?#]*)?)(?:[?#][^@]*)?")
-#: Where what stands before the ``@`` is a container: ``abfss://CONTAINER@ACCOUNT/path``.
+#: Schemes with a container in front of the ``@``: ``abfss://CONTAINER@ACCOUNT/path``.
 _CONTAINER: Final = re.compile(r"[a-z0-9$][a-z0-9-]{2,62}")
 _WITH_CONTAINER: Final = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-#: A connection string of another form, which is no source but may be given for one.
+#: A connection string with a password, which is no source but may be given for one.
 _PASSWORD: Final = re.compile(r"password\s*=", re.IGNORECASE)
-#: What Spark's own errors begin with: ``[PATH_NOT_FOUND] Path does not exist: ...``.
+#: The beginning of Spark's errors: ``[PATH_NOT_FOUND] Path does not exist: ...``.
 _CONDITION: Final = re.compile(r"\[[A-Z0-9_.]+\]")
 
 
 def redacted_source(source: str) -> str:
-    """A source as it may be shown: an address without user, password and options, a path or a table as it is."""
+    """An address without user, password and options. Paths and tables as they are."""
     scheme, separator, rest = source.partition("://")
     if not separator:
         name, colon, _ = source.partition(":")
@@ -53,7 +52,7 @@ def redacted_source(source: str) -> str:
 
 
 def redacted_message(source: str, said: str) -> str:
-    """What somebody else says of a source, who may name it: no more than the condition where that could be a secret."""
+    """A message about a source from elsewhere. Only its error condition, if the address may have secrets."""
     if redacted_source(source) == source:
         return said
     condition = _CONDITION.match(said)

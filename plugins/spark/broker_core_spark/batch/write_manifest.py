@@ -1,4 +1,4 @@
-"""The last step of a build: the questions file, then the manifest that makes a generation of the segments."""
+"""Writing the questions file and the manifest: the last step of a build before publishing."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ def write_manifest(
     segment_bytes: int = SEGMENT_BYTES,
     stamps: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write the questions file and then the manifest of segments that are in the store already.
+    """Write the questions file and the manifest of segments that are in the store.
 
-    ``versions`` has every namespace of the catalogue, with ``None`` for each where it is ``static``; ``segments`` come
-    in any order. A damaged file of one of the two names is replaced. Nothing is published by it: see
-    :mod:`broker_core_spark.store.publishing`. Raises :exc:`ValueError` for parts that do not fit together (a question
-    of a namespace that the catalogue does not have, say).
+    ``versions`` has every namespace of the catalogue, with ``None`` for each in a ``static`` one. ``segments`` may
+    have any order. Damaged files of the same names are replaced. :mod:`broker_core_spark.store.publishing` publishes.
+    Raises :exc:`ValueError` for parts that do not fit, such as a question of an unknown namespace.
     """
     questions = list(questions)
     for question in questions:

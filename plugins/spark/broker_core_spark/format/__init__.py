@@ -1,1 +1,1 @@
-"""The files of a generation: written by a batch, verified and mapped by a broker. Specified in the reference."""
+"""The format of a generation's files: bytes alone, no store. The reference specifies it."""

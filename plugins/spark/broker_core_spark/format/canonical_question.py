@@ -1,8 +1,8 @@
-"""What is precomputed: questions, and the selectors that picking names inside of one domain comes down to.
+"""Questions in their canonical form, and the selectors that they consist of.
 
-Two questions are the same where every answer to them is: a pattern counts without its scheme, ``.*`` is no pattern at
-all, and of the properties only those count that select topics (whoever asks has reduced them). The canonical JSON of a
-question is its line in the questions file, the first 16 bytes of that line's SHA-256 its key.
+Questions with equal answers are one question: a pattern counts without its scheme, ``.*`` is no pattern, and only
+selecting properties count. The canonical JSON of a question is its line in the questions file. The first 16 bytes of
+the line's SHA-256 are its key.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 DOMAIN_ORDER: Final = (NON_PERSISTENT, PERSISTENT)
 KEY_BYTES: Final = 16
 MATCH_ALL: Final = ".*"
-#: Longer patterns than any, in UTF-16 code units: whether one is too long is looked at when the questions are read.
+#: Above the length of any pattern, in UTF-16 code units. The length is checked when questions are loaded.
 ANY_LENGTH: Final = 2**31
 
 
@@ -42,7 +42,7 @@ _quoted: Final = json.encoder.encode_basestring
 
 
 def canonical_json(value: Any) -> bytes:
-    """JSON with sorted keys, no spaces and no escapes but the necessary ones, in UTF-8."""
+    """JSON in UTF-8 with sorted keys, no spaces and no needless escapes."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()
@@ -55,9 +55,9 @@ def line_key(line: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class NameSelector:
-    """What picks names within one namespace and domain.
+    """The choice of names within one namespace and domain.
 
-    ``pattern`` is the text without its scheme, ``None`` for all names; ``properties`` are sorted, each key once.
+    ``pattern`` is the text without its scheme, or ``None`` for all names. ``properties`` are sorted, each key once.
     """
 
     pattern: str | None
@@ -65,18 +65,18 @@ class NameSelector:
 
     @property
     def line(self) -> bytes:
-        """Its canonical JSON."""
+        """The canonical JSON."""
         return canonical_json({"pattern": self.pattern, "properties": dict(self.properties)})
 
     @property
     def key(self) -> bytes:
-        """What postings are found by: 16 bytes."""
+        """The 16 bytes that postings are found by."""
         return line_key(self.line)
 
 
 @dataclass(frozen=True, slots=True)
 class CanonicalQuestion:
-    """One question as a generation knows it; make it with :meth:`of` from what a client sends."""
+    """A question in its canonical form. :meth:`of` makes it from what a client sends."""
 
     namespace: str
     mode: Mode
@@ -86,14 +86,13 @@ class CanonicalQuestion:
     def of(
         cls, namespace: str, mode: Mode, pattern: str | None, properties: Mapping[str, str] | None = None
     ) -> CanonicalQuestion:
-        """The question with a raw pattern; ``properties`` are those that select.
+        """The question with a raw pattern and selecting ``properties``.
 
-        Raises :exc:`~broker_core.errors.InvalidPattern` where the pattern's scheme is none of Pulsar's, and for the
-        few patterns that have one still when they have lost it.
+        Raises :exc:`~broker_core.errors.InvalidPattern` for a foreign scheme, and for a pattern with two schemes.
         """
         text = None if pattern is None else TopicsPattern.without_scheme(pattern)
         if text is not None and "://" in text:
-            # Whoever compiles the text would strip once more: such a pattern is not precomputed.
+            # Compiling the text would remove the second scheme too, so such a pattern is not precomputed.
             raise InvalidPattern(
                 f"Invalid topics pattern {pattern!r:.200}: without its scheme it has one still"
             )
@@ -103,13 +102,13 @@ class CanonicalQuestion:
     def of_text(
         cls, namespace: str, mode: Mode, text: str | None, properties: Mapping[str, str] | None = None
     ) -> CanonicalQuestion:
-        """The question with a pattern whose scheme is gone already (``TopicsPattern.text``)."""
+        """The question with a pattern without its scheme (``TopicsPattern.text``)."""
         pairs = tuple(sorted(properties.items())) if properties else ()
         return cls(namespace, mode, NameSelector(None if text == MATCH_ALL else text, pairs))
 
     @classmethod
     def parse(cls, line: bytes) -> CanonicalQuestion:
-        """The question of its canonical line. Raises :exc:`ValueError` for anything else."""
+        """The question of a canonical line. Raises :exc:`ValueError` for any other line."""
         record = json.loads(line)
         if not isinstance(record, dict) or set(record) != {"namespace", "mode", "pattern", "properties"}:
             raise ValueError("a question has a namespace, a mode, a pattern and properties")
@@ -131,8 +130,8 @@ class CanonicalQuestion:
 
     @property
     def line(self) -> bytes:
-        """Its canonical JSON."""
-        # As canonical_json writes it, at a tenth of the time: this is made for every listing.
+        """The canonical JSON."""
+        # The bytes of canonical_json in a tenth of its time: every listing makes them.
         pattern = self.selector.pattern
         text = "null" if pattern is None else _quoted(pattern)
         pairs = ",".join([f"{_quoted(key)}:{_quoted(value)}" for key, value in self.selector.properties])
@@ -143,19 +142,19 @@ class CanonicalQuestion:
 
     @property
     def key(self) -> bytes:
-        """What it is looked up by: 16 bytes."""
+        """The 16 bytes that the question is looked up by."""
         return line_key(self.line)
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains that it lists, in the order of full names."""
+        """The listed domains, in the order of full names."""
         return tuple(domain for domain in DOMAIN_ORDER if self.mode.lists(domain))
 
 
 def required_selectors(
     questions: Iterable[CanonicalQuestion],
 ) -> dict[tuple[str, str], tuple[NameSelector, ...]]:
-    """The selectors that every run of names of a (namespace, domain) is to be asked: sorted by key, each once."""
+    """The selectors of each (namespace, domain), sorted by key, each once."""
     wanted: dict[tuple[str, str], dict[bytes, NameSelector]] = {}
     for question in questions:
         key = question.selector.key
@@ -165,5 +164,5 @@ def required_selectors(
 
 
 def selectors_digest(keys: Iterable[bytes]) -> str:
-    """What a run of names says it was asked: SHA-256 over the sorted keys, 64 hex digits."""
+    """The digest of the selectors that a run was asked: SHA-256 over the sorted keys, 64 hex digits."""
     return hashlib.sha256(b"".join(sorted(set(keys)))).hexdigest()

@@ -1,7 +1,7 @@
-"""The manifest: what a generation is made of, and which state of which catalogue it answers for.
+"""The manifest of a generation: its files, and the state of the catalogue that it answers for.
 
-It is canonical JSON, so that its SHA-256 (which is the generation's name) says all there is to say. Nothing of the run
-that made it is in it: no time, no host, no number of partitions.
+The SHA-256 of its canonical JSON is the generation's id. It has no time, no host and no number of partitions of the
+build, so equal inputs have equal ids.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from broker_core_spark.format.segment_layout import FORMAT_VERSION
 
 __all__ = ["MANIFEST_LIMIT", "FileEntry", "Manifest", "SegmentEntry", "manifest_name"]
 
-#: A manifest that is larger is refused before it is read, in bytes.
+#: Bytes of the largest manifest that is read.
 MANIFEST_LIMIT: Final = 512 * 1024 * 1024
 _FORMAT: Final = "broker-core listing generation"
 _FILE = re.compile(r"(?:segments/[0-9a-f]{64}\.seg|questions/[0-9a-f]{64}\.jsonl)")
@@ -32,13 +32,13 @@ _MOST: Final = 2**63 - 1
 
 
 def manifest_name(generation: str) -> str:
-    """Where the manifest of a generation is in its store."""
+    """The path of a generation's manifest in its store."""
     return f"manifests/{generation}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file by its name, which has its SHA-256, and its size in bytes."""
+    """A file: its name, which has its SHA-256, and its size in bytes."""
 
     name: str
     size: int
@@ -50,7 +50,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry(FileEntry):
-    """A segment: its runs as (namespace, domain, number of names), and the first local name of the first."""
+    """A segment: its runs as (namespace, domain, number of names), and the first local name of the first run."""
 
     first_local: str
     runs: tuple[tuple[str, str, int], ...]
@@ -61,19 +61,21 @@ class SegmentEntry(FileEntry):
 
     @property
     def order(self) -> tuple[str, int, bytes]:
-        """What segments are sorted by."""
+        """The key that segments are sorted by."""
         namespace, domain, _ = self.runs[0]
         return namespace, DOMAIN_ORDER.index(domain), self.first_local.encode("utf-16-be")
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a generation is made of.
+    """The parts of a generation.
 
-    ``namespaces`` are all that the catalogue has, empty ones too, each with the number of its version (``None`` in a
-    catalogue without versions, which is ``static``). ``property_keys`` are the keys that select topics, sorted; the
-    questions are reduced to them. ``segment_bytes`` is what the names were cut by (:mod:`.cuts`). ``stamps`` are those
-    of the versions (:class:`~broker_core.change_log.CatalogVersion`), where the catalogue has them.
+    ``namespaces`` has the version number of every namespace of the catalogue, empty ones included. In a ``static``
+    catalogue, which has no versions, the numbers are ``None``. ``stamps`` are the stamps of the versions
+    (:class:`~broker_core.change_log.CatalogVersion`), where the catalogue has them.
+
+    ``property_keys`` are the keys of the properties that select topics, sorted. ``segment_bytes`` is the average size
+    of segments (:mod:`.segment_boundaries`).
     """
 
     catalogue_id: str
@@ -88,7 +90,7 @@ class Manifest:
 
     @cached_property
     def data(self) -> bytes:
-        """Its bytes."""
+        """The bytes of the manifest."""
         record = {
             "format": _FORMAT,
             "version": FORMAT_VERSION,
@@ -116,26 +118,26 @@ class Manifest:
 
     @cached_property
     def id(self) -> str:
-        """The name of the generation: the SHA-256 of the manifest, in hex."""
+        """The id of the generation: the SHA-256 of the manifest, in hex."""
         return hashlib.sha256(self.data).hexdigest()
 
     @property
     def entry(self) -> FileEntry:
-        """Its own file."""
+        """The manifest's own file."""
         return FileEntry(manifest_name(self.id), len(self.data))
 
     @property
     def topics(self) -> int:
-        """The names in it, of all namespaces."""
+        """The number of names in all namespaces."""
         return sum(segment.names for segment in self.segments)
 
     @property
     def files(self) -> tuple[FileEntry, ...]:
-        """All files but the manifest itself."""
+        """All files except the manifest."""
         return (self.questions, *self.segments)
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """The number of names of each (namespace, domain) that has some."""
+        """The number of names of each (namespace, domain) with names."""
         counts: dict[tuple[str, str], int] = {}
         for segment in self.segments:
             for namespace, domain, names in segment.runs:
@@ -149,9 +151,9 @@ class Manifest:
 
     @classmethod
     def parse(cls, data: bytes, file: str) -> Manifest:
-        """The manifest with these bytes; ``file`` is what errors call it.
+        """The manifest of these bytes. ``file`` is its name in errors.
 
-        Raises :exc:`~broker_core_spark.errors.InvalidGeneration` for whatever is no manifest of this version.
+        Raises :exc:`~broker_core_spark.errors.InvalidGeneration` for anything but a manifest of this version.
         """
         try:
             record = json.loads(data)
@@ -192,7 +194,7 @@ class Manifest:
         orders = [segment.order for segment in self.segments]
         if any(later <= earlier for earlier, later in pairwise(orders)):
             raise ValueError("the segments are not in order")
-        # Names of one run may go on in the next segment; a run that is done with never comes back.
+        # A run may continue in the next segment, but its namespace and domain must not come back later.
         last = ("", 0)
         for segment in self.segments:
             for number, (namespace, domain, _) in enumerate(segment.runs):

@@ -1,4 +1,4 @@
-"""The questions file of a generation: one canonical line for each question, sorted, none twice."""
+"""The questions file of a generation: one canonical line a question, sorted, none twice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ __all__ = ["question_lines", "read_questions"]
 
 
 def question_lines(questions: Iterable[CanonicalQuestion]) -> tuple[bytes, int]:
-    """(the questions file, how many there are): one canonical line each, sorted, none twice."""
+    """(the questions file, the number of questions)."""
     lines = sorted({question.line for question in questions})
     return b"".join(line + b"\n" for line in lines), len(lines)
 
 
 def read_questions(data: Any, manifest: Manifest) -> list[tuple[CanonicalQuestion, int, int]]:
-    """The questions of a generation's questions file, each with where its line is and its bytes, in order."""
+    """(question, position of its line, bytes of its line) of each question, in order.
+
+    Raises :exc:`InvalidGeneration` for a file that is not in order or does not fit its manifest.
+    """
     file = manifest.questions.name
     found: list[tuple[CanonicalQuestion, int, int]] = []
     keys = set(manifest.property_keys)

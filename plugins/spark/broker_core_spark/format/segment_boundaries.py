@@ -1,9 +1,11 @@
-"""Where segments begin: decided by each name for itself, so that a build in any number of parts cuts alike.
+"""Boundaries of segments: each name decides whether it begins one, so any number of tasks cuts alike.
 
 All names of a catalogue have one order: by namespace, then non-persistent before persistent, then by the UTF-16 code
-units of the local name. A name begins a segment where a hash of its full name is small, the likelier the longer the
-name is, so that segments have :data:`SEGMENT_BYTES` of names on average; the first name of all begins one anyway. A
-name that comes or goes changes the one segment that it is in (or, one time in a hundred thousand, cuts it in two).
+units of the local name. A name begins a segment where a hash of its full name is small. The limit grows with the
+length of the name, so that segments have :data:`SEGMENT_BYTES` of names on average. The first name of all begins a
+segment too.
+
+A new or deleted name changes only its own segment. One in a hundred thousand new names cuts its segment in two.
 """
 
 from __future__ import annotations
@@ -19,17 +21,17 @@ from broker_core_spark.arrow_columns import buffer_and_offsets
 
 __all__ = ["SEGMENT_BYTES", "begins_segment", "name_hashes"]
 
-#: Bytes of full names in a segment, on average: about 130,000 names.
+#: Average bytes of full names in a segment: about 130,000 names.
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
 
-_FACTOR: Final = 0x9E3779B97F4A7C15  # odd, so that its powers have inverses modulo 2**64
+_FACTOR: Final = 0x9E3779B97F4A7C15  # odd, so its powers have inverses modulo 2**64
 _BLOCK: Final = 256 * 1024  # bytes hashed together
 _Array = np.ndarray[Any, Any]
 
 
 @lru_cache(maxsize=1)
 def _powers() -> tuple[_Array, _Array]:
-    """The powers of the factor, and their inverses, modulo 2**64, for every place in a block."""
+    """The powers of the factor and their inverses modulo 2**64, for every position in a block."""
     places = _BLOCK + MAX_NAME_BYTES + 1
     tables = []
     for base in (_FACTOR, pow(_FACTOR, -1, 1 << 64)):
@@ -72,9 +74,9 @@ def name_hashes(prefix: bytes, names: pa.LargeStringArray) -> _Array:
 def begins_segment(
     namespace: str, domain: str, names: pa.LargeStringArray, *, target: int = SEGMENT_BYTES
 ) -> _Array:
-    """For each local name, in any order, whether it is the first of a segment (bool).
+    """Whether each local name is the first of a segment (bool). The names may have any order.
 
-    That is so where its hash is less than ``size * (2**64 // target - 1)``, ``size`` being the bytes of its full name.
+    A name is, if its hash is less than ``size * (2**64 // target - 1)``, where ``size`` is the bytes of its full name.
     """
     prefix = f"{domain}://{namespace}/".encode()
     sizes = np.diff(buffer_and_offsets(names)[1]) + len(prefix)

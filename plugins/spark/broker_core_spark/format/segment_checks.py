@@ -1,7 +1,7 @@
-"""Whether the runs of segments are those of their manifest, follow each other, and are cut where the format says.
+"""Checks of segments against their manifest: their runs, their order, their boundaries, their selectors.
 
-All names of a generation strictly ascend, by namespace, domain and local name, from one segment to the next too: of a
-namespace that came back behind another one, only a part would be listed.
+All names of a generation ascend strictly, across segments too. If a namespace came back later, only a part of it would
+be listed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from broker_core_spark.format.segment_reader import Segment, SegmentRun
 
 __all__ = ["SegmentChecks", "check_first_names", "last_place"]
 
-#: Where a name is among all names of a generation, as :attr:`~.manifest.SegmentEntry.order` has it.
+#: The position of a name among all names of a generation, as in :attr:`~.manifest.SegmentEntry.order`.
 NamePlace: TypeAlias = tuple[str, int, bytes]
 
 
 class SegmentChecks:
-    """What the runs of a generation's segments must be; the questions are all that the generation answers."""
+    """Checks of the runs of one generation, with all questions that it answers."""
 
     def __init__(self, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> None:
         self._manifest = manifest
-        #: The selectors that each (namespace, domain) is asked.
+        #: The selectors of each (namespace, domain).
         self.selectors: Mapping[tuple[str, str], tuple[NameSelector, ...]] = required_selectors(questions)
         self._digests = {
             place: selectors_digest(selector.key for selector in selectors)
@@ -45,10 +45,10 @@ class SegmentChecks:
     def runs(
         self, number: int, segment: Segment, *, behind: NamePlace | None = None, every_boundary: bool = False
     ) -> Iterator[SegmentRun]:
-        """The runs of the manifest's segment of this number, each when it was checked.
+        """The runs of the manifest's segment ``number``, each checked before it is given.
 
-        ``behind`` is the place of the last name of the segment before, where that was read. With ``every_boundary`` all
-        names are hashed, to see whether one within a run should have begun a segment; answers are right without it.
+        ``behind`` is the place of the last name of the segment before, if that was read. With ``every_boundary`` all
+        names are hashed, to find one within a run that should have begun a segment. Answers are right without it.
         Raises :exc:`InvalidGeneration` with the segment's file.
         """
         entry = self._manifest.segments[number]
@@ -69,7 +69,7 @@ class SegmentChecks:
             raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
 
     def _check_boundary(self, run: SegmentRun, number: int, *, first: bool, every: bool) -> None:
-        """Whether a run begins where it may; names are looked for, and made anew, by where segments begin."""
+        """Check that a run begins at a boundary: rebuilding and finding names depend on boundaries."""
         names, target = run.names.names, self._manifest.segment_bytes
         name = names[0].as_py()
         wanted = self._manifest.segments[number].first_local
@@ -103,7 +103,7 @@ class SegmentChecks:
             )
 
     def check_end(self, number: int, last: NamePlace) -> None:
-        """Whether the last name of a segment is in front of the first one of the next, which need not be read."""
+        """Check that the last name of a segment comes before the first one of the next, which need not be read."""
         if number + 1 < len(self._manifest.segments) and last >= self._manifest.segments[number + 1].order:
             raise InvalidGeneration(
                 self._manifest.segments[number].name,
@@ -121,7 +121,7 @@ def _place(run: SegmentRun, row: int) -> NamePlace:
 
 
 def check_first_names(manifest: Manifest) -> None:
-    """Raise :exc:`InvalidGeneration` where a segment begins, as the manifest says, with a name that begins none."""
+    """Raise :exc:`InvalidGeneration` for a segment of the manifest whose first name begins none."""
     for entry in manifest.segments[1:]:
         if not _begins(entry, manifest.segment_bytes):
             raise InvalidGeneration(

@@ -1,7 +1,7 @@
-"""The bytes of a segment file: what the writer and the reader of segments share. Specified in the reference.
+"""The bytes of a segment file, for its writer and its reader. The reference specifies them.
 
-All numbers are little-endian. A segment is a header, the sections of its runs one behind the other, a directory and a
-trailer; where everything is follows from the sizes alone, so no file can have parts that overlap or that nobody reads.
+All numbers are little-endian. A segment is a header, the sections of its runs, a directory and a trailer. Positions
+follow from the sizes, so no parts overlap and no byte is unread.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ FORMAT_VERSION: Final = 1
 #: Magic (8 bytes), version (u32), zero (u32).
 HEADER: Final = struct.Struct("<8sII")
 HEADER_MAGIC: Final = b"BCSEGMNT"
-#: Where the directory is (u64), its bytes (u64), magic (8 bytes).
+#: Position of the directory (u64), its bytes (u64), magic (8 bytes).
 TRAILER: Final = struct.Struct("<QQ8s")
 TRAILER_MAGIC: Final = b"TNMGESCB"
-#: A directory that is larger is refused before it is read.
+#: Bytes of the largest directory that is read.
 DIRECTORY_LIMIT: Final = 256 * 1024 * 1024
-#: Offsets of encoded names are 32 bits wide.
+#: Offsets of encoded names have 32 bits.
 MOST_FIELD_BYTES: Final = 2**32 - 1
 
 KIND_RANGE: Final = 0
 KIND_ROWS: Final = 1
-#: The postings of one selector in one run: 48 bytes.
-#: ``first`` is the first row of a range, or where in the run's row numbers its own begin.
+#: The postings of one selector in one run, 48 bytes. ``first`` is the first row of a range, or the position of the
+#: first of its row numbers.
 ENTRY: Final = np.dtype(
     [
         ("key", "u1", (16,)),
@@ -57,13 +57,13 @@ ENTRY: Final = np.dtype(
 
 
 def padding(size: int) -> int:
-    """Zero bytes behind a section of ``size`` bytes, so that the next begins at a multiple of 8."""
+    """Zero bytes behind a section of ``size`` bytes, up to a multiple of 8."""
     return -size % 8
 
 
 @dataclass(frozen=True, slots=True)
 class RunLayout:
-    """Where the sections of a run are: its offsets, encoded names, entries and row numbers, each padded to 8 bytes."""
+    """The sections of a run: offsets, encoded names, entries and row numbers, each padded to 8 bytes."""
 
     start: int
     names: int
@@ -100,7 +100,7 @@ class RunLayout:
         return self.rows_at + self.rows_size + padding(self.rows_size)
 
     def sections(self) -> tuple[tuple[int, int], ...]:
-        """(where, how many bytes) of each, without padding."""
+        """(position, bytes) of each section, without padding."""
         return (
             (self.start, self.offsets_size),
             (self.fields_at, self.fields_size),
@@ -109,7 +109,7 @@ class RunLayout:
         )
 
     def record(self) -> dict[str, Any]:
-        """What the directory says of it."""
+        """The run's record in the directory."""
         return {
             "names": self.names,
             "fields_size": self.fields_size,

@@ -1,8 +1,8 @@
-"""Reading a segment: nothing that it says is believed before it is checked, and all of it is checked by columns.
+"""Reading a segment: everything in it is verified, by columns, before it is used.
 
-What the checksum cannot know is looked at here: that names are names of their namespace and in order, that row numbers
-are rows, and that counts, lengths and hashes are those of the names. A writer's mistake ends here as an
-:exc:`~broker_core_spark.errors.InvalidGeneration`, and so does a file that was made to look right.
+A checksum does not say that names are valid and in order, that row numbers are rows, or that counts, lengths and
+hashes are those of the names. A writer's mistake and a forged file are an
+:exc:`~broker_core_spark.errors.InvalidGeneration`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class SegmentRun:
-    """The names of one namespace and domain in one segment, and what its selectors pick.
+    """The names of one namespace and domain in one segment, and the postings of its selectors.
 
-    ``entries`` have the type :data:`~.layout.ENTRY` and are sorted by key; ``rows`` (uint32) are the row
-    numbers that they refer to. ``asked_digest`` is the digest of the selectors that the run was asked.
+    ``entries`` have the type :data:`~.segment_layout.ENTRY` and are sorted by key. ``rows`` (uint32) are their row
+    numbers. ``asked_digest`` is the digest of all selectors that the run was asked.
     """
 
     file: str
@@ -53,12 +53,12 @@ class SegmentRun:
         return self.names.domain
 
     def keys(self) -> list[bytes]:
-        """The keys of the selectors that pick something."""
+        """The keys of the selectors that pick names."""
         data = self.entries["key"].tobytes()
         return [data[at : at + 16] for at in range(0, len(data), 16)]
 
     def picked(self, index: int) -> Matches:
-        """What the selector of an entry picks."""
+        """The names that the selector of an entry picks."""
         entry = self.entries[index]
         first, count = int(entry["first"]), int(entry["count"])
         if int(entry["kind"]) == segment_layout.KIND_RANGE:
@@ -66,7 +66,7 @@ class SegmentRun:
         return self.rows[first : first + count]
 
     def check_hash(self, index: int) -> int:
-        """Compute the hash of one entry, and raise where it is another; gives the bytes that it took."""
+        """Compute the hash of an entry. Raises :exc:`InvalidGeneration` for another one. Returns the hashed bytes."""
         crc, size = self.names.crc(self.picked(index))
         if crc != int(self.entries[index]["crc"]):
             raise InvalidGeneration(
@@ -76,7 +76,7 @@ class SegmentRun:
 
 
 class Segment:
-    """A segment over a buffer that nobody changes."""
+    """A segment over an immutable buffer."""
 
     def __init__(
         self, file: str, buffer: pa.Buffer, places: list[tuple[dict[str, Any], segment_layout.RunLayout]]
@@ -87,7 +87,7 @@ class Segment:
 
     @classmethod
     def open(cls, buffer: pa.Buffer, file: str) -> Segment:
-        """Read the frame of a segment: where its runs are. ``file`` is what errors call it."""
+        """The segment in a buffer, with the positions of its runs. ``file`` is its name in errors."""
         view = memoryview(buffer)
         least = segment_layout.HEADER.size + segment_layout.TRAILER.size
         if len(view) < least:
@@ -109,7 +109,7 @@ class Segment:
         return cls(file, buffer, _directory(bytes(view[at : at + size]), at, file))
 
     def runs(self) -> Iterator[SegmentRun]:
-        """The runs, each checked wholly but for the hashes (:meth:`SegmentRun.check_hash`) when it is its turn."""
+        """The runs, each verified when its turn comes. Hashes are left to :meth:`SegmentRun.check_hash`."""
         last: tuple[str, int] = ("", 0)
         for record, place in self._places:
             order = (record["namespace"], DOMAIN_ORDER.index(record["domain"]))
@@ -152,7 +152,7 @@ class Segment:
 
 
 def _directory(data: bytes, end: int, file: str) -> list[tuple[dict[str, Any], segment_layout.RunLayout]]:
-    """The runs that a directory has, each with its place, up to byte ``end``."""
+    """The runs of a directory and their positions, up to byte ``end``."""
     try:
         record = json.loads(data)
         runs = record["runs"]
@@ -185,7 +185,7 @@ def _place(run: dict[str, Any], start: int, end: int) -> segment_layout.RunLayou
     if not isinstance(run["selectors"], str) or len(run["selectors"]) != 64:
         raise ValueError("the digest of the selectors is none")
     sizes = [run[key] for key in ("names", "fields_size", "entries", "rows")]
-    # Every number is bounded by the file's own size before anything is made of it.
+    # Sizes are bounded by the file before anything is allocated.
     if any(type(size) is not int or not 0 <= size <= end for size in sizes) or not sizes[0]:
         raise ValueError("a size is out of bounds")
     place = segment_layout.RunLayout(start, *sizes)
@@ -195,7 +195,7 @@ def _place(run: dict[str, Any], start: int, end: int) -> segment_layout.RunLayou
 
 
 def _entry_fault(run: SegmentRun) -> str | None:
-    """What is wrong with the postings of a run, hashes apart."""
+    """The fault of a run's postings, or ``None``. Hashes are not computed."""
     entries, rows, names = run.entries, run.rows, len(run.names)
     if not len(entries):
         return None if not len(rows) else "row numbers without a selector"

@@ -1,7 +1,7 @@
-"""Writing a segment: runs of sorted names, each with the postings of every selector that it was asked.
+"""Writing a segment: runs of sorted names, each with the postings of every selector.
 
-A writer takes one run at a time and holds none of those before; what it wrote lies in memory up to 64 MiB and in a
-temporary file beyond. The same runs give the same bytes, whoever writes them.
+A writer holds one run at a time. The file is in memory up to 64 MiB, then in a temporary file. Equal runs give equal
+bytes.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(slots=True)
 class SegmentFile:
-    """A segment that is written: ``file`` is to be put into a store under ``entry.name``, then closed.
+    """A written segment. Its ``file`` is put into a store under ``entry.name`` and closed.
 
-    ``run_entries`` are the entries of each run, in order: the count, hash and bytes of what each selector picks.
+    ``run_entries`` are the entries of each run: the count, hash and bytes of what each selector picks.
     """
 
     entry: SegmentEntry
@@ -56,7 +56,7 @@ class SegmentFile:
 
 
 class SegmentWriter:
-    """One segment file in the making."""
+    """The writer of one segment file."""
 
     def __init__(self, *, spool_dir: str | None = None) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=spool_dir)  # noqa: SIM115 (handed over)
@@ -74,11 +74,11 @@ class SegmentWriter:
         selectors: Sequence[NameSelector],
         matches: Iterable[tuple[NameSelector, Matches]],
     ) -> None:
-        """Append the names of one namespace and domain, of which there is at least one.
+        """Append the names of one namespace and domain, at least one.
 
-        ``selectors`` are all that were asked (:func:`~.question.required_selectors`), ``matches`` what they pick, in
-        any order; one that picks nothing may be left out. Runs come in the order of all names, none twice. Raises
-        :exc:`ValueError` where any of that is broken.
+        ``selectors`` are all that were asked (:func:`~.canonical_question.required_selectors`). ``matches`` are the
+        names that they pick, in any order; a selector without names may be left out. Runs come in the order of all
+        names, none twice. Raises :exc:`ValueError` otherwise.
         """
         namespace, domain = str(names.namespace), names.domain
         self._check_run(namespace, domain, len(names))
@@ -109,7 +109,7 @@ class SegmentWriter:
         self._run_entries.append(entries)
 
     def finish(self) -> SegmentFile:
-        """The file, at its beginning; the writer is done with."""
+        """The file, at its beginning. The writer is not used afterwards."""
         if not self._runs:
             raise ValueError("a segment has at least one run of names")
         at = self._size
@@ -123,11 +123,11 @@ class SegmentWriter:
 
     @property
     def names(self) -> int:
-        """The names in it so far."""
+        """The number of names so far."""
         return sum(run[2] for run in self._runs)
 
     def close(self) -> None:
-        """Throw away what was written, where it is not to be finished; a finished file is closed too."""
+        """Discard an unfinished segment, or close the file of a finished one."""
         self._file.close()
 
     def _check_run(self, namespace: str, domain: str, count: int) -> None:
@@ -155,7 +155,7 @@ class SegmentWriter:
 def _postings(
     names: EncodedNames, asked: set[bytes], matches: Iterable[tuple[NameSelector, Matches]]
 ) -> tuple[_Array, list[_Array]]:
-    """The entries of a run, sorted by key, and the row numbers that they refer to, in the same order."""
+    """The entries of a run, sorted by key, and their row numbers in the same order."""
     found: dict[bytes, tuple[int, int] | _Array] = {}
     for selector, picked in matches:
         key = selector.key
@@ -183,7 +183,7 @@ def _postings(
 
 
 def _checked(picked: Matches, names: int) -> tuple[int, int] | _Array:
-    """Matches in their one form: neighbours are a range, and nothing is outside of the run."""
+    """Matches in canonical form: neighbouring rows are a range. Raises :exc:`ValueError` for rows beyond the run."""
     if isinstance(picked, tuple):
         low, high = int(picked[0]), int(picked[1])
         if not 0 <= low <= high <= names:

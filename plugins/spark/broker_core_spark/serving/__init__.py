@@ -1,1 +1,1 @@
-"""Serving a generation: always for the catalogue's current version, or not at all."""
+"""Serving a generation: for the catalogue's current version, or not at all."""

@@ -1,7 +1,7 @@
-"""Answers that differ from the generation's, kept until they are no longer right; of bounded memory.
+"""The cache of answers that differ from the generation's, bounded in memory.
 
-An answer counts for as long as anybody has it: a client that reads slowly pins the one that it was given, also after a
-newer one took its place. What does not fit is not made, and the question goes to the next lister.
+An answer counts as long as anybody has it: a slow client pins its answer after a newer one replaced it. An answer that
+does not fit is not made, and its question passes to the next lister.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from broker_core import BoundedCache, Selection
 
 __all__ = ["AnswerCache", "CachedAnswer"]
 
-#: Answers that say "as in the generation" take no more than an entry; this is for all of these.
+#: Bytes of all entries that only say "as in the generation".
 _SAME_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    """What a question's answer was at version ``number``: ``selection``, or ``None`` for the generation's own."""
+    """A question's answer at version ``number``. ``selection`` is ``None`` for the generation's own answer."""
 
     number: int
     selection: Selection | None
 
 
 class AnswerCache:
-    """Answers by key, the least used ones make room; ``limit`` bounds the bytes of all listings that are alive."""
+    """Answers by key. The least used ones make room. ``limit`` bounds the bytes of all living listings."""
 
     def __init__(self, limit: int) -> None:
         self._made = BoundedCache[bytes, CachedAnswer](limit)
@@ -34,17 +34,17 @@ class AnswerCache:
 
     @property
     def alive_bytes(self) -> int:
-        """Bytes of all listings made here that somebody still has."""
+        """Bytes of all listings of the cache that somebody still has."""
         return self._made.nbytes
 
     def get(self, key: bytes) -> CachedAnswer | None:
-        """What is kept under ``key``."""
+        """The answer of a key."""
         return self._made.get(key) or self._same.get(key)
 
     def claim(self, size: int) -> bool:
-        """Set ``size`` bytes apart for a listing that is about to be made, at the cost of the least used answers.
+        """Reserve ``size`` bytes for a listing before it is made. The least used answers make room.
 
-        False where they do not fit; :meth:`give_back` them once the listing is kept, or was not made.
+        Returns ``False`` if it does not fit. :meth:`give_back` ends the reservation.
         """
         return self._made.claim(size)
 
@@ -53,13 +53,13 @@ class AnswerCache:
         self._made.give_back(size)
 
     def put(self, key: bytes, number: int, selection: Selection | None) -> None:
-        """Keep an answer in place of one to an earlier version; a listing counts until nobody has it any more."""
+        """Keep an answer unless a later version's is kept."""
         old = self.get(key)
         if old is None or old.number <= number:
             self._keep(key, CachedAnswer(number, selection))
 
     def renew(self, key: bytes, kept: CachedAnswer, number: int) -> None:
-        """What is kept is right for version ``number`` too."""
+        """Keep an answer as that of version ``number`` too."""
         if self.get(key) is kept:
             self._keep(key, CachedAnswer(number, kept.selection))
 
@@ -73,6 +73,6 @@ class AnswerCache:
         self._made.put(key, kept, listing.all().column().nbytes, owner=listing)
 
     def close(self) -> None:
-        """Keep nothing any more."""
+        """Drop all answers."""
         self._made.clear()
         self._same.clear()

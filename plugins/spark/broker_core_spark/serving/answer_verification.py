@@ -1,9 +1,8 @@
-"""Looking at what a generation claims before it goes out: once for each answer, by the broker's own engine.
+"""Verification of a generation's answers, by the broker's own engine, before each is first given.
 
-That a file has its checksum says who wrote it, not that it is right: a faulty batch may have picked a topic that its
-pattern does not match, or have hashed other names. So the topics of an answer are matched and hashed when it is first
-given. The broker remembers that of the very selection, which is then handed over, and does neither again. Where
-something is wrong the question is passed on: whoever is next knows the right answer.
+A checksum says who wrote a file, not that it is right: a faulty batch may have picked a wrong topic or hashed other
+names. So the topics of an answer are matched and hashed once. The broker remembers that of the selection and does
+neither again. A wrong answer passes its question to the next lister.
 """
 
 from __future__ import annotations
@@ -23,26 +22,26 @@ __all__ = ["AnswerVerifier"]
 
 log = structlog.get_logger(__name__)
 
-#: So many bytes of names are hashed on the event loop (some hundred microseconds).
+#: Bytes of names that are hashed on the event loop (some hundred microseconds).
 _QUICK_BYTES: Final = 128 * 1024
-#: Answers that are looked at at a time.
+#: Answers verified at a time.
 _AT_ONCE: Final = 2
 
 
 class AnswerVerifier:
-    """Looks at the answers of one generation, for one event loop."""
+    """Verifies the answers of one generation, for one event loop."""
 
     def __init__(self, generation: str) -> None:
         self._generation = generation
         self._under_way: dict[CanonicalQuestion, asyncio.Task[None]] = {}
         self._places = asyncio.Semaphore(_AT_ONCE)
-        #: Answers that were found to be wrong.
+        #: The number of wrong answers so far.
         self.wrong = 0
 
     async def verify(
         self, question: CanonicalQuestion, answer: PrecomputedAnswer, pattern: TopicsPattern | None
     ) -> None:
-        """Return when ``answer`` was looked at and is right, else raise :exc:`PassToNextLister`."""
+        """Return after ``answer`` is verified. Raises :exc:`PassToNextLister` for a wrong one."""
         if not answer.is_verified:
             if self._is_quick(answer, pattern):
                 self._look(question, answer, pattern)
@@ -52,7 +51,7 @@ class AnswerVerifier:
                     task = asyncio.get_running_loop().create_task(self._apart(question, answer, pattern))
                     self._under_way[question] = task
                     task.add_done_callback(partial(self._ended, question))
-                await asyncio.shield(task)  # who goes away must not end it for the others
+                await asyncio.shield(task)  # the others wait on if this one goes away
         if answer.fault is not None:
             raise PassToNextLister("wrong_answer", f"the generation's answer is wrong: {answer.fault}")
 
@@ -85,9 +84,9 @@ class AnswerVerifier:
     def _ended(self, question: CanonicalQuestion, task: asyncio.Task[None]) -> None:
         self._under_way.pop(question, None)
         if not task.cancelled():
-            task.exception()  # who waited has it; nobody may have waited to the end
+            task.exception()  # marks the error as seen: perhaps nobody waited
 
     def close(self) -> None:
-        """End what is under way."""
+        """Cancel what is under way."""
         for task in self._under_way.values():
             task.cancel()

@@ -1,7 +1,7 @@
-"""The generation that is served: found by the store's pointer, checked in a thread, swapped at once.
+"""Refreshing the served generation: read the store's pointer, verify in a thread, swap.
 
-What is served stays so while the next one is opened and checked, and where that fails. Requests that are under way
-keep the generation that they began with; its map goes with the last of them.
+The served generation stays until the next one is verified, and where that fails. Requests keep the generation that
+they began with. Its map goes with the last of them.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ __all__ = ["GenerationRefresher", "RefusedGeneration", "open_generation"]
 
 log = structlog.get_logger(__name__)
 
-#: Seconds after which a generation that was refused is looked at again, at most.
+#: Seconds between two tries of a refused generation, at most.
 _LONGEST_WAIT: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedGeneration:
-    """A generation that cannot be served (``None``: it is not known which), and why."""
+    """A generation that cannot be served, and why. It is ``None`` where the pointer is unreadable."""
 
     generation: str | None
     reason: str
 
 
 def open_generation(settings: SparkSettings, store: Store, generation: str) -> Generation:
-    """A generation, wholly checked and mapped. Blocks; raises what :exc:`Generation.open` raises, and ``OSError``."""
+    """A generation, verified and mapped. Blocks. Raises the errors of :meth:`Generation.open`, and ``OSError``."""
     folder = None if settings.folder is None else str(settings.folder)
     try:
         return Generation.open(store, generation, directory=folder)
@@ -49,7 +49,7 @@ def open_generation(settings: SparkSettings, store: Store, generation: str) -> G
 
 
 def _give_back_memory() -> None:
-    """What checking needed goes back to the system: the allocators would keep it until the next generation."""
+    """Return free memory to the system. The allocators would keep it until the next generation."""
     pa.default_memory_pool().release_unused()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
     if trim is not None:
@@ -57,10 +57,10 @@ def _give_back_memory() -> None:
 
 
 class GenerationRefresher:
-    """Follows the pointer of ``settings.store``. Made and used on one event loop.
+    """Follows the pointer of ``settings.store``, on one event loop.
 
-    ``serve`` makes a generation that was checked ready to answer. ``checked`` is told the result of each check, ``ok``
-    or ``failed``; ``report`` why a generation is not served, in words that anybody may see.
+    ``serve`` prepares a verified generation for answers. ``checked`` is told the result of each verification, ``ok``
+    or ``failed``. ``report`` is told the problems, in words for everybody.
     """
 
     def __init__(
@@ -80,15 +80,15 @@ class GenerationRefresher:
         self._looking = asyncio.Lock()
         self._tries = 0
         self._not_before = 0.0
-        #: What answers, once a generation was checked.
+        #: The served generation.
         self.served: ServedGeneration | None = None
-        #: When and as which number it was published.
+        #: The pointer to the served generation.
         self.published: PublishedPointer | None = None
-        #: What is wrong with the one that should be served, if anything is.
+        #: The fault of the published generation, if it cannot be served.
         self.refused: RefusedGeneration | None = None
 
     async def start(self, patience: float) -> None:
-        """Follow the pointer from now on; returns when the first generation is served, or after ``patience`` s."""
+        """Follow the pointer. Returns when the first generation is served, or after ``patience`` seconds."""
         self._task = asyncio.get_running_loop().create_task(self._follow())
         try:
             async with asyncio.timeout(patience):
@@ -97,7 +97,7 @@ class GenerationRefresher:
             log.info("the generation is still being checked; until then its questions are passed on")
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Stop, and serve nothing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -112,7 +112,7 @@ class GenerationRefresher:
             await asyncio.sleep(self._settings.refresh)
 
     async def refresh(self) -> None:
-        """Look at the pointer once; whatever is wrong is told by :attr:`refused`."""
+        """Look at the pointer once. Faults are in :attr:`refused`."""
         async with self._looking:
             generation: str | None = None
             try:
@@ -142,7 +142,7 @@ class GenerationRefresher:
                 await self._swap(opened, published)
 
     def _waits_for(self, generation: str) -> bool:
-        """Whether it is too early to look again at a generation that was refused."""
+        """Whether a refused generation is not to be tried again yet."""
         refused = self.refused
         return (
             refused is not None and refused.generation == generation and time.monotonic() < self._not_before
@@ -178,7 +178,7 @@ class GenerationRefresher:
     async def _swap(self, opened: Generation, published: PublishedPointer) -> None:
         old, served = self.served, self._serve(opened)
         if old is not None:
-            # So that not all who ask next wait for what changed since.
+            # Questions after the swap need not wait for all changes.
             await served.warm(list(old.followers))
         self.served, self.published = served, published
         self._accept()

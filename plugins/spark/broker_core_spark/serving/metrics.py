@@ -1,4 +1,4 @@
-"""The plugin's metrics: what is counted while it answers, and what is read when they are scraped."""
+"""The plugin's metrics: counters of answers, and the collector that Prometheus scrapes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["HOUR", "PREFIX", "AnswerCounts", "ServingMetrics"]
 
 PREFIX: Final = "broker_core_spark_"
-#: What is told of the last hour is counted minute by minute, in seconds.
+#: Seconds of the last hour's counters, which have one bucket a minute.
 HOUR: Final = 3600
 _MINUTE: Final = 60
 
 
 class AnswerCounts:
-    """Counts of one plugin; for one thread. ``clock`` gives seconds."""
+    """Counters of one plugin, for one thread. ``clock`` gives seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         #: By outcome: ``served``, ``unchanged``, ``stale``.
@@ -37,24 +37,24 @@ class AnswerCounts:
         #: By result: ``ok``, ``failed``.
         self.checks: Counter[str] = Counter({"ok": 0, "failed": 0})
         self._clock = clock
-        self._minutes: deque[list[int]] = deque()  # the minute, answered, passed
+        self._minutes: deque[list[int]] = deque()  # (minute, answered, passed on)
 
     def answered(self, outcome: str) -> None:
-        """A question was answered here."""
+        """Count an answered question."""
         self.answers[outcome] += 1
         self._minute()[1] += 1
 
     def passed_on(self, reason: str) -> None:
-        """A question was left to the next lister."""
+        """Count a question that passed to the next lister."""
         self.passed[reason] += 1
         self._minute()[2] += 1
 
     def checked(self, result: str) -> None:
-        """A generation was checked wholly."""
+        """Count a verified generation."""
         self.checks[result] += 1
 
     def last_hour(self) -> tuple[int, int]:
-        """How many questions were answered here and how many passed on, in the last hour."""
+        """The questions of the last hour: (answered, passed on)."""
         self._minute()
         return sum(minute[1] for minute in self._minutes), sum(minute[2] for minute in self._minutes)
 
@@ -69,7 +69,7 @@ class AnswerCounts:
 
 
 class ServingMetrics(Collector):
-    """What is counted and what is served, as metrics. No label holds a name of a namespace, a topic or a pattern."""
+    """The collector of all metrics. No label has the name of a namespace, a topic or a pattern."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class ServingMetrics(Collector):
         self._clock = clock
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing ahead: all names begin with the plugin's prefix."""
+        """No metrics are described ahead: the prefix keeps their names apart."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All of them."""
+        """All metrics."""
         counts, refresher = self._counts, self._refresher
         yield _counter("answers", "Questions that were answered, by outcome.", "outcome", counts.answers)
         yield _counter("passed", "Questions left to the next lister, by reason.", "reason", counts.passed)

@@ -1,4 +1,4 @@
-"""Why a question is left to the next lister: what cannot be answered here exactly is somebody else's."""
+"""Reasons to pass a question to the next lister: it cannot be answered exactly here."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from broker_core.errors import BrokerCoreError
 
 __all__ = ["PASS_REASONS", "PassToNextLister"]
 
-#: Why a question was passed on, by the words of the metrics.
+#: The words of the metrics, and what they mean.
 PASS_REASONS: Final = {
     "no_generation": "no generation is served yet",
     "unsupported_pattern": "RE2 does not know the pattern, or it is too long",
@@ -27,7 +27,7 @@ PASS_REASONS: Final = {
 
 
 class PassToNextLister(BrokerCoreError):
-    """This question is somebody else's; ``reason`` is one of :data:`PASS_REASONS`."""
+    """Passes a question to the next lister. ``reason`` is one of :data:`PASS_REASONS`."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""One generation in service: its answers, made right for the version that the catalogue has now."""
+"""Answers of the served generation, brought up to the catalogue's current version."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from broker_core_spark.settings import SparkSettings
 
 __all__ = ["ServedAnswer", "ServedGeneration"]
 
-#: So many bytes are spliced and hashed on the event loop (some hundred microseconds).
+#: Bytes that are spliced and hashed on the event loop (some hundred microseconds).
 _QUICK_BYTES: Final = 256 * 1024
-#: Answers that are spliced at a time.
+#: Answers spliced at a time.
 _SPLICES: Final = 2
 
-#: Why a question may be answered as of before, where the operator lets it.
+#: Reasons for which an operator may allow a stale answer.
 _MAY_BE_STALE: Final = frozenset({"unreachable", "gap", "overlay_limit"})
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAnswer:
-    """The topics, their hash, the state that both are of, and whether that may be an earlier one than now."""
+    """The topics and their hash, both of the state ``version``. ``stale`` says that it may not be the current one."""
 
     selection: Selection
     topics_hash: str
@@ -46,10 +46,10 @@ class ServedAnswer:
 
 
 class ServedGeneration:
-    """A generation that was checked. Made and used on one event loop.
+    """A verified generation, made and used on one event loop.
 
-    ``logs`` finds the change log of its catalogue; ``answers`` keeps what changes made of answers, and is shared by the
-    generations that come one after the other.
+    ``logs`` finds the change log of its catalogue. ``answers`` keeps changed answers and is shared by successive
+    generations.
     """
 
     _serials = itertools.count(1)
@@ -75,28 +75,24 @@ class ServedGeneration:
         self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
         self._places = asyncio.Semaphore(_SPLICES)
 
-    # -- what is shown of it
-
     @property
     def followers(self) -> dict[str, NamespaceFollower]:
-        """The namespaces that were asked for, by name."""
+        """The followers of the namespaces that were asked for, by name."""
         return self._followers
 
     @property
     def wrong_answers(self) -> int:
-        """How many answers of the generation were found to be wrong when they were asked for."""
+        """The number of wrong answers of the generation so far."""
         return self._verifier.wrong
 
     def overlay_names(self) -> int:
-        """How many changed names are held, of all namespaces."""
+        """The number of changed names in all namespaces."""
         return sum(len(follower.overlay) for follower in self._followers.values())
 
-    # -- answering
-
     async def answer(self, request: ListingRequest, selecting: frozenset[str] | None = None) -> ServedAnswer:
-        """The answer to a request, of the catalogue's state at some moment after it came.
+        """The answer to a request, of the catalogue's state at some moment after the request came.
 
-        ``selecting`` are the properties that select topics where others answer. Raises :exc:`PassToNextLister`.
+        ``selecting`` are the properties by which the other listers select topics. Raises :exc:`PassToNextLister`.
         """
         pattern, properties = request.pattern, request.properties
         if pattern is not None and not pattern.supported:
@@ -112,7 +108,7 @@ class ServedGeneration:
         answer = self.generation.lookup(question)
         if answer is None:
             raise PassToNextLister("not_registered", "the generation does not have this question")
-        # Two roads must not give two answers: this broker selects by other properties than the batch did.
+        # This broker and the batch select by different properties: the next lister would answer otherwise.
         if selecting is not None and pairs.keys() != selecting & properties.keys():
             raise PassToNextLister(
                 "property_keys", "the broker selects by other properties than the generation"
@@ -133,7 +129,7 @@ class ServedGeneration:
             overlay, version, stale = follower.overlay, follower.version, True
         if not len(overlay):
             return ServedAnswer(answer.selection, answer.topics_hash, str(version), stale)
-        # Numbers of versions tell kept answers apart only until the overlay begins anew.
+        # After a restart of the overlay the same version numbers mean other states.
         key = self._serial + follower.restarts.to_bytes(8) + question.key
         asked = _Asked(key, request.mode, pattern, pairs, overlay, version)
         selection = await self._now(asked, answer.selection)
@@ -144,7 +140,7 @@ class ServedGeneration:
         return longest is not None and asyncio.get_running_loop().time() - follower.current_at <= longest
 
     async def warm(self, namespaces: list[str]) -> None:
-        """Read what changed in these namespaces, before questions wait for it."""
+        """Read the changes of these namespaces before questions wait for them."""
         for name in namespaces:
             if name in self._namespaces:
                 try:
@@ -171,7 +167,7 @@ class ServedGeneration:
         return follower
 
     async def _now(self, asked: _Asked, base: Selection) -> Selection:
-        """The generation's answer after the changes, if any concern it."""
+        """The generation's answer with the changes that concern it."""
         key, number = asked.key, asked.version.number
         kept = self._answers.get(key)
         if kept is not None and kept.number <= number:
@@ -179,7 +175,7 @@ class ServedGeneration:
                 self._answers.renew(key, kept, number)
                 return base if kept.selection is None else kept.selection
         rows = await asked.matching()
-        # All that is non-persistent comes before all that is persistent, and is not in a listing of the latter alone.
+        # Non-persistent names come first, and a listing of persistent names is without them.
         first_row = 0
         if base.listing.mode is Mode.PERSISTENT:
             first_row = self._counts.get((str(base.listing.namespace), NON_PERSISTENT), 0)
@@ -216,7 +212,7 @@ class ServedGeneration:
             return selection
 
     def close(self) -> None:
-        """End what is under way. The generation itself goes, with its map, when nobody has any of it."""
+        """Cancel what is under way. The map goes when nobody has a part of the generation."""
         self._verifier.close()
         for task in self._splicing.values():
             task.cancel()
@@ -224,7 +220,7 @@ class ServedGeneration:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question with the changes that its answer is to have; ``key`` is what that answer is kept under."""
+    """A question, and the changes for its answer. ``key`` is the cache's."""
 
     key: bytes
     mode: Mode

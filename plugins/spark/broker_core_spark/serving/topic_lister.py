@@ -1,4 +1,4 @@
-"""Answering topic listings from precomputed generations, or leaving them to the next lister."""
+"""The plugin's lister: answers topic listings from precomputed generations, or passes them to the next lister."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["PrecomputedTopicLister"]
 
 
 class PrecomputedTopicLister:
-    """The lister of one broker: puts the parts of serving together. Made and used on one event loop."""
+    """The lister of one broker, on one event loop. Puts the parts of serving together."""
 
     def __init__(self, broker: Any, settings: SparkSettings) -> None:
         """``broker`` is the :class:`~broker_core.BrokerHandle`."""
@@ -30,7 +30,7 @@ class PrecomputedTopicLister:
         self._settings = settings
         self._answers = AnswerCache(settings.answers)
         self._selecting: frozenset[str] | None = broker.selecting_keys
-        #: What is served.
+        #: The refresher of the served generation.
         self.refresher = GenerationRefresher(
             settings, self._serve, self.counts.checked, broker.report_problems
         )
@@ -44,7 +44,7 @@ class PrecomputedTopicLister:
         return ServedGeneration(generation, logs, self._answers, settings)
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult | None:
-        """The listing for a request, ``None`` where the next lister is to answer."""
+        """The listing for a request, or ``None`` for the next lister."""
         served = self.refresher.served
         if served is None:
             self.counts.passed_on("no_generation")
@@ -56,7 +56,7 @@ class PrecomputedTopicLister:
             return None
         same = request.topics_hash == answer.topics_hash
         self.counts.answered("stale" if answer.stale else "unchanged" if same else "served")
-        # Also where the client has them: the broker compares by its own hash of the very topics.
+        # The topics are given for an equal hash too: the broker compares with its own hash of them.
         return TopicListingResult.success(
             answer.selection,
             filtered=request.pattern is not None,

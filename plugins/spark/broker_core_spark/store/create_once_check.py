@@ -11,9 +11,7 @@ __all__ = ["check_creates_once"]
 
 
 def check_creates_once(store: Store, fault: str) -> None:
-    """Create a small file twice and delete it. Raises :exc:`StoreFailed` with ``fault`` if the second replaced the
-    first.
-    """
+    """Create a small file twice and delete it. Raises :exc:`StoreFailed` with ``fault`` if it was created twice."""
     path = f"temporary/probe-{secrets.token_hex(8)}"
     try:
         first = store.put_new(path, b"first")

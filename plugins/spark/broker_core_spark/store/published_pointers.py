@@ -108,8 +108,7 @@ def readable_pointers(store: Store) -> Iterator[PublishedPointer]:
 def current_pointer(store: Store) -> PublishedPointer | None:
     """The pointer to the served generation, or ``None`` before the first one.
 
-    Raises :exc:`InvalidGeneration` where the newest pointer is unreadable: an older generation must not be served for
-    it.
+    Raises :exc:`InvalidGeneration` where the newest pointer is unreadable: an older one must not count instead.
     """
     found = next(read_pointers(store), None)
     if isinstance(found, InvalidGeneration):

@@ -1,1 +1,1 @@
-"""Keeping segments of the last generation that would come out the same."""
+"""Incremental builds: keeping unchanged segments of the last generation."""

@@ -1,7 +1,7 @@
-"""Reading back the segments that a new generation keeps of the last one: whole, and as a full build would make them.
+"""Reading the segments that an incremental build keeps, whole.
 
-A segment that was damaged in its store is made anew. One that is what its name says, and still not what the manifest
-and the format say, is the work of a faulty writer: then nothing of that generation is built upon.
+A segment that was damaged in the store is made anew. If a segment has the right checksum and still contradicts the
+manifest or the format, its writer was faulty, and nothing of that generation is kept.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from broker_core_spark.store.verified_files import fetch_verified
 
 __all__ = ["reread_segments"]
 
-#: Segments that are read at once; each takes some times its size in memory.
+#: Segments read at once. Each takes a few times its size in memory.
 _READERS: Final = 2
 
 
 def reread_segments(
     store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion], kept: Iterable[SegmentEntry]
 ) -> tuple[list[SegmentResult], set[str]]:
-    """(what each of these segments of a generation says of its selectors, the names of those that are damaged).
+    """(the postings of the segments in ``kept``, the names of the damaged ones).
 
-    ``questions`` are those of the generation. Raises :exc:`InvalidGeneration` for a segment whose checksum is right,
-    and whose names, order, cuts or selectors are not what they must be.
+    ``questions`` are those of the generation. Raises :exc:`InvalidGeneration` for a segment with the right checksum
+    and wrong names, order, boundaries or selectors.
     """
     checks = SegmentChecks(manifest, questions)
     wanted = set(kept)
@@ -45,7 +45,7 @@ def reread_segments(
             return None
         runs = list(checks.runs(number, Segment.open(data, entry.name), every_boundary=True))
         checks.check_end(number, last_place(runs[-1]))
-        # Copies, so that the file goes.
+        # Copies let the mapped file go.
         return SegmentResult(entry, tuple(run.entries.copy() for run in runs), new=False, duplicates=0)
 
     with ThreadPoolExecutor(_READERS) as threads:

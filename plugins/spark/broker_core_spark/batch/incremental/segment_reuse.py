@@ -1,9 +1,8 @@
-"""Which segments a new generation can keep of the last one, and which keys are to be made anew.
+"""Choosing the segments to keep of the last generation, and the ranges of keys to make anew.
 
-A segment is kept where no name of it came, went or changed its properties, and no name in front of the next segment's
-first one did: what is in it would come out byte for byte the same. That is known of catalogues with versions and a
-change log; where the log has a gap, all of the namespace is made anew, and so is it where its questions are others than
-before.
+A segment is kept if none of its names came, went or changed its properties, and its end did not move. It would come
+out byte for byte the same. The change log says so. A namespace is made anew where its log has a gap or its questions
+changed. Static catalogues have no log, and nothing of them is kept.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = ["PreviousGeneration", "SegmentReuse", "read_previous_generation", "re
 
 @dataclass(frozen=True, slots=True)
 class PreviousGeneration:
-    """The generation that is published, and its questions."""
+    """The published generation and its questions."""
 
     manifest: Manifest
     questions: tuple[CanonicalQuestion, ...]
@@ -42,7 +41,7 @@ class PreviousGeneration:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReuse:
-    """Segments to keep; and the ranges of keys that are made anew, in order, with the namespaces that are in them."""
+    """The segments to keep; the ranges of keys to make anew, in order; the namespaces in these ranges."""
 
     kept: tuple[SegmentEntry, ...]
     key_ranges: tuple[tuple[bytes, bytes], ...]
@@ -50,11 +49,11 @@ class SegmentReuse:
 
 
 def read_previous_generation(store: Store, generation: str) -> PreviousGeneration:
-    """A generation of the store by its id; raises :exc:`InvalidGeneration` and :exc:`DamagedFile` where it
-    is damaged, and :exc:`NoSuchGeneration` where there is none.
+    """The generation of an id, with its questions.
 
-    Segments are not read but for the first name of each, by which names are brought to them, and which must be one that
-    begins a segment. One that cannot be read is left to whoever keeps it.
+    Only the first name of each segment is read. It must be the manifest's and begin a segment, because names are
+    assigned to segments by it. An unreadable segment is left to the caller. Raises :exc:`InvalidGeneration` and
+    :exc:`DamagedFile` for a damaged generation, and :exc:`NoSuchGeneration`.
     """
     manifest = read_manifest(store, generation)
     lines = fetch_verified(store, manifest.questions, None)
@@ -71,7 +70,7 @@ def read_previous_generation(store: Store, generation: str) -> PreviousGeneratio
 
 
 def _begins_with(store: Store, entry: SegmentEntry) -> bool:
-    """Whether the first name in a segment's file is the one that the manifest says."""
+    """Whether the first name in a segment's file is the manifest's."""
     namespace, domain, names = entry.runs[0]
     expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
     place = segment_layout.RunLayout(segment_layout.HEADER.size, names, len(expected), 0, 0)
@@ -91,9 +90,9 @@ def reusable_segments(
     target: int = SEGMENT_BYTES,
     damaged: Collection[str] = (),
 ) -> SegmentReuse | None:
-    """What can be kept of ``previous`` for these questions of this snapshot; ``None``: nothing.
+    """What to keep of ``previous`` for these questions of this snapshot, or ``None`` for nothing.
 
-    ``damaged`` are the names of segments whose files are not what they must be: they are made anew.
+    ``damaged`` are names of segments to make anew.
     """
     manifest, versions = previous.manifest, snapshot.versions
     if (
@@ -111,7 +110,7 @@ def reusable_segments(
     for key in keys:
         at = bisect_right(firsts, key) - 1
         touched.add(at)
-        if at and firsts[at] == key:  # it may have gone, and what follows belongs to the segment before then
+        if at and firsts[at] == key:  # if the first name is gone, its segment joins the one before
             touched.add(at - 1)
     for low, high in whole:
         touched.update(range(bisect_right(firsts, low) - 1, max(bisect_left(firsts, high), 1)))
@@ -130,7 +129,7 @@ def reusable_segments(
 def _changed(
     previous: PreviousGeneration, snapshot: CatalogueSnapshot, questions: Sequence[CanonicalQuestion]
 ) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
-    """The keys of names that may have changed, and the ranges of namespaces of which nothing is known."""
+    """The keys of names that may have changed, and the key ranges of namespaces without a complete log."""
     before, now = previous.manifest.namespaces, snapshot.versions or {}
     asked_before, asked = _selectors_of(previous.questions), _selectors_of(questions)
     keys: list[bytes] = []
@@ -140,7 +139,7 @@ def _changed(
         if asked_before.get(namespace) == asked.get(namespace):
             if old is not None and new is not None:
                 since = previous.manifest.version(namespace)
-                # A restored copy may have come to the same number with other topics.
+                # A restored copy may have the same version number and other topics.
                 if since.same_state(
                     CatalogVersion(since.catalog_id, new, snapshot.stamps.get(namespace, ""))
                 ):
@@ -154,7 +153,7 @@ def _changed(
 
 
 def _selectors_of(questions: Iterable[CanonicalQuestion]) -> dict[str, frozenset[tuple[str, bytes]]]:
-    """What each namespace is asked: (domain, key of the selector)."""
+    """The (domain, key of the selector) pairs that each namespace is asked."""
     found: dict[str, set[tuple[str, bytes]]] = {}
     for (namespace, domain), selectors in required_selectors(questions).items():
         found.setdefault(namespace, set()).update((domain, selector.key) for selector in selectors)

@@ -1,1 +1,1 @@
-"""The questions to precompute: read, checked, each once."""
+"""The questions to precompute: reading, checking, removing duplicates."""

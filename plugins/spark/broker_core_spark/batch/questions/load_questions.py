@@ -1,10 +1,10 @@
-"""The questions to precompute, read from a file, a table or what a broker learned; checked, reduced and each once.
+"""Loading the questions to precompute, from a file, a table or a broker's export.
 
-A source is rows of ``namespace``, ``mode`` (``PERSISTENT`` where it is left out), ``pattern`` (left out or null: all
-topics) and ``properties`` (an object of strings). What a broker counted of them (``count``, ``error``, ``seconds``) may
-stand there too and does not matter here. A pattern that no broker of ours runs (RE2 refuses it, it is too long, it is
-no regular expression) is *refused*: it is reported with the reason, and consumers that ask it get their answer as ever.
-A row that cannot be understood stops the batch, since what it meant would be missing.
+A source has rows of ``namespace``, ``mode`` (default ``PERSISTENT``), ``pattern`` (null or absent: all topics) and
+``properties`` (an object of strings). The counters of an export (``count``, ``error``, ``seconds``) are allowed.
+
+A pattern that brokers do not evaluate, because RE2 refuses it or it is too long, is reported as *refused*. Consumers
+that ask it get their answer as ever. A row that is no question stops the batch: its question would be missing.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadedQuestions", "RefusedPattern", "load_questions", "questions_of_rows"]
 
-#: More rows than this are no list of known patterns; the driver holds them all.
+#: More rows than this are no list of known patterns. The driver holds all of them.
 MAX_QUESTIONS: Final = 1_000_000
-#: Bytes of a whole file of TOML.
+#: Bytes of the largest TOML file.
 _MAX_TOML: Final = 64 * 1024 * 1024
 
 
@@ -53,10 +53,9 @@ class RefusedPattern:
 
 @dataclass(frozen=True, slots=True)
 class LoadedQuestions:
-    """What a source asked for: the questions (sorted, each once), those refused, and how many rows there were.
+    """The questions of a source (sorted, each once), the refused ones, and the number of rows.
 
-    ``times_asked`` is how often they were asked in all, where the source says it (``count``; else once a row), and
-    ``times_refused`` how often those that are refused.
+    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` that of the refused ones.
     """
 
     questions: tuple[CanonicalQuestion, ...]
@@ -68,7 +67,7 @@ class LoadedQuestions:
 
     @property
     def duplicates(self) -> int:
-        """Rows that asked what another row asks already."""
+        """The number of rows with the question of another row."""
         return self.rows - self.refused_rows - len(self.questions)
 
 
@@ -79,9 +78,10 @@ def load_questions(
     property_keys: Sequence[str] = (),
     max_length: int | None = None,
 ) -> LoadedQuestions:
-    """The questions of ``source``: a file of JSON lines or ``.toml`` (its path or ``file://``), Parquet, ``table:``.
+    """The questions of ``source``: JSON lines or ``.toml`` (a path or ``file://``), a ``.parquet`` file, or
+    ``table:NAME``.
 
-    The two last are read through ``spark``. Raises :exc:`InvalidPatterns` where a row cannot be understood.
+    ``spark`` reads the last two. Raises :exc:`InvalidPatterns` for a row that is no question.
     """
     if is_table(source):
         if spark is None:
@@ -107,7 +107,7 @@ def _path_of(source: str) -> Path:
 def questions_of_rows(
     rows: Iterable[tuple[str, object]], *, property_keys: Sequence[str] = (), max_length: int | None = None
 ) -> LoadedQuestions:
-    """The questions of rows, each with the place that a message names (``patterns.jsonl, line 3``)."""
+    """The questions of rows. Each row has the place that messages name (``patterns.jsonl, line 3``)."""
     questions: set[CanonicalQuestion] = set()
     refused: dict[RefusedPattern, None] = {}
     number = times_asked = times_refused = refused_rows = 0
@@ -132,7 +132,7 @@ def questions_of_rows(
 
 
 def _times(row: object) -> int:
-    """How often a question was asked, by the count of a learned one."""
+    """How often a question was asked: the ``count`` of an exported row, else 1."""
     count = row.get("count") if isinstance(row, Mapping) else None
     return count if type(count) is int and count > 0 else 1
 
@@ -155,14 +155,14 @@ def _json_rows(path: Path) -> Iterator[tuple[str, object]]:
 
 
 def _toml_rows(path: Path) -> Iterator[tuple[str, object]]:
-    """``[[patterns]]`` tables of the same keys."""
+    """The rows of ``[[patterns]]`` tables."""
     try:
         if path.stat().st_size > _MAX_TOML:
             raise InvalidPatterns(f"{path}: larger than {_MAX_TOML} bytes: use JSON lines")
         loaded = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # the message of tomllib names the line
+    except (ValueError, RecursionError) as error:  # tomllib's message names the line
         raise InvalidPatterns(f"{path}: not TOML: {error}") from None
     rows = loaded.pop("patterns", [])
     if loaded or not isinstance(rows, list):
@@ -198,7 +198,7 @@ def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]
 
 
 def _python_rows(batch: pa.RecordBatch, shown: str, before: int) -> list[dict[str, Any]]:
-    """The rows of a batch. What is no UTF-8 in a column of texts passes through Spark, and is refused here."""
+    """The rows of a batch. Spark passes invalid UTF-8 on in a column of texts. It is refused here."""
     try:
         rows: list[dict[str, Any]] = batch.to_pylist()
         return rows
@@ -213,7 +213,7 @@ def _python_rows(batch: pa.RecordBatch, shown: str, before: int) -> list[dict[st
 
 
 def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Properties of a table are a map, a struct or a text of JSON."""
+    """A row with its properties, a map, a struct or a JSON text, as an object."""
     properties = row.get("properties")
     if isinstance(properties, list) and all(
         isinstance(pair, tuple) for pair in properties
@@ -223,4 +223,4 @@ def _from_table(place: str, row: dict[str, Any]) -> dict[str, Any]:
         row["properties"] = parse_json_line(f"{place}, properties", properties.encode())
     elif isinstance(properties, dict):
         row["properties"] = {key: value for key, value in properties.items() if value is not None}
-    return row  # a list of something else is refused with the row's place
+    return row  # another list is refused with the row's place

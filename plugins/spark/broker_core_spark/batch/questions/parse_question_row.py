@@ -1,7 +1,6 @@
-"""One row of a source of questions: what it must be, wherever it was read.
+"""Parsing one row of a source of questions.
 
-The same rules hold for the files and tables of a batch and for what a broker says it was asked: what is exported is
-what a batch will read.
+The same rules hold for files, tables and a broker's export, so a batch reads what was exported.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ from broker_core_spark.batch.errors import InvalidPatterns
 __all__ = ["COUNTED_KEYS", "MAX_LINE", "ROW_KEYS", "parse_json_line", "parse_question_row", "refusal_reason"]
 
 ROW_KEYS: Final = ("namespace", "mode", "pattern", "properties")
-#: What a broker knows of a question besides.
+#: Counters of a broker's export.
 COUNTED_KEYS: Final = frozenset({"count", "error", "seconds"})
-#: Bytes of one line.
+#: Bytes of the longest line.
 MAX_LINE: Final = 1024 * 1024
 
 
 def parse_json_line(place: str, line: bytes) -> object:
-    """What a line of JSON has. Raises :exc:`InvalidPatterns` with its ``place``."""
+    """The value of a JSON line. Raises :exc:`InvalidPatterns` with its ``place``."""
     if len(line) > MAX_LINE:
         raise InvalidPatterns(f"{place}: longer than {MAX_LINE} bytes")
     try:
         return json.loads(line.decode())
-    except (ValueError, RecursionError) as error:  # of invalid UTF-8 too
+    except (ValueError, RecursionError) as error:  # invalid UTF-8 is one too
         raise InvalidPatterns(f"{place}: not an object of JSON: {error}") from None
 
 
 def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, Mapping[str, str]]:
-    """The namespace, the mode, the raw pattern and all properties of a row.
+    """(namespace, mode, raw pattern, all properties) of a row.
 
-    Raises :exc:`InvalidPatterns`, which names the ``place``, for a row that is no question.
+    Raises :exc:`InvalidPatterns` with its ``place`` for a row that is no question.
     """
     if not isinstance(row, Mapping):
         raise InvalidPatterns(f"{place}: expected an object with {', '.join(ROW_KEYS)}")
@@ -72,9 +71,9 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
 
 
 def refusal_reason(pattern: str | None, max_length: int | None) -> str | None:
-    """Why no broker evaluates a pattern; ``None`` for one that brokers do.
+    """Why brokers do not evaluate a pattern, or ``None`` if they do.
 
-    ``max_length`` is that of the brokers in UTF-16 code units, ``None`` for the default.
+    ``max_length`` is the brokers' limit in UTF-16 code units, ``None`` for the default.
     """
     if pattern is None:
         return None

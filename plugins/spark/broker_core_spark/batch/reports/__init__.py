@@ -1,1 +1,1 @@
-"""What a build tells people: a page of HTML, a table."""
+"""Reports of a build: an HTML page and a Parquet table."""

@@ -1,6 +1,6 @@
-"""A generation as one page of HTML: what it covers, its largest listings, and patterns that deserve a look.
+"""The HTML report of a generation: its coverage, its largest listings, and patterns that deserve a look.
 
-Patterns and names are other people's text: all of it is escaped, and the page loads nothing and runs nothing.
+Patterns and names are foreign text. All of it is escaped, and the page loads and runs nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["html_page", "write_html_report"]
 
-#: Rows of a table; what is more is counted.
+#: Rows of a table. The rest is counted.
 _MOST_ROWS: Final = 200
 _LARGEST: Final = 50
-_DOMAINS: Final = DOMAIN_ORDER[::-1]  # what people have most of, first
+_DOMAINS: Final = DOMAIN_ORDER[::-1]  # the usual domain first
 _LONGEST: Final = 300  # characters of a text in a cell
 
 _STYLE: Final = """
@@ -37,7 +37,7 @@ code { white-space: pre-wrap } .none { color: #666 }
 
 
 def write_html_report(path: Path, result: BuildResult) -> None:
-    """Write the page; the generation is published by then, so a failure says so."""
+    """Write the page. An error says that the generation is published all the same."""
     try:
         path.write_text(html_page(result), encoding="utf-8")
     except OSError as error:
@@ -47,7 +47,7 @@ def write_html_report(path: Path, result: BuildResult) -> None:
 
 
 def html_page(result: BuildResult) -> str:
-    """The page as a text."""
+    """The text of the page."""
     manifest = result.manifest
     counts = manifest.counts()
     largest = sorted(result.totals, key=lambda total: -total.count)[:_LARGEST]
@@ -171,7 +171,7 @@ def _section(title: str, body: str) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, more: int = 0) -> str:
-    """A table; columns whose title begins with ``#`` hold numbers."""
+    """A table. Columns with a ``#`` in front of their title hold numbers."""
     if not rows:
         return '<p class="none">None.</p>'
     numbers = [column.startswith("#") for column in columns]

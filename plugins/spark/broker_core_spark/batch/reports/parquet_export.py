@@ -1,4 +1,4 @@
-"""The counts and hashes of a generation as a Parquet table, for people and SQL."""
+"""The Parquet table of a generation's counts and hashes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SCHEMA = pa.schema(
 
 
 def totals_table(result: BuildResult) -> pa.Table:
-    """One row a question: its pattern without scheme (null: all topics), and the version of its namespace."""
+    """One row a question. The pattern is without scheme (null: all topics). The version is its namespace's."""
     versions = result.manifest.namespaces
     rows = [
         {
@@ -52,7 +52,7 @@ def totals_table(result: BuildResult) -> pa.Table:
 
 
 def export_totals(spark: SparkSession, uri: str, result: BuildResult) -> None:
-    """Write the table: one file at a local path, else through the session's file systems (a folder of files)."""
+    """Write the table: a file at a local path, or a folder of files through the session's file systems."""
     table = totals_table(result)
     if "://" in uri and not uri.startswith("file:"):
         try:

@@ -1,1 +1,1 @@
-"""Making segments: which task makes which, matching, and what each question comes to."""
+"""Making segments: assigning them to tasks, matching, writing, adding up totals."""

@@ -20,7 +20,7 @@ _Array = np.ndarray[Any, Any]
 
 
 class CompiledPatterns:
-    """The compiled patterns of a task; there may be more than the core remembers."""
+    """The compiled patterns of a task. The core remembers fewer."""
 
     def __init__(self) -> None:
         self._known: dict[str, TopicsPattern] = {}
@@ -39,10 +39,10 @@ def match_selectors(
     selectors: Sequence[NameSelector],
     patterns: CompiledPatterns | None = None,
 ) -> Iterator[tuple[NameSelector, Matches]]:
-    """What each selector picks of some names.
+    """The names that each selector picks.
 
-    ``values`` are columns of properties, one value a name (null: has none). Names are looked at once for each pattern,
-    whatever the number of properties that it is asked with.
+    ``values`` are columns of properties with one value a name (null: none). Names are matched once a pattern, whatever
+    the number of selectors with it.
     """
     if not selectors:
         return
@@ -69,7 +69,7 @@ def _selected(
     values: Mapping[str, pa.LargeStringArray],
     masks: dict[tuple[str, str], _Array],
 ) -> Matches:
-    """Those matches that have all properties of the selector."""
+    """The matches that have all properties of the selector."""
     for pair in selector.properties:
         mask = masks.get(pair)
         if mask is None:

@@ -1,4 +1,4 @@
-"""The count and the topics hash of each question, from those of segments: no name is looked at again."""
+"""The count and topics hash of each question, added up from the postings of segments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class QuestionTotal:
-    """How many topics a question has, and their hash."""
+    """The number of topics of a question, and their hash."""
 
     question: CanonicalQuestion
     count: int
@@ -29,7 +29,7 @@ class QuestionTotal:
 def question_totals(
     questions: Iterable[CanonicalQuestion], segments: Sequence[SegmentResult]
 ) -> list[QuestionTotal]:
-    """The totals of the questions, in their order; ``segments`` are all of the generation, in order."""
+    """The totals of the questions, in their order. ``segments`` are all of the generation, in order."""
     asked = list(questions)
     parts: dict[tuple[str, str], list[_Array]] = {}
     for segment in segments:

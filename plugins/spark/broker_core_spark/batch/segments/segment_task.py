@@ -1,7 +1,7 @@
-"""Making segments: one task reads its blocks of all runs, puts the names in order, matches them, and writes the files.
+"""The task that makes segments: reads its blocks of all runs, sorts and matches the names, writes the files.
 
-What a task leaves in the store is complete segments under names of their content, so it may be killed, repeated or run
-twice at once. What it tells the driver is a few numbers for each selector.
+Files are complete and named by their content, so a task may be killed, repeated or run twice at once. The driver gets
+a few numbers for each selector.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["SegmentResult", "SegmentTask"]
 
-#: Names that are matched together, of as many neighbouring segments as have them.
+#: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
-#: An assignment, or the file of questions, in bytes.
+#: Bytes of the largest assignment or questions file.
 _MOST_BYTES: Final = 2 * 1024**3
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """A segment that is in the store: its entry of the manifest, what each selector picks in each of its runs.
+    """A segment in the store: its entry in the manifest, and the entries of each of its runs.
 
-    ``new`` is false where the very file was there already; ``duplicates`` counts names that were given more than once.
+    ``new`` is false if the store had the very file. ``duplicates`` counts names that were given more than once.
     """
 
     entry: SegmentEntry
@@ -54,7 +54,7 @@ class SegmentResult:
     duplicates: int
 
     def to_bytes(self) -> bytes:
-        """For the way from the task to the driver."""
+        """The result as the task sends it to the driver."""
         record = {
             "name": self.entry.name,
             "size": self.entry.size,
@@ -68,7 +68,7 @@ class SegmentResult:
 
     @classmethod
     def parse(cls, data: bytes) -> SegmentResult:
-        """The reverse of :meth:`to_bytes`."""
+        """The inverse of :meth:`to_bytes`."""
         record = json.loads(data)
         runs = tuple((namespace, domain, names) for namespace, domain, names in record["runs"])
         entry = SegmentEntry(record["name"], record["size"], record["first_local"], runs)
@@ -78,9 +78,9 @@ class SegmentResult:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
-    """The work of tasks by their number; pickled by reference into the executors.
+    """The work of numbered tasks, pickled by reference into the executors.
 
-    ``assignments`` is what the paths of the assignments begin with, ``questions`` the path of the questions.
+    ``assignments`` is the prefix of the paths of assignments, ``questions`` the path of the questions.
     """
 
     staging: StagingArea
@@ -176,7 +176,7 @@ def _read(
         if not wanted:
             continue
         rows = read_blocks(store, path, wanted, properties)
-        # The blocks are in order, and so are their names: what is asked for is one slice.
+        # Blocks and their names are in order, so the range is one slice.
         keys = rows.keys
         first = bisect_left(range(len(rows)), low, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
         last = len(rows)
@@ -188,9 +188,9 @@ def _read(
 
 
 def _ordered(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, _Array]:
-    """The rows in the order of all names, each name once; and where, in these, one stands that came more than once.
+    """The rows in the order of all names, each name once, and the positions of names that came more than once.
 
-    Raises :exc:`InvalidCatalogue` where a name comes with different values of a property.
+    Raises :exc:`InvalidCatalogue` for a name with two values of a property.
     """
     if not len(rows):
         return rows, np.empty(0, np.int64)
@@ -217,7 +217,7 @@ def _ordered(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames
 
 
 def _part(found: Matches, first: int, last: int) -> Matches:
-    """Matches within the rows ``first`` to ``last``, counted from there."""
+    """Matches within the rows ``first`` to ``last``, counted from ``first``."""
     if isinstance(found, tuple):
         low, high = max(found[0], first), min(found[1], last)
         return (low - first, high - first) if low < high else (0, 0)

@@ -1,7 +1,7 @@
-"""Which task makes which segments of which blocks: decided by the driver from what runs say of themselves.
+"""Assigning segments to tasks, by the driver: which task makes which segments of which blocks.
 
-Segments lie between the keys that begin one, so they are the same however many tasks there are. Tasks get
-neighbouring segments of about the same work; a namespace with most of all names is many segments, and many tasks.
+Segments lie between the keys that begin one, so their bytes do not depend on the number of tasks. Each task gets
+neighbouring segments with an equal share of the work. A namespace with most of the names has many segments and tasks.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, KeyRanges, R
 
 __all__ = ["EVERYTHING", "SegmentRange", "TaskAssignment", "assign_tasks", "blocks_within"]
 
-#: All keys.
+#: The range of all keys.
 EVERYTHING: Final[KeyRanges] = ((b"", b""),)
-#: What reading, sorting and writing a name costs, as so many selectors that are asked of it.
+#: The work of reading, sorting and writing a name, in selectors that are matched on it.
 _NAME_WORK: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """The keys of one segment, from ``low`` to ``high`` (empty: no end), and about how many they are."""
+    """The keys of one segment, from ``low`` to ``high`` (empty: no end), and about how many there are."""
 
     low: bytes
     high: bytes
@@ -34,13 +34,13 @@ class SegmentRange:
 
 @dataclass(frozen=True, slots=True)
 class TaskAssignment:
-    """What one task makes: neighbouring segments, and the blocks of each run (by its path) that hold their names."""
+    """The neighbouring segments of one task, and for each run (by path) the blocks with their names."""
 
     segments: tuple[SegmentRange, ...]
     blocks: Mapping[str, tuple[RunBlock, ...]]
 
     def to_bytes(self) -> bytes:
-        """For the way to the task, through the store."""
+        """The assignment as the store carries it to the task."""
         record = {
             "segments": [[part.low.hex(), part.high.hex(), part.rows] for part in self.segments],
             "blocks": {
@@ -52,7 +52,7 @@ class TaskAssignment:
 
     @classmethod
     def parse(cls, data: bytes) -> TaskAssignment:
-        """The reverse of :meth:`to_bytes`."""
+        """The inverse of :meth:`to_bytes`."""
         record = json.loads(data)
         return cls(
             tuple(
@@ -75,7 +75,7 @@ def assign_tasks(
 ) -> list[TaskAssignment]:
     """At most ``tasks`` assignments for the names of ``runs`` within ``key_ranges``.
 
-    Each range begins where a segment does. ``selectors`` is how many each namespace is asked.
+    Each range begins with a segment. ``selectors`` is the number of selectors of each namespace.
     """
     segments = _segments(runs, key_ranges)
     if not segments:
@@ -86,7 +86,7 @@ def assign_tasks(
     taken: list[SegmentRange] = []
     done = 0
     for part, effort in zip(segments, work, strict=True):
-        # A segment belongs to the task in whose equal share of the work its middle is.
+        # The middle of a segment lies in the equal share of its task.
         share = (done + effort // 2) * tasks // max(total, 1)
         if taken and share > len(assignments):
             assignments.append(_task(runs, taken))
@@ -116,7 +116,7 @@ def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentR
         for start, stop in zip(bounds, [*bounds[1:], high], strict=True):
             ends = bisect_left(starts, stop) if stop else len(starts)
             rows = sums[ends] - sums[bisect_left(starts, start)]
-            # Names in front of the first block that begins here are in a block that begins before.
+            # A block that begins before the segment may hold its first names.
             segments.append(SegmentRange(start, stop, max(rows, min(BLOCK_ROWS, sums[-1]))))
     return segments if sums[-1] else []
 
@@ -128,9 +128,9 @@ def _task(runs: Iterable[SortedRun], segments: Sequence[SegmentRange]) -> TaskAs
 
 
 def blocks_within(blocks: Sequence[RunBlock], low: bytes, high: bytes) -> Sequence[RunBlock]:
-    """Those of a run's blocks that can hold keys from ``low`` to ``high`` (empty: no end)."""
+    """The blocks of a run that may hold keys from ``low`` to ``high`` (empty: no end)."""
     firsts = [block.first for block in blocks]
-    # The block before the first that begins at `low` or behind may end with it.
+    # The block before `low` may end with it.
     begin = max(bisect_left(firsts, low) - 1, 0)
     end = bisect_left(firsts, high) if high else len(firsts)
     return blocks[begin:end]

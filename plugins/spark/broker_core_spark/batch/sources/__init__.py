@@ -1,1 +1,1 @@
-"""Catalogues that a batch reads its topics from."""
+"""Sources of topics: SQLite, PostgreSQL, Parquet and tables, files of names."""

@@ -1,4 +1,4 @@
-"""Where the topics come from: a snapshot that is held while it is read, and what is known of its version."""
+"""The interface of sources of topics: a snapshot of a catalogue, and its version."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from broker_core_spark.batch.staging.staging_area import StagingArea
 
 __all__ = ["STATIC_ID", "CatalogueSnapshot", "CatalogueSource"]
 
-#: The catalogue id of sources that have none, since nothing says when they change.
+#: The catalogue id of static sources.
 STATIC_ID: Final = "static"
 
 
 class CatalogueSnapshot(Protocol):
     """One state of a catalogue.
 
-    ``versions`` has every namespace of it, with its version; ``None`` where the catalogue has none (a static one, whose
-    namespaces are known when it is read). ``stamps`` are those of the versions, where the catalogue has them.
-    ``repeats`` is how often names were repeated that are staged once all the same.
+    ``versions`` has the version of every namespace, or is ``None`` in a static catalogue. ``stamps`` are those of the
+    versions, where the catalogue has them. ``repeats`` counts repeated names that are staged once.
     """
 
     catalogue_id: str
@@ -30,20 +29,20 @@ class CatalogueSnapshot(Protocol):
     repeats: int
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        """Stage the names of these namespaces (``None``: of all)."""
+        """Stage the names of these namespaces, or of all for ``None``."""
 
     def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         """(domain, local name) of every name that may have come, gone or changed after ``since``.
 
-        ``None`` where the change log does not say.
+        Returns ``None`` where the change log does not say.
         """
 
 
 class CatalogueSource(Protocol):
-    """A catalogue that a snapshot can be taken of."""
+    """A catalogue that gives snapshots."""
 
-    #: It has no change log: a generation of it is right only for as long as the operator says.
+    #: A static catalogue has no change log. Its generation is right as long as the operator says so.
     static: bool
 
     def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:
-        """A state of it, held until the end."""
+        """The current state, held until the context ends."""

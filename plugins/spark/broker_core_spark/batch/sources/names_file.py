@@ -1,4 +1,4 @@
-"""A file of names as a catalogue: imported into an embedded catalogue of its own, which is thrown away."""
+"""A file of names as a catalogue: imported into a temporary embedded catalogue."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["NamesSource"]
 
 
 class NamesSource:
-    """A file of names, one a line, or of JSON lines with properties: by the very rules of `broker-core topics import`.
+    """A static catalogue: a file of names, one a line, or of JSON lines with properties.
 
-    It is imported into a catalogue of its own, which is thrown away. It has no versions: a static source.
+    The rules are those of ``broker-core topics import``.
     """
 
     static = True
@@ -30,7 +30,7 @@ class NamesSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
-        """The names as they are in the file now."""
+        """The names that are in the file now."""
         with tempfile.TemporaryDirectory(prefix="broker-core-spark-") as folder:
             try:
                 with SqliteCatalog(Path(folder) / "names.sqlite", create=True) as catalog:

@@ -1,4 +1,4 @@
-"""Which kind of catalogue a source is."""
+"""Opening the catalogue of an address."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ __all__ = ["open_catalogue"]
 def open_catalogue(source: str, *, spark: SparkSession, namespace: str | None = None) -> CatalogueSource:
     """The catalogue of ``--catalogue``.
 
-    ``postgresql://...`` is a database of the Postgres plugin, ``table:NAME`` a table of the session, what ends in
-    ``.parquet`` is read by Spark, what ends in ``.sqlite`` or ``.db`` (or is an SQLite file) is the embedded catalogue,
-    and any other file is one of names, which ``namespace`` is for. Raises :exc:`InvalidCatalogue`.
+    - ``postgresql://...``: a database of the Postgres plugin
+    - ``table:NAME``: a table of the session
+    - ``*.parquet``: a file or folder, read by Spark
+    - ``*.sqlite``, ``*.db``, or an SQLite file: the embedded catalogue
+    - another file: names of ``namespace``
+
+    Raises :exc:`InvalidCatalogue`.
     """
 
     if source.startswith(("postgresql://", "postgres://")):

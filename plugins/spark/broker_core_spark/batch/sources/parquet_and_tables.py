@@ -1,15 +1,15 @@
-"""Topics of a table, through the session's own connectors: a Parquet file or folder, a table of any catalog.
+"""A Parquet file or a table as a catalogue, read through the session's connectors.
 
-Columns (others do not matter):
+These columns are read:
 
-- ``name`` (or ``topic``): a full name ``persistent://tenant/namespace/local``; or a local name, where there is a column
+- ``name`` (or ``topic``): a full name ``persistent://tenant/namespace/local``; or a local name, if there is a column
   ``namespace`` or the job was given one.
-- ``namespace``: ``tenant/namespace``, for local names.
-- ``domain``: ``persistent`` or ``non-persistent``, for local names; persistent where it is left out or null.
-- ``properties``: a map of texts, a struct of texts, or a text of JSON; null for none.
+- ``namespace``: ``tenant/namespace`` of local names.
+- ``domain``: ``persistent`` (default) or ``non-persistent``, of local names.
+- ``properties``: a map or struct of texts, or a JSON text; null for none.
 
-A row is one listed name: partitions are rows of their own. Repeated rows collapse; the same name with other values of
-selecting properties is an error, since nothing says which of them holds.
+A row is one listed name: partitions are rows of their own. Repeated rows count once. A name with two values of a
+selecting property is an error, because nothing says which is right.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _Array = np.ndarray[Any, Any]
 
 
 class TableSource:
-    """A table or a Parquet file as a catalogue; static, since nothing tells what happened to it afterwards."""
+    """A static catalogue: nothing tells how a table changes."""
 
     static = True
 
@@ -58,14 +58,14 @@ class TableSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
-        """The table as its connector reads it; it is read once."""
+        """The table as its connector reads it, once."""
 
         try:
             if self._source.startswith("table:"):
                 frame = self._spark.table(self._source.removeprefix("table:"))
             else:
                 frame = self._spark.read.parquet(self._source)
-            columns = frame.columns  # asks the connector
+            columns = frame.columns  # the connector is asked here
         except Exception as error:
             if not is_spark_error(error):
                 raise
@@ -80,7 +80,7 @@ class _TableSnapshot:
     catalogue_id = STATIC_ID
     versions: Mapping[str, int] | None = None
     stamps: Mapping[str, str] = MappingProxyType({})
-    repeats = 0  # what is repeated is staged, and counted where segments are made
+    repeats = 0  # tasks that make segments count repeated rows
 
     def __init__(self, source: str, frame: DataFrame, columns: list[str], namespace: str | None) -> None:
         self._source = source
@@ -135,14 +135,14 @@ class _TableSnapshot:
                 wanted.append(value.alias(f"p{number}"))
             else:
                 return self._frame.select(*wanted)
-            # A text of JSON: taken apart where it is staged.
+            # The JSON text is parsed where it is staged.
             wanted.append(F.col("properties").cast(text).alias(_JSON))
         return self._frame.select(*wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ingest:
-    """Stages the rows of one partition; pickled by reference into the executors."""
+    """Stages the rows of a partition. Pickled by reference into the executors."""
 
     staging: StagingArea
     namespace: str | None
@@ -167,14 +167,14 @@ class _Ingest:
 
 
 def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArray:
-    """A column as texts. Spark hands on what is no UTF-8, as bytes and as a text alike.
+    """A column as texts. Spark passes invalid UTF-8 on, in bytes and in texts.
 
-    ``before`` rows of the same part of the table were there before. Raises :exc:`InvalidCatalogue`, which names the
-    column, the row and what is there.
+    ``before`` is the number of earlier rows of the partition. Raises :exc:`InvalidCatalogue` with the column, the row
+    and the value.
     """
     try:
         texts = column.cast(_TEXT)
-        texts.validate(full=True)  # of a text the cast looks at nothing
+        texts.validate(full=True)  # the cast does not validate texts
     except pa.ArrowNotImplementedError:
         raise InvalidCatalogue(
             f"the column {title!r} is of the type {column.type!s:.100}: a text is expected"
@@ -198,7 +198,7 @@ def _is_utf8(value: bytes) -> bool:
 
 
 def values_of_texts(texts: pa.LargeStringArray, property_keys: Sequence[str]) -> list[pa.LargeStringArray]:
-    """The value of each key in texts of JSON (null: no properties); the different texts are read once each."""
+    """The value of each key in JSON texts (null: no properties). Each different text is parsed once."""
     encoded = texts.dictionary_encode()
     found: list[dict[str, str]] = []
     for text in encoded.dictionary.to_pylist():

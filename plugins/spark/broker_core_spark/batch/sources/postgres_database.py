@@ -1,19 +1,16 @@
 """The database of the Postgres plugin as a catalogue, read in parallel from one exported snapshot.
 
-Nothing is read but the views that the Postgres plugin has for it, whose names have a version: its tables may change
-with any migration of its own.
+Only the plugin's versioned views for batches are read. A migration may change its tables.
 
-The driver holds a transaction that exports its snapshot; each task takes the same snapshot and reads pages of the table
-of its own (a range of ``place``), so that no namespace is too large for a task and nothing is read twice. What was
-committed after the snapshot is not seen by any of them. Names come by COPY and go into Arrow without an object each.
+The driver exports the snapshot of a transaction. Each task takes that snapshot and reads its own pages of the table (a
+range of ``place``), so a large namespace is many tasks and nothing is read twice. Names come by COPY and go into Arrow
+without an object each.
 
-The driver locks the table, in the mode that a mere reader takes, before it takes the snapshot and until the end: a
-``TRUNCATE`` takes its rows from snapshots of before too, and no batch may take an empty table for a catalogue. Whoever
-wants to truncate or to migrate waits for the batch. Tasks would wait behind that one, and the driver for the tasks,
-for ever; so they do not wait, and the batch fails instead.
+The driver locks the table as a reader does, before the snapshot and until the end: ``TRUNCATE`` also empties older
+snapshots, and an empty table must not pass for a catalogue. A truncation or migration waits for the batch. Tasks that
+waited behind it would never end, so they do not wait, and the batch fails.
 
-Passwords come from where PostgreSQL's own tools take them (``PGPASSWORD``, ``~/.pgpass``), on the driver and on the
-executors.
+Passwords come from ``PGPASSWORD`` or ``~/.pgpass``, on the driver and on the executors.
 """
 
 from __future__ import annotations
@@ -43,20 +40,20 @@ if TYPE_CHECKING:
 
 __all__ = ["PostgresSource"]
 
-#: Pages of the table (8 KiB each) that are read at once: some 300,000 names, 20 MB of text.
+#: Pages of the table (8 KiB each) of one task: some 300,000 names, 20 MB of text.
 _PAGES: Final = 4096
 _BLOCK_BYTES: Final = 4 * 1024 * 1024  # of CSV parsed together
 _CONNECT_TIMEOUT: Final = 30.0
 _SNAPSHOT: Final = re.compile(r"[0-9A-Fa-f]+(?:-[0-9A-Fa-f]+)*")
 _NAME: Final = pa.large_string()
-#: A second @ of an address, or one behind its hosts (but in an option it is nothing special).
+#: A second @ in an address, or one behind the hosts and outside of an option.
 _AT: Final = re.compile(r"[a-z]+://(?:[^/?#@]*@[^/?#]*@|[^/?#]*/[^?]*@|[^/?#]*[?#][^=]*@)")
 _T = TypeVar("_T")
 
 _BEGIN: Final = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-# Neither may end a snapshot that a batch is reading from.
+# No time-out may end the snapshot of a batch.
 _LOCK: Final = "LOCK TABLE broker_core.batch_v1_topics IN ACCESS SHARE MODE"  # takes no snapshot
-#: The version of the views that is read here, and what there is of others, by the names of their topics.
+#: The version of the views that is read here. The query finds all versions by the names of their topics.
 _VERSION: Final = 1
 _VERSIONS: Final = r"""
 SELECT to_regclass('broker_core.topics') IS NOT NULL AS here, array(
@@ -68,7 +65,7 @@ _PATIENT: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transactio
 
 
 class PostgresSource:
-    """A database by its address, ``postgresql://[USER@]HOST[:PORT]/DATABASE``."""
+    """The catalogue in a database, ``postgresql://[USER@]HOST[:PORT]/DATABASE``."""
 
     static = False
 
@@ -78,7 +75,7 @@ class PostgresSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
-        """A snapshot of the database, exported until the end."""
+        """A snapshot of the database, exported until the context ends."""
         with _Loop() as loop:
             connection = loop.run(_connected(self._dsn))
             try:
@@ -88,7 +85,7 @@ class PostgresSource:
 
 
 class _Loop:
-    """An event loop in a thread: the caller may have one of its own, as notebooks do."""
+    """An event loop in a thread: the caller, such as a notebook, may have its own."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -104,7 +101,7 @@ class _Loop:
         self._loop.close()
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """What a coroutine returns or raises; the database's complaints as :exc:`InvalidCatalogue`."""
+        """The result of a coroutine. Errors of the database are :exc:`InvalidCatalogue`."""
         import asyncpg
 
         try:
@@ -121,16 +118,14 @@ def _said(error: BaseException) -> str:
 async def _connected(dsn: str) -> Any:
     import asyncpg
 
-    if _AT.search(
-        dsn
-    ):  # taken apart elsewhere than it was meant, so that errors would name a part of a password
+    if _AT.search(dsn):  # a wrong reading would show a part of a password in errors
         raise InvalidCatalogue(
             "the address of the catalogue can be read in several ways: an @, :, /, ?, # or % in a user name or a "
             "password is written as %40, %3A, %2F, %3F, %23, %25"
         )
     try:
         return await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT, statement_cache_size=0)
-    except ValueError:  # an address that is none; the error's text may have a password, with --debug too
+    except ValueError:  # the error's text may have a password, with --debug too
         raise InvalidCatalogue("the address of the catalogue is no postgresql:// address") from None
 
 
@@ -155,7 +150,7 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
 
 
 def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
-    """Why a database is not read that has views of these versions only."""
+    """Why a database with these versions of the views is not read."""
     if versions:
         offered = ", ".join(map(str, versions))
         wanted = "broker-core-spark" if min(versions) > _VERSION else "broker-core-postgres"
@@ -182,7 +177,7 @@ class _DatabaseSnapshot:
     versions: Mapping[str, int] | None
     stamps: Mapping[str, str]
     pages: int
-    repeats: int = 0  # its key has each name once
+    repeats: int = 0  # the primary key has each name once
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         wanted = tuple(sorted(self.versions or () if namespaces is None else namespaces))
@@ -218,7 +213,7 @@ class _DatabaseSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _ReadPages:
-    """Stages the names on some pages of the table; pickled by reference into the executors."""
+    """Stages the names on some pages of the table. Pickled by reference into the executors."""
 
     dsn: str = field(repr=False)
     exported: str
@@ -239,7 +234,7 @@ class _ReadPages:
             yield run.to_bytes()
 
     async def _copied(self, first: int, stop: int) -> bytes:
-        """The rows of pages ``first`` to ``stop`` as CSV in which every text is quoted and a null is not."""
+        """The rows of pages ``first`` to ``stop`` as CSV. Texts are quoted, nulls are not."""
         import asyncpg
 
         keys = self.staging.property_keys

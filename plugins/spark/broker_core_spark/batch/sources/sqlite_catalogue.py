@@ -1,7 +1,7 @@
-"""The embedded catalogue, an SQLite file beside the driver: the driver reads and stages it.
+"""The embedded catalogue, an SQLite file that the driver reads and stages.
 
-Executors of a cluster do not see the file, and one transaction must give all of it; so one thread reads, namespace by
-namespace, while others sort and write what was read.
+Executors do not see the file, and one transaction must give all names. One thread reads namespace by namespace, others
+sort and write.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 __all__ = ["EmbeddedSnapshot", "EmbeddedSource", "is_embedded"]
 
 _MAGIC: Final = b"SQLite format 3\x00"
-#: Writers beside the reading thread; each holds a run of names.
+#: Writers beside the reading thread. Each holds a run of names.
 _WRITERS: Final = 2
 
 
 def is_embedded(path: Path) -> bool:
-    """Whether a file is an SQLite database, or its name says that it should be one."""
+    """Whether a file is an SQLite database, or should be one by its name."""
     if path.is_dir():
         raise InvalidCatalogue(f"The catalogue {path} is a folder")
     try:
@@ -42,7 +42,7 @@ def is_embedded(path: Path) -> bool:
 
 
 class EmbeddedSource:
-    """The broker's own catalogue, one SQLite file: read in one transaction, each namespace at one version."""
+    """The broker's own catalogue, read in one transaction."""
 
     static = False
 
@@ -51,7 +51,7 @@ class EmbeddedSource:
 
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
-        """Everything that was committed when this began."""
+        """The committed state."""
         try:
             with SqliteCatalog(self._path, create=False) as catalog, catalog.state() as state:
                 versions = {str(name): version.number for name, version in state.versions.items()}
@@ -64,7 +64,7 @@ class EmbeddedSource:
 
 
 class EmbeddedSnapshot:
-    """A catalogue in one transaction; ``state`` is what :meth:`~broker_core.catalog.SqliteCatalog.state` gives."""
+    """A catalogue in one transaction. ``state`` is that of :meth:`~broker_core.catalog.SqliteCatalog.state`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class EmbeddedSnapshot:
                 for domain in DOMAIN_ORDER:
                     loaded = self._state.names(namespace, domain, staging.property_keys)
                     values = [loaded.properties[key] for key in staging.property_keys]
-                    # One piece of work for each writer at a time, so that no more is read than can be written.
+                    # One piece of work a writer bounds what is read ahead.
                     _collect(pending[turn], runs)
                     pending[turn] = pool.submit(write, turn, str(namespace), domain, loaded.names, values)
                     turn = (turn + 1) % _WRITERS

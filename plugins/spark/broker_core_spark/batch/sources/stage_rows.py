@@ -1,4 +1,4 @@
-"""Staging the rows of a table, full and local names side by side, namespace by namespace."""
+"""Staging rows of full and local names, namespace by namespace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stage_rows(
     values: Sequence[pa.LargeStringArray],
     default_namespace: str | None = None,
 ) -> Iterator[SortedRun]:
-    """Give rows of a table to a writer, namespace by namespace. Raises :exc:`InvalidCatalogue` for what is no name."""
+    """Give rows to a writer, namespace by namespace. Raises :exc:`InvalidCatalogue` for an invalid name."""
     if names.null_count:
         raise InvalidCatalogue("a row of the catalogue has no name (null)")
     has_slash = pc.match_substring(names, "/")
@@ -64,7 +64,7 @@ def _stage_full(
     namespaces: pa.LargeStringArray,
     values: Sequence[pa.LargeStringArray],
 ) -> Iterator[SortedRun]:
-    """Full names: everything up to the fourth slash is one value, of which there are few different ones."""
+    """Stage full names. The part up to the fourth slash has few different values."""
     data, offsets = buffer_and_offsets(names)
     first, last = int(offsets[0]), int(offsets[-1])
     slashes = np.flatnonzero(np.frombuffer(data, np.uint8)[first:last] == _SLASH) + first
@@ -72,7 +72,7 @@ def _stage_full(
     if (counts != _SLASHES).any():
         shown = names[int(np.argmax(counts != _SLASHES))].as_py()
         raise InvalidCatalogue(_why_no_topic(shown))
-    # The same memory as twice as many values, heads and local names by turns.
+    # The same memory as a column of twice as many values: prefix, local name, prefix ...
     edges = np.repeat(offsets, 2)[:-1]
     edges[1::2] = slashes.reshape(-1, _SLASHES)[:, -1] + 1
     halves = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), data)
@@ -94,7 +94,7 @@ def _stage_by_prefix(
     locals_: pa.LargeStringArray,
     values: Sequence[pa.LargeStringArray],
 ) -> Iterator[SortedRun]:
-    """Names with what stands in front of them (``domain://tenant/namespace/``), one head after the other."""
+    """Stage local names with their prefixes (``domain://tenant/namespace/``), one prefix after the other."""
     encoded = heads.dictionary_encode()
     codes: _Array = encoded.indices.to_numpy()
     order = np.argsort(codes, kind="stable")

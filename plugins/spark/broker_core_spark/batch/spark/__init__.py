@@ -1,1 +1,1 @@
-"""Spark itself: the Java that it runs on, a session, and Python functions on partitions."""
+"""Spark: its Java, its session, and Python functions on partitions."""

@@ -1,7 +1,7 @@
-"""Finding the Java that Spark runs on: a JRE 17 or 21.
+"""Finding the Java for Spark: a JRE 17 or 21.
 
-Spark's own start takes whatever ``java`` is first on the path, and what a JVM that is too new says then (of a security
-manager that is gone) tells nobody what to do. So the version is looked at before.
+Spark takes the first ``java`` of the path, and the errors of a JVM that is too new help nobody. So the version is
+looked at before the start.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from broker_core.errors import BrokerCoreError
 
 __all__ = ["VERSIONS", "JavaMissing", "find_java_home"]
 
-#: Releases of Java that Spark 4 supports and that are tested here.
+#: Java releases that Spark 4 supports and the tests use.
 VERSIONS: Final = (17, 21)
 _HOMES: Final = Path("/usr/lib/jvm")
 _TIMEOUT: Final = 30  # seconds: the first start of a JVM from a cold disk
 
 
 class JavaMissing(BrokerCoreError):
-    """No Java that Spark runs on; the message says what was found and what to install."""
+    """No suitable Java. The message says what was found and what to install."""
 
 
 def find_java_home() -> Path:
     """The home of a Java 17 or 21: ``$JAVA_HOME``, that of ``java`` on the path, or one below ``/usr/lib/jvm``.
 
-    A ``$JAVA_HOME`` that is something else is an error, not passed over: whoever set it means it. Raises
-    :exc:`JavaMissing`.
+    Another version in ``$JAVA_HOME`` is an error: whoever set it means it. Raises :exc:`JavaMissing`.
     """
     named = os.environ.get("JAVA_HOME")
     if named:
@@ -74,7 +73,7 @@ def _homes() -> Iterator[Path]:
 
 
 def _version(home: Path) -> int | None:
-    """The release of the Java in a folder: of its file ``release``, else what it says itself."""
+    """The release of the Java in a folder, from its file ``release`` or from ``java -version``."""
     java = home / "bin" / "java"
     if not java.is_file():
         return None

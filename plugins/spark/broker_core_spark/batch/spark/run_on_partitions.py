@@ -1,6 +1,6 @@
-"""Running Python over partitions in Spark, with results that are a few bytes each, and errors that can be read.
+"""Running Python functions on the partitions of a frame, with small results and readable errors.
 
-Only the DataFrame API is used (``mapInArrow``), so that it runs in local mode, on a cluster and through Spark Connect.
+Only the DataFrame API (``mapInArrow``) is used, so it runs locally, on a cluster and through Spark Connect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """``work`` as Spark calls it. What is wrong with the input is a result: trying again would not mend it."""
+    """``work`` as Spark calls it. Invalid input is a result, because another try would not help."""
 
     work: PartitionWork
 
@@ -38,12 +38,12 @@ class _Task:
 
 
 def numbered_partitions(spark: SparkSession, tasks: int) -> DataFrame:
-    """A frame of one column ``id`` with the numbers from 0 on, one a partition."""
+    """A frame with the column ``id`` of numbers from 0 on, one a partition."""
     return spark.range(0, tasks, 1, tasks)
 
 
 def run_on_partitions(frame: DataFrame, work: PartitionWork) -> list[bytes]:
-    """What ``work`` gives of all partitions, in any order; each attempt of a task that succeeds counts once.
+    """The results of ``work`` on all partitions, unordered. Failed attempts do not count.
 
     Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` where Spark gives up.
     """
@@ -60,14 +60,14 @@ def run_on_partitions(frame: DataFrame, work: PartitionWork) -> list[bytes]:
 
 
 def is_spark_error(error: BaseException) -> bool:
-    """Whether Spark raised it: as an error of its own, or of the bridge to Java, where it leaves Java's as it is."""
+    """Whether an error is Spark's own or that of its bridge to Java."""
     from pyspark.errors import PySparkException
 
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j.")
 
 
 def spark_message(error: BaseException) -> str:
-    """The line that says why: of an error of Java's the first one after what the bridge was doing."""
+    """The line of a Spark error with the reason. In an error of Java it follows what the bridge was doing."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
         return lines[1].removeprefix(": ")[:1000]
@@ -75,7 +75,7 @@ def spark_message(error: BaseException) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The last line of a worker's traceback if there is one, else the first line of what Spark says."""
+    """The last line of a worker's traceback, else the first line of Spark's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for at, line in enumerate(lines):
         if line.startswith("Traceback (most recent call last)"):

@@ -1,7 +1,7 @@
-"""A Spark session for the batch: the one that is there, or a local one with settings that were measured.
+"""The Spark session of a build: the active one, or a local one with measured settings.
 
-Under spark-submit, in a notebook or on a managed Spark there is a session, and its settings are its owner's. On one
-machine the heap may stay small: names never pass through it, except those of a table that Spark itself reads.
+Under spark-submit, in a notebook or on a managed Spark the session's settings are its owner's. On one machine the heap
+may stay small: only names of a table that Spark reads pass through it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCAL_SETTINGS", "SessionFailed", "spark_session"]
 
-#: Settings of a session that is made here; ``--conf`` overrides each.
+#: Settings of a new local session. ``--conf`` overrides each.
 LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
     "spark.log.level": "ERROR",
@@ -33,29 +33,29 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     # Larger batches between the JVM and Python: 2.7 million rows a second instead of 2.4.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # Two threads that collect garbage are enough beside workers that are Python.
+    # The serial collector is enough beside Python workers.
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xss4m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
 _LOG_LEVEL: Final = "ERROR"
 _CONNECT: Final = "sc://"
-#: Set by spark-submit: its JVM runs already, and its options say where the job runs.
+#: Set by spark-submit, whose JVM runs already and whose options say where the job runs.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 class SessionFailed(BrokerCoreError):
-    """No Spark session can be had; the message says why."""
+    """No Spark session. The message says why."""
 
 
 @contextmanager
 def spark_session(
     *, master: str | None = None, conf: Mapping[str, str] | None = None, name: str = "broker-core spark build"
 ) -> Iterator[SparkSession]:
-    """The session that is active, or a new one that is stopped at the end.
+    """The active session, or a new one that is stopped at the end.
 
-    ``master`` is where a new one runs: ``local[2]``, ``spark://...``, ``yarn``, ``k8s://...``, or ``sc://...`` for
-    Spark Connect. Without it what spark-submit was told counts, else ``local[*]``. ``conf`` are settings of a new one,
-    stronger than :data:`LOCAL_SETTINGS`. Raises :exc:`SessionFailed`, and :exc:`~.jre.JavaMissing`.
+    ``master`` is that of a new one: ``local[2]``, ``spark://...``, ``yarn``, ``k8s://...``, or ``sc://...`` for Spark
+    Connect. The default is that of spark-submit, else ``local[*]``. ``conf`` are settings that override
+    :data:`LOCAL_SETTINGS`. Raises :exc:`SessionFailed` and :exc:`~.java_home.JavaMissing`.
     """
     try:
         from pyspark.sql import SparkSession
@@ -80,7 +80,7 @@ def _made(master: str | None, conf: dict[str, str], name: str) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    # Workers run this Python and find what it finds, unless the operator named another one.
+    # Workers run this Python, unless the operator named another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         if master is None:

@@ -1,1 +1,1 @@
-"""Names on their way from a catalogue to segments: sorted runs in the store."""
+"""Staging: names on their way from a catalogue to segments, as sorted runs in the store."""

@@ -1,4 +1,4 @@
-"""The order of all names of a catalogue as bytes, and the way back from these bytes to names."""
+"""Keys of names, which sort as all names of a catalogue do: making them, reading them, ranges of them."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ __all__ = [
 
 _Array = np.ndarray[Any, Any]
 _SEPARATOR: Final = b"\x01"
-#: Behind every key of the same head: no key has two of these bytes one after the other.
+#: Behind every key with the same beginning: no key has two of these bytes in a row.
 _BEHIND_ALL: Final = b"\xff\xff"
 
 
 def order_key(namespace: str, domain: str, names: pa.LargeStringArray) -> pa.LargeBinaryArray:
-    """Bytes for each local name that sort as all names of a catalogue do."""
+    """The key of each local name."""
     # \x01 sorts before every character of a namespace.
     head = f"{namespace}\x01{DOMAIN_ORDER.index(domain)}".encode()
     return pc.binary_replace_slice(EncodedNames.sort_key(names), 0, 0, head)
 
 
 def first_of_namespace(namespace: str) -> bytes:
-    """A key that is in front of all of a namespace's."""
+    """A key in front of all keys of a namespace."""
     return namespace.encode() + _SEPARATOR
 
 
 def end_of_namespace(namespace: str) -> bytes:
-    """A key that is behind all of a namespace's, and in front of the next one's."""
+    """A key behind all keys of a namespace, and in front of the next one's."""
     return namespace.encode() + b"\x02"
 
 
@@ -66,7 +66,7 @@ def key_at(keys: pa.LargeBinaryArray, row: int) -> bytes:
 
 
 def namespace_ranges(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int, int]]:
-    """(namespace, domain, low, high) of each run of a sorted column of keys."""
+    """(namespace, domain, low, high) of each run of equal namespaces and domains in a sorted column of keys."""
     low = 0
     while low < len(keys):
         first = key_at(keys, low)
@@ -82,16 +82,13 @@ def _parsed(head: bytes) -> tuple[str, str]:
 
 
 def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArray:
-    """The local names of keys that are all of one namespace and domain."""
+    """The local names of keys of one namespace and domain."""
     return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))
 
 
 def segment_ids(cuts: list[bytes], keys: pa.LargeBinaryArray) -> _Array:
-    """The number of the segment of each key (int64): how many of the sorted ``cuts`` are not behind it.
-
-    Names before the first cut are in segment 0.
-    """
-    # By halves, for all keys together.
+    """The number of each key's segment (int64): how many of the sorted ``cuts`` are not behind the key."""
+    # Binary search for all keys together.
     low = np.zeros(len(keys), np.int64)
     if not cuts or not len(keys):
         return low

@@ -1,10 +1,9 @@
-"""Sorted runs of names in the store: how topics get from whoever reads the catalogue to whoever makes segments.
+"""Sorted runs of names in the store, between the readers of the catalogue and the tasks that make segments.
 
-Names are written once, in sorted runs of up to a million, each a file of compressed blocks. What the driver is told of
-a run is small: the first key of each block, the keys that begin a segment, and how many names each namespace has. A
-task that makes segments reads the few blocks of each run that its range of keys is in. So nothing is shuffled by
-hashing (one large namespace is many ranges), nothing is read twice from the catalogue, and no name passes through a JVM
-that need not.
+Names are written once, in sorted runs of up to a million, as compressed blocks. The driver learns little of a run: the
+first key of each block, the keys that begin a segment, and the number of names of each namespace. A task reads the
+blocks of its range of keys from each run. So nothing is shuffled, nothing is read twice from the catalogue, and few
+names pass through a JVM.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ __all__ = [
     "read_blocks",
 ]
 
-#: Bounds of what a writer holds until it sorts and writes it.
+#: Bounds of what a writer holds before it writes a run.
 RUN_ROWS: Final = 1_000_000
 RUN_BYTES: Final = 96 * 1024 * 1024
-#: Names in a block: what a task may read in vain at either end of its range.
+#: Names in a block: what a task may read in vain at each end of its range.
 BLOCK_ROWS: Final = 8192
 
 _Array = np.ndarray[Any, Any]
-#: Half-open ranges of keys, sorted and disjoint; an empty ``high`` has no end.
+#: Half-open ranges of keys, sorted and disjoint. An empty ``high`` has no end.
 KeyRanges = Sequence[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class RunBlock:
-    """Bytes ``start`` to ``stop`` of a run's file hold ``rows`` names, the first of which has the key ``first``."""
+    """Bytes ``start`` to ``stop`` of a run's file, with ``rows`` names. ``first`` is the key of the first one."""
 
     first: bytes
     start: int
@@ -62,9 +61,9 @@ class RunBlock:
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """What is known of one run: its path, blocks in order, keys that begin segments, and names per namespace.
+    """A run: its path, its blocks in order, the keys that begin segments.
 
-    ``names`` counts by (namespace, domain) what was given, ``system`` those that brokers hide and that are left out.
+    ``names`` counts the given names by (namespace, domain). ``system`` counts the system topics that are left out.
     """
 
     path: str
@@ -74,7 +73,7 @@ class SortedRun:
     system: int = 0
 
     def to_bytes(self) -> bytes:
-        """For the way from a task to the driver, and from there to other tasks."""
+        """The run as a task sends it to the driver."""
         record = {
             "path": self.path,
             "blocks": [[block.first.hex(), block.start, block.stop, block.rows] for block in self.blocks],
@@ -86,7 +85,7 @@ class SortedRun:
 
     @classmethod
     def parse(cls, data: bytes) -> SortedRun:
-        """The reverse of :meth:`to_bytes`."""
+        """The inverse of :meth:`to_bytes`."""
         record = json.loads(data)
         return cls(
             record["path"],
@@ -99,7 +98,7 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class KeyedNames:
-    """Names by their keys, and for each property key a column of values (null: has none)."""
+    """The keys of names, and a column of values for each property key (null: none)."""
 
     keys: pa.LargeBinaryArray
     properties: tuple[pa.LargeStringArray, ...]
@@ -127,11 +126,11 @@ def block_schema(properties: int) -> pa.Schema:
 
 
 class SortedRunWriter:
-    """Takes names in any order and writes them as runs, whose paths begin with ``folder``.
+    """Takes names in any order and writes them as runs. ``folder`` is the prefix of their paths.
 
-    ``key_ranges`` are those that matter (``None``: all); of other names only the number is kept. ``target`` is the size
-    of segments. Names of runs are random: a task that is tried again writes other files, of which nobody is told, and
-    which go with the others of the build.
+    Names outside of ``key_ranges`` are counted only; ``None`` takes all. ``target`` is the size of segments. Paths of
+    runs are random: a repeated task writes other files. The driver hears of one attempt, and the files of the others
+    go with the build.
     """
 
     def __init__(
@@ -158,9 +157,9 @@ class SortedRunWriter:
         *,
         check: bool = True,
     ) -> Iterator[SortedRun]:
-        """Take local names, in any order and perhaps some twice; gives a run where one has become full.
+        """Take local names, in any order and possibly repeated. Gives each run that becomes full.
 
-        Raises :exc:`InvalidCatalogue` for the first that can be no topic's name.
+        Raises :exc:`InvalidCatalogue` for an invalid name.
         """
         if not len(names):
             return
@@ -194,7 +193,7 @@ class SortedRunWriter:
                 yield self._flush()
 
     def finish(self) -> Iterator[SortedRun]:
-        """The last run, if there is something left to write or to tell."""
+        """The last run, if names or counts are left."""
         if self._rows or self._names or self._system:
             yield self._flush()
 
@@ -228,7 +227,7 @@ def _size(column: pa.LargeBinaryArray | pa.LargeStringArray) -> int:
 
 
 def _within(keys: pa.LargeBinaryArray, key_ranges: KeyRanges) -> _Array:
-    """Which keys are in one of the ranges."""
+    """Whether each key is in one of the ranges."""
     at = segment_ids([low for low, _ in key_ranges], keys) - 1
     highs = pa.array([high for _, high in key_ranges], pa.large_binary())
     last = highs.take(pa.array(np.maximum(at, 0)))

@@ -1,4 +1,4 @@
-"""Where and how the names of a build are staged: what each task is given to open its own store and writer."""
+"""The staging area of a build: what each task is given to open its own store and writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["StagingArea"]
 
 @dataclass(frozen=True, slots=True)
 class StagingArea:
-    """Where and how names are staged; what a task is given to open its own writer."""
+    """Where and how names are staged."""
 
     uri: str
     folder: str
@@ -37,5 +37,5 @@ class StagingArea:
         )
 
     def within(self, key_ranges: KeyRanges | None) -> StagingArea:
-        """The same for a part of the names."""
+        """The staging area of a part of the names."""
         return replace(self, key_ranges=key_ranges)

@@ -1,1 +1,1 @@
-"""What changed in the catalogue since the generation, and answers with it."""
+"""Changes of the catalogue since the generation: finding them, holding them, putting them into answers."""

@@ -1,4 +1,4 @@
-"""What changes do to one answer: which of its topics have gone, which have come, and the answer after that."""
+"""Putting changes into an answer: the topics to remove and to add, and the patched answer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class AnswerPatch:
-    """What changes of one answer.
+    """The changes of one answer.
 
-    ``removed`` are positions in the answer, ascending. ``added`` are rows of the overlay, ascending; each goes in front
-    of its position ``added_before``.
+    ``removed`` are positions in the answer, ascending. ``added`` are rows of the overlay, ascending. Each is inserted
+    in front of its position ``added_before``.
     """
 
     removed: _Array
@@ -33,9 +33,9 @@ class AnswerPatch:
 def patch_for(
     base: Selection, first_row: int, overlay: Overlay, rows: _Array, properties: Mapping[str, str]
 ) -> AnswerPatch | None:
-    """How ``base`` differs from the answer now; ``None`` where it does not.
+    """The changes that turn ``base`` into the current answer, or ``None`` for none.
 
-    ``rows`` are those of the overlay that the question's mode and pattern match; ``first_row`` is the row in the
+    ``rows`` are the rows of the overlay that the question's mode and pattern match. ``first_row`` is the row of the
     generation's listing of mode ``ALL`` where the listing of ``base`` begins.
     """
     if not len(rows):
@@ -46,7 +46,7 @@ def patch_for(
         at = np.clip(places - low, 0, len(base))
         inside = overlay.in_base[rows] & (places >= low) & (places < high)
     else:
-        own = base.row_array  # at least one: of none it would be a slice
+        own = base.row_array  # not empty: an empty selection is a slice
         at = np.searchsorted(own, places)
         inside = overlay.in_base[rows] & (own[np.minimum(at, len(own) - 1)] == places)
     shown = overlay.listed_with(rows, properties)
@@ -59,9 +59,9 @@ def patch_for(
 def patched(
     base: Selection, overlay: Overlay, patch: AnswerPatch, pattern: TopicsPattern | None
 ) -> Selection:
-    """The answer after a patch: all of a listing of its own.
+    """The patched answer, in a listing of its own.
 
-    ``pattern`` is the one that was asked. What goes in is matched by the core too, so that the result needs no look.
+    ``pattern`` is the question's. The core matches the added names too, so the answer needs no verification.
     """
     added = overlay.names.rows(patch.added)
     return base.spliced(

@@ -1,4 +1,4 @@
-"""Which change log says what happened since a generation: that of the catalogue with the generation's own id."""
+"""Finding the change log of a generation: the one with the id of its catalogue."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ChangeLogFinder"]
 
-#: Seconds until logs that were not the right one, or could not be asked, are asked again.
+#: Seconds until logs are asked again for their catalogue's id.
 _ASK_AGAIN: Final = 1.0
 
 
 class ChangeLogFinder:
-    """The change log for one catalogue id, among those that the broker has (``logs``); looked for until it is found.
+    """Finds the change log of a catalogue among ``logs``, those of the broker.
 
-    Plugins start one after the other, so a log may appear after this one has begun.
+    The search goes on until the log is found: plugins start one after the other, and a log may come later. ``static``
+    is the operator's declaration that the catalogue never changes.
     """
 
     def __init__(self, logs: Callable[[], Sequence[ChangeLog]], *, timeout: float, static: bool) -> None:
@@ -34,9 +35,9 @@ class ChangeLogFinder:
         self._not_before = float("-inf")
 
     async def find(self, manifest: Manifest) -> ChangeLog | None:
-        """The log to follow; ``None`` where there is none to, and the operator said so (``static``).
+        """The change log of a generation, or ``None`` for a catalogue that is declared static.
 
-        Raises :exc:`PassToNextLister` where a generation must not be served as it is.
+        Raises :exc:`PassToNextLister` where the generation must not be served as it is.
         """
         if manifest.static:
             if not self._static:
@@ -63,7 +64,7 @@ class ChangeLogFinder:
         raise self._failure
 
     async def _look(self, logs: Sequence[ChangeLog], wanted: str) -> PassToNextLister | None:
-        """Find the log; else why there is none."""
+        """Find the log. Returns why there is none, if so."""
         others, unreachable = [], []
         for log in logs:
             try:

@@ -1,8 +1,8 @@
-"""Following one namespace: what changed there since the generation, as of now.
+"""Following one namespace: the changes since the generation, up to the catalogue's current version.
 
-A listing may be answered only for the state that the catalogue has after it was asked for. So each one asks for the
-current version; where that is a later one than what is known here, the changes up to it are read first, once for all
-who wait. What cannot be followed exactly raises :exc:`PassToNextLister`, and the question is somebody else's.
+An answer must be of a state that the catalogue had after the question came. So every question asks for the current
+version. If that is newer than the known one, the changes up to it are read first, once for all waiting questions. A
+namespace that cannot be followed exactly raises :exc:`PassToNextLister`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 
 __all__ = ["NamespaceFollower"]
 
-#: So many changed names are put into the columns on the event loop (well under a millisecond).
+#: Changed names that are put into the columns on the event loop (well under a millisecond).
 _FEW: Final = 100
 
 
 class NamespaceFollower:
-    """The changes of one namespace since ``version``, the state of the generation; for one event loop.
+    """The changes of one namespace since ``version``, the generation's state. For one event loop.
 
-    ``base`` is the generation's listing of mode ``ALL``; ``limit`` the most names that may have changed; ``timeout``
-    how long the source may take, in seconds.
+    ``base`` is the generation's listing of mode ``ALL``. ``limit`` bounds the changed names. ``timeout`` is the
+    seconds that the change log has.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class NamespaceFollower:
         #: The state that :attr:`overlay` leads to.
         self.version = version
         self.overlay = Overlay.nothing(namespace, self._keys)
-        #: How often :attr:`overlay` began anew: numbers of versions before and after that are not comparable.
+        #: Number of restarts of :attr:`overlay`. Version numbers before and after a restart are not comparable.
         self.restarts = 0
-        #: When that was last seen to be the current state, on the clock of the event loop.
+        #: Time of the event loop at which :attr:`version` was last known to be current.
         self.current_at = float("-inf")
 
     @property
     def ended(self) -> str | None:
-        """Why this namespace can no longer be followed from the generation's state on; ``None`` while it can."""
+        """The reason why the namespace cannot be followed any more, or ``None``."""
         return None if self._ended is None else self._ended.reason
 
     async def current(self, log: ChangeLog) -> tuple[Overlay, CatalogVersion]:
-        """What changed up to a state that the catalogue had after this was called. Raises :exc:`PassToNextLister`."""
+        """The changes up to a state that the catalogue had after this call. Raises :exc:`PassToNextLister`."""
         if self._ended is not None:
             raise self._ended
         asked_at = asyncio.get_running_loop().time()
@@ -85,7 +85,7 @@ class NamespaceFollower:
         return self.overlay, self.version
 
     async def _move(self, log: ChangeLog, now: CatalogVersion, known: CatalogVersion) -> None:
-        """Read the changes up to ``now``; ``known`` was the state here before ``now`` was asked for."""
+        """Read the changes up to ``now``. ``known`` was the state here before ``now`` was asked for."""
         if now.catalog_id != self.version.catalog_id:
             raise PassToNextLister("other_catalogue", f"{log.name} is catalogue {now.catalog_id} by now")
         if now.number < self._began.number:
@@ -93,14 +93,14 @@ class NamespaceFollower:
         if now == self._began and not now.same_state(self._began):
             raise self._end("gap", f"version {now.number} came again with other topics: a copy was restored")
         if now.number < known.number and self.version.number >= known.number:
-            # An older copy was put in place: what was read after the generation's state may never have been.
+            # An older copy of the catalogue was restored: changes that were read may never have happened.
             self._restart()
-        # A read that is under way may have begun before `now`; the second one did not.
+        # A read under way may have begun before `now`. The second one did not.
         for _ in range(2):
             if self._has(now):
                 return
             task = self._reading or self._begin(log)
-            await asyncio.shield(task)  # who goes away must not end it for the others
+            await asyncio.shield(task)  # the others wait on if this one goes away
         if not self._has(now):
             raise PassToNextLister("unreachable", f"{log.name} does not have the changes up to {now} yet")
 
@@ -122,15 +122,15 @@ class NamespaceFollower:
         if self._reading is task:
             self._reading = None
         if not task.cancelled():
-            task.exception()  # who waited has it; nobody may have waited to the end
+            task.exception()  # marks the error as seen: perhaps nobody waited
 
     async def _read(self, log: ChangeLog) -> None:
-        """Move to the state that the log has now."""
+        """Move to the current state of the log."""
         since, before = self.version, self.overlay
         async with asyncio.timeout(self._timeout):
             changes = await log.changes(self._namespace, since)
         if isinstance(changes, Gap) and since is not self._began:
-            # What was read may have been lost by a restore, and the generation's state not.
+            # A restore may have lost the state that was read last and kept the generation's.
             if self.version is since:
                 self._restart()
                 self._reading = asyncio.current_task()
@@ -153,10 +153,10 @@ class NamespaceFollower:
             raise self._end(
                 "overlay_limit", f"more than {self._limit} names changed since the generation"
             ) from None
-        if self.version is since:  # nobody went back meanwhile
+        if self.version is since:  # no restart meanwhile
             self.version, self.overlay = changes.version, overlay
 
     def _end(self, reason: str, detail: str) -> PassToNextLister:
-        """No later look makes this better: the log only loses its beginning, and changed names only get more."""
+        """Give the namespace up: the log only loses its beginning, and changed names only get more."""
         self._ended = PassToNextLister(reason, f"{self._namespace}: {detail}")
         return self._ended

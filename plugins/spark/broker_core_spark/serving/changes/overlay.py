@@ -1,7 +1,7 @@
-"""The topics of one namespace that changed since the generation: as columns, so that questions are matched at once.
+"""The overlay of one namespace: its changed topics since the generation, as columns for fast matching.
 
-Each name has its final state (a topic that was deleted and created again is simply listed), the version of its last
-change, and its place in the generation. A name that is not here is as the generation says.
+Each name has its final state, the version of its last change, and its row in the generation. Names without a change
+are not in the overlay.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _Array = np.ndarray[Any, Any]
 
 
 class TooManyNames(Exception):
-    """More names changed than the operator lets be followed."""
+    """More names changed than ``overlay_limit`` allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameState:
-    """One name after a change: whether it is listed, with which properties, and the number of that version."""
+    """A name after a change: whether it is listed, its properties, and the version number of the change."""
 
     listed: bool
     properties: Mapping[str, str]
@@ -37,10 +37,10 @@ class NameState:
 
 
 def states_after(changes: Sequence[Change], property_keys: Sequence[str], limit: int) -> dict[str, NameState]:
-    """The final state of each full name that ``changes`` (oldest first) touched.
+    """The final state of each full name that ``changes`` (oldest first) concern.
 
-    Names whose selecting properties stay the same are not touched by an update. Raises :exc:`TooManyNames` before more
-    than ``limit`` names are made: one change can list a million partitions.
+    An update that leaves the selecting properties as they are concerns no name. Raises :exc:`TooManyNames` before more
+    than ``limit`` names are made: one change may list a million partitions.
     """
     states: dict[str, NameState] = {}
     for change in changes:
@@ -62,13 +62,14 @@ def states_after(changes: Sequence[Change], property_keys: Sequence[str], limit:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The changed names in the order of a listing of mode ``ALL``; all arrays are aligned with :attr:`names`.
+    """The changed names in the order of a listing of mode ``ALL``. All arrays are aligned with :attr:`names`.
 
-    ``listed``: whether the name is listed now. ``versions``: the number of the version that changed it last.
-    ``base_rows``: its row in the generation's listing of mode ``ALL``, or in front of which row it would be put;
-    ``in_base``: whether the generation has it. ``property_values``: its value of each
-    selecting property, or ``None``.
-    ``first_persistent`` is the first row of the persistent domain.
+    - ``listed``: whether the name is listed now.
+    - ``versions``: the number of the version of its last change.
+    - ``base_rows``: its row in the generation's listing of mode ``ALL``, or the row in front of which it belongs.
+    - ``in_base``: whether the generation has it.
+    - ``property_values``: its value of each selecting property, or ``None``.
+    - ``first_persistent``: the first row of the persistent domain.
     """
 
     names: Listing
@@ -81,7 +82,7 @@ class Overlay:
 
     @classmethod
     def nothing(cls, namespace: NamespaceName, property_keys: Sequence[str] = ()) -> Overlay:
-        """Nothing has changed yet."""
+        """An overlay without changes."""
         return cls(
             Listing.from_columns(namespace, Mode.ALL),
             np.empty(0, bool),
@@ -95,11 +96,11 @@ class Overlay:
         return len(self.names)
 
     def with_states(self, base: Listing, states: Mapping[str, NameState]) -> Overlay:
-        """The same after more changes; ``base`` is the generation's listing of mode ``ALL``.
+        """The overlay after more changes. ``base`` is the generation's listing of mode ``ALL``.
 
-        Costs a binary search in ``base`` for each name that is new here; the other columns are copied.
+        Costs a binary search in ``base`` for each new name, and a copy of the columns.
         """
-        # Topics that brokers keep for themselves are left out here, as they are in every listing.
+        # Listings are without system topics, and so are overlays.
         addition = Listing.from_names(self.names.namespace, Mode.ALL, list(states))
         changed = addition.names
         if not len(changed):
@@ -132,9 +133,9 @@ class Overlay:
         return pattern is None or self.names.all().matching_is_quick(pattern)
 
     def matching(self, mode: Mode, pattern: TopicsPattern | None, *, after: int = -1) -> _Array:
-        """The rows here that a question's mode and pattern match, listed or not, ascending.
+        """The rows that a mode and a pattern match, listed or not, ascending.
 
-        Only those that a version after ``after`` changed.
+        Only rows that changed after version ``after``.
         """
         low = 0 if mode.lists(NON_PERSISTENT) else self.first_persistent
         high = len(self) if mode.lists(PERSISTENT) else self.first_persistent
@@ -149,7 +150,7 @@ class Overlay:
         return self.names.rows(rows).matching(pattern).row_array
 
     def listed_with(self, rows: _Array, properties: Mapping[str, str]) -> _Array:
-        """Which of these rows (bool) are listed now with all of these selecting properties."""
+        """Which of these rows (bool) are listed now with all of these properties."""
         keep: _Array = self.listed[rows]
         for key, value in properties.items():
             keep = keep & (self.property_values[key][rows] == value)

@@ -1,1 +1,1 @@
-"""A generation that is open: verified, mapped, and looked up."""
+"""An open generation: verified, mapped, looked up."""

@@ -1,8 +1,8 @@
-"""From the postings of segments to one answer per question: rows of the namespace's listing, their hash and their size.
+"""The index of answers: for each question, the rows of the namespace's listing, their hash and their count.
 
-A segment counts rows from its own first name, and knows only its own part of a hash. Here the parts are put together
-once, when a generation is opened, so that a question is a look-up later. All of it works on columns over all parts of
-all questions of a namespace.
+A segment counts rows from its own first name and has only its part of a hash. The parts are joined once, when a
+generation is opened, so that a question is one look-up later. All steps work on columns over all questions of a
+namespace.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from broker_core_spark.store.private_file import PrivateFile
 
 __all__ = ["IS_RANGE", "RECORD", "NamespacePostings"]
 
-#: The answer to a question. Of a range, ``first`` is its first row; else where in the file of rows its own begin.
+#: The answer to a question. ``first`` is the first row of a range, or the position of its rows in the file of rows.
 RECORD: Final = np.dtype(
     [
-        ("low", "<u8"),  # the second half of the question's key
-        ("line", "<u8"),  # where its text is in the questions file
+        ("low", "<u8"),  # second half of the question's key
+        ("line", "<u8"),  # position of the question in the questions file
         ("line_size", "<u4"),
         ("crc", "<u4"),
         ("count", "<u8"),
@@ -41,7 +41,7 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass
 class _Domain:
-    """The postings of one domain: entries of all runs, and of each the row that its run begins at."""
+    """The postings of one domain: the entries of all runs, and for each entry the first row of its run."""
 
     names: int = 0
     entries: list[_Array] = field(default_factory=list)
@@ -49,10 +49,10 @@ class _Domain:
 
 
 class NamespacePostings:
-    """The postings of one namespace, run by run, and then the answers to its questions."""
+    """Collects the postings of one namespace run by run, and makes the answers to its questions."""
 
     def __init__(self, scratch: PrivateFile) -> None:
-        """``scratch`` takes the row numbers, which may be many, until the answers are made."""
+        """``scratch`` holds the row numbers until the answers are made."""
         self._domains = {domain: _Domain() for domain in DOMAIN_ORDER}
         self._scratch = scratch
 
@@ -62,11 +62,11 @@ class NamespacePostings:
 
     @property
     def others(self) -> int:
-        """The names that are non-persistent, and come first."""
+        """The number of non-persistent names, which come first."""
         return self._domains[NON_PERSISTENT].names
 
     def add(self, run: SegmentRun) -> None:
-        """The next run of its domain."""
+        """Add the next run of its domain."""
         domain = self._domains[run.domain]
         entries = run.entries.copy()
         by_rows = entries["kind"] == segment_layout.KIND_ROWS
@@ -79,7 +79,7 @@ class NamespacePostings:
     def answers(self, questions: list[CanonicalQuestion], rows_file: PrivateFile) -> _Array:
         """A :data:`RECORD` for each question, without its key and its line.
 
-        Row numbers are appended to ``rows_file`` as int32, counted from the first name that the question's mode lists.
+        Row numbers are appended to ``rows_file`` as int32, counted from the first name of the question's mode.
         """
         records = np.zeros(len(questions), RECORD)
         parts = _Parts.of(self._domains)
@@ -92,7 +92,7 @@ class NamespacePostings:
         )
         counts = np.add.reduceat(parts.count[picked.entry], starts)
         records["crc"][answered], records["count"][answered] = crcs, counts
-        # Rows of the listing of the question's mode: `shifts` moves those of a domain behind the one before it.
+        # `shifts` moves the rows of a domain behind those of the domain before it.
         first = parts.first[picked.entry] + np.where(
             parts.by_rows[picked.entry], 0, parts.base[picked.entry] + shifts
         )
@@ -126,14 +126,14 @@ class NamespacePostings:
 
 @dataclass(frozen=True, slots=True)
 class _Picked:
-    """Parts of answers, question by question: the question of each, and the entry."""
+    """The parts of answers, question by question: the question and the entry of each."""
 
     question: _Array
     entry: _Array
 
 
 class _Parts:
-    """All entries of a namespace, each domain's sorted by key and then by run."""
+    """All entries of a namespace, sorted by domain, key and run."""
 
     def __init__(
         self, entries: _Array, base: _Array, places: dict[str, dict[bytes, tuple[int, int]]]
@@ -170,7 +170,7 @@ class _Parts:
         return cls(np.concatenate(all_entries), np.concatenate(all_bases), places)
 
     def of_questions(self, questions: list[CanonicalQuestion], others: int) -> tuple[_Array, _Picked, _Array]:
-        """(where the parts of each answered question begin, the parts, how far their rows move)."""
+        """(first part of each answered question, the parts, the shift of their rows)."""
         slices: list[tuple[int, int, int, int]] = []  # question, first entry, entries, shift
         for index, question in enumerate(questions):
             key = question.selector.key
@@ -192,7 +192,7 @@ class _Parts:
 
 
 def _blocks(groups: _Array, counts: _Array) -> Iterator[_Array]:
-    """The groups in stretches of about so many rows as fit into memory easily."""
+    """The groups in blocks of a bounded number of rows."""
     block: list[int] = []
     rows = 0
     for group in groups.tolist():
@@ -206,7 +206,7 @@ def _blocks(groups: _Array, counts: _Array) -> Iterator[_Array]:
 
 
 def _expanded(first: _Array, count: _Array, by_rows: _Array, base: _Array, scratch: _Array) -> _Array:
-    """The row numbers of entries, one behind the other: counted from a range's first, or read from ``scratch``."""
+    """The row numbers of entries, joined: counted from the first row of a range, or read from ``scratch``."""
     ends = np.cumsum(count)
     within = np.arange(int(ends[-1])) - np.repeat(ends - count, count)
     values = np.repeat(first, count) + within

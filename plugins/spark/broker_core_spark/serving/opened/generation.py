@@ -1,4 +1,4 @@
-"""A generation that is open: verified wholly, copied to private files, mapped, and asked in microseconds."""
+"""An open generation: looks up the answer to a question in microseconds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from broker_core_spark.store.read_manifest import read_manifest
 
 __all__ = ["LISTINGS_BYTES", "RANGES_BYTES", "SELECTIONS_BYTES", "Generation", "PrecomputedAnswer"]
 
-#: Bytes of the listings that are kept, a kilobyte or two each: a catalogue may have a hundred thousand namespaces.
+#: Bytes of cached listings of one or two kilobytes: a catalogue may have a hundred thousand namespaces.
 LISTINGS_BYTES: Final = 8 * 1024 * 1024
 _LISTING: Final = 1536
-#: Bytes of the answers that are kept, row numbers of scattered topics: a question that comes again gets the very object
-#: of before, of which the broker knows what it has seen of it.
+#: Bytes of cached answers with row numbers. A repeated question gets the same object, and the broker remembers what it
+#: verified of it.
 SELECTIONS_BYTES: Final = 24 * 1024 * 1024
-#: The same for ranges, which are made anew in microseconds: those that are asked all the time are enough, since a
-#: hundred thousand questions together should take no memory to speak of.
+#: Bytes of cached ranges. Ranges are made in microseconds, so only frequent ones are worth a place.
 RANGES_BYTES: Final = 768 * 1024
 _ANSWER: Final = 512
 _KEY: Final = struct.Struct(">QQ")
@@ -37,10 +36,10 @@ assert _RECORD.size == RECORD.itemsize
 
 
 class PrecomputedAnswer:
-    """The answer to one question: some topics of the generation's listing, and the hash that they should have.
+    """The answer to one question: topics of the generation's listing, and their hash.
 
-    Both are claims of whoever built the generation, until :meth:`verify` was called: then ``selection`` is one that the
-    core itself has matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics.
+    Both are claims of the generation until :meth:`verify`. Afterwards ``selection`` is one that the core itself
+    matched and hashed, or ``fault`` says what is wrong. ``count`` is the number of topics.
     """
 
     __slots__ = ("count", "fault", "is_verified", "selection", "topics_hash")
@@ -53,7 +52,7 @@ class PrecomputedAnswer:
         self.fault: str | None = None
 
     def verify(self, pattern: TopicsPattern | None) -> None:
-        """Match and hash the topics, which takes as long as that takes; ``pattern`` is the question's."""
+        """Match and hash the topics, as slowly as that is. ``pattern`` is the question's."""
         try:
             found = self.selection if pattern is None else self.selection.matching(pattern)
             if len(found) != self.count:
@@ -62,7 +61,7 @@ class PrecomputedAnswer:
                 self.fault = f"the hash of its {self.count} topics is another one"
             else:
                 self.selection = found
-        except ValueError as error:  # what is mapped are no names
+        except ValueError as error:  # of mapped bytes that are no names
             self.fault = str(error)
         self.is_verified = True
 
@@ -71,13 +70,13 @@ class PrecomputedAnswer:
 
 
 class Generation:
-    """An open generation; immutable and for any number of threads. Open one with :meth:`open`."""
+    """An open generation, immutable and for any number of threads. :meth:`open` opens one."""
 
     def __init__(self, manifest: Manifest, opened: MappedFiles) -> None:
         self.manifest = manifest
         self._opened = opened
         self._high: np.ndarray[Any, Any] = np.frombuffer(opened.keys, "<u8")
-        # Signed bytes, as Arrow shows them, would be compared one by one.
+        # Arrow shows signed bytes, which are compared one by one.
         self._records = memoryview(opened.records).cast("B")
         self._lines = memoryview(opened.lines).cast("B")
         self._rows: np.ndarray[Any, Any] = np.frombuffer(opened.rows, "<i4")
@@ -94,11 +93,11 @@ class Generation:
         directory: str | None = None,
         checks: SampleChecks | None = None,
     ) -> Generation:
-        """Fetch, verify and map a generation by its whole id. Takes seconds for millions of names: call on a thread.
+        """Fetch, verify and map the generation of an id. Takes seconds for millions of names: call it on a thread.
 
-        ``directory`` is where the private files are made (they have no names, and take as much room as the generation
-        and once more). Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and
-        :exc:`StoreFailed` where the store or the directory fails.
+        ``directory`` is the folder of the private files, which have no names and take twice the generation's size.
+        Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and :exc:`StoreFailed`
+        where the store or the directory fails.
         """
         manifest = read_manifest(store, generation)
         return cls(manifest, verify_and_map(store, manifest, directory, checks or SampleChecks()))
@@ -109,17 +108,17 @@ class Generation:
 
     @property
     def questions(self) -> int:
-        """The number of questions that it answers."""
+        """The number of questions."""
         return self.manifest.question_count
 
     @property
     def topics(self) -> int:
-        """The number of names in it."""
+        """The number of names."""
         return self.manifest.topics
 
     @property
     def mapped_bytes(self) -> int:
-        """Bytes of the private files that are mapped."""
+        """Bytes of the mapped private files."""
         return self._opened.mapped_bytes
 
     def has_namespace(self, namespace: str) -> bool:
@@ -127,14 +126,14 @@ class Generation:
         return namespace in self.manifest.namespaces
 
     def version(self, namespace: str) -> int | None:
-        """The version of a namespace that the answers are for; ``None`` in a static catalogue.
+        """The version of a namespace that the answers are for, or ``None`` in a static catalogue.
 
         Raises :exc:`KeyError` for a namespace that the catalogue did not have.
         """
         return self.manifest.namespaces[namespace]
 
     def lookup(self, question: CanonicalQuestion) -> PrecomputedAnswer | None:
-        """The answer to a question that was precomputed, else ``None``. Takes some microseconds."""
+        """The precomputed answer to a question, or ``None``. Takes some microseconds."""
         line = question.line
         known = self._ranges.get(line) or self._answers.get(line)
         if known is not None:
@@ -165,7 +164,7 @@ class Generation:
         return PrecomputedAnswer(selection, count, EncodedNames.hash_of_crc(crc))
 
     def listing(self, namespace: str, mode: Mode) -> Listing | None:
-        """All topics of a namespace, over the map; ``None`` where the catalogue did not have the namespace."""
+        """All topics of a namespace, or ``None`` if the catalogue did not have it."""
         return self._listing(namespace, mode) if self.has_namespace(namespace) else None
 
     def _listing(self, namespace: str, mode: Mode) -> Listing:
@@ -175,7 +174,7 @@ class Generation:
         start, others, names = self._opened.namespaces.get(namespace, (0, 0, 0))
         low = start if mode.lists(NON_PERSISTENT) else start + others
         high = start + names if mode.lists(PERSISTENT) else start + others
-        # Rows of the generation's names; nothing is copied.
+        # A view of the generation's names, without a copy.
         fields = pa.LargeBinaryArray.from_buffers(
             pa.large_binary(),
             high - low,

@@ -1,4 +1,4 @@
-"""Matching a sample of a generation again, by RE2: that postings are what the patterns pick, no checksum can say."""
+"""Matching a sample of a generation again by RE2: a checksum does not say that postings are right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from broker_core_spark.format.segment_reader import SegmentRun
 
 __all__ = ["rematch_sample"]
 
-#: Names of a run that one selector is tried on: so many of those that it picks, and so many of all.
+#: Names of a run that a selector is tried on: so many picked ones, and so many of all.
 _NAMES: Final = 32
 _Array = np.ndarray[Any, Any]
 
@@ -25,8 +25,8 @@ _Array = np.ndarray[Any, Any]
 def rematch_sample(run: SegmentRun, selectors: Sequence[NameSelector], random: Random, sample: int) -> None:
     """Match ``sample`` of the run's selectors again, each on a few names.
 
-    Every name that is picked must match; every other must not, unless properties decide as well, which a segment does
-    not have. Raises :exc:`InvalidGeneration` at the first that is wrong.
+    Picked names must match. Other names must not, except for selectors with properties, which segments do not have.
+    Raises :exc:`InvalidGeneration` for the first wrong one.
     """
     entries = {key: index for index, key in enumerate(run.keys())}
     for selector in random.sample(list(selectors), min(sample, len(selectors))):
@@ -54,7 +54,7 @@ def rematch_sample(run: SegmentRun, selectors: Sequence[NameSelector], random: R
 
 def _matches(run: SegmentRun, text: str, rows: _Array) -> _Array:
     try:
-        # Not remembered: what clients ask is, and a survivor here and there would keep all of the memory of opening.
+        # Patterns of this check are not remembered: a single survivor would keep the memory of opening.
         pattern = compile_pattern(text, max_length=ANY_LENGTH, remember=False)
         found = pattern.match_column(run.names.matched.take(pa.array(rows)))
     except InvalidPattern as error:

@@ -1,7 +1,7 @@
-"""Opening a generation: every file is fetched to a private file, checked wholly, and laid out for look-ups.
+"""Verifying and mapping a generation: each file is fetched to a private file, checked and laid out for look-ups.
 
-Names of all segments become one column, in which each namespace is a stretch; row numbers of segments become rows of
-namespaces. A file is looked at in bounded memory, one segment at a time, and what is kept lies in files without names.
+The names of all segments become one column with the namespaces one after the other. Row numbers of segments become row
+numbers of namespaces. Memory is bounded: segments are read one at a time, and results go to files without names.
 """
 
 from __future__ import annotations
@@ -36,11 +36,10 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class SampleChecks:
-    """How much is checked beyond checksums and structure, which always are.
+    """The amount of sample checks. Checksums and structure are always checked.
 
-    ``hashed_bytes`` bounds the names whose hashes are computed again, over all postings of the generation (in random
-    order; what is beyond it is not looked at); ``rematched`` the selectors of each run of names that RE2 runs again, on
-    some of the names. ``seed`` makes the choice repeatable; without it every opening looks at others.
+    ``hashed_bytes`` bounds the names whose hashes are computed again, in random order. ``rematched`` is the number of
+    selectors of each run that RE2 matches again on some names. ``seed`` makes the sample repeatable.
     """
 
     hashed_bytes: int = 2 * 1024**3
@@ -53,11 +52,11 @@ class SampleChecks:
 
 @dataclass(frozen=True, slots=True)
 class MappedFiles:
-    """The mapped files: names of all namespaces one behind the other, and the index of the questions.
+    """The mapped files: the names of all namespaces, and the index of the questions.
 
-    ``field_offsets`` are int64, one more than there are names; ``keys`` the first halves of the questions' keys
-    (uint64, ascending), ``records`` one :data:`~.answer_index.RECORD` each, in the same order; ``rows`` are int32.
-    ``namespaces`` has (first name, non-persistent names, all names) of each that has names.
+    ``field_offsets`` are int64, one more than names. ``keys`` are the first halves of the questions' keys (uint64,
+    ascending). ``records`` has a :data:`~.answer_index.RECORD` for each, in the same order. ``rows`` are int32.
+    ``namespaces`` has (first name, non-persistent names, all names) of each namespace with names.
     """
 
     fields: pa.Buffer
@@ -77,7 +76,7 @@ class MappedFiles:
 def verify_and_map(
     store: Store, manifest: Manifest, directory: str | None, checks: SampleChecks
 ) -> MappedFiles:
-    """Fetch and check all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
+    """Fetch, verify and map all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
     lines = fetch_verified(store, manifest.questions, directory)
     questions = read_questions(lines, manifest)
     runs = SegmentChecks(manifest, (question for question, _, _ in questions))
@@ -95,7 +94,7 @@ def verify_and_map(
 
 @dataclass(slots=True)
 class _Names:
-    """The files that names go to."""
+    """The files of the names."""
 
     fields: PrivateFile
     field_offsets: PrivateFile
@@ -118,7 +117,7 @@ class _Namespace:
 
 @dataclass(slots=True)
 class _Index:
-    """The questions by namespace, and the records of those that are done with."""
+    """The questions by namespace, and the finished records."""
 
     of: dict[str, list[tuple[CanonicalQuestion, int, int]]]
     keys: list[_Array] = field(default_factory=list)
@@ -126,7 +125,7 @@ class _Index:
 
 
 class _FilesToMap:
-    """What becomes of the runs of a generation, in order."""
+    """Writes the files to map, run by run."""
 
     def __init__(
         self,
@@ -154,7 +153,7 @@ class _FilesToMap:
         self._open: _Namespace | None = None
 
     def add(self, run: SegmentRun, hashed_bytes: int) -> None:
-        """The next run, in order; ``hashed_bytes`` may be spent on its hashes."""
+        """Add the next run. ``hashed_bytes`` bounds the hashes to compute."""
         if self._open is None or self._open.name != run.namespace:
             self._close_namespace()
             self._open = _Namespace(run.namespace, self._names.count, NamespacePostings(self._scratch))
@@ -176,7 +175,7 @@ class _FilesToMap:
             left -= run.check_hash(index)
 
     def _close_namespace(self) -> None:
-        """Make the answers of the namespace whose names are all there."""
+        """Make the answers of a namespace after its last run."""
         if self._open is None:
             return
         names = self._open.postings.names
@@ -196,7 +195,7 @@ class _FilesToMap:
         self._index.records.append(records)
 
     def finish(self, lines: pa.Buffer) -> MappedFiles:
-        """All runs were there."""
+        """Map the files after the last run."""
         self._close_namespace()
         for asked in self._index.of.values():  # namespaces without a name
             empty = NamespacePostings(self._scratch)
