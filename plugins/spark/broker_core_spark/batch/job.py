@@ -94,7 +94,7 @@ def build(
     report, ``export_parquet`` the address of the table of counts and hashes.
 
     Raises :exc:`BatchError`, :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is
-    published then.
+    published then, except for errors of the report and the export, which say so.
     """
     if partitions is not None and partitions < 1:
         raise BatchError(f"{partitions} partitions: at least 1")
