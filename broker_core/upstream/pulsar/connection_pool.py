@@ -54,15 +54,6 @@ class ConnectionPool:
         self._reason = "not connected yet"
         self._stopped = False
 
-    @property
-    def is_connected(self) -> bool:
-        return bool(self._open)
-
-    @property
-    def connections(self) -> int:
-        """Connections that are open."""
-        return len(self._open)
-
     def start(self) -> None:
         """Begin to connect; from now on the pool keeps at least one connection."""
         self._connect()

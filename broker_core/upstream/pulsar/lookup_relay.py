@@ -47,11 +47,6 @@ class LookupRelay:
         self._server = CommandConnected()
 
     @property
-    def pending(self) -> int:
-        """Requests that are being relayed."""
-        return self._pending
-
-    @property
     def feature_flags(self) -> FeatureFlags:
         """What this server and the brokers together keep of the promises about lookups; none before they said so."""
         return FeatureFlags(

@@ -48,11 +48,6 @@ class UpstreamCluster:
         self.relay = LookupRelay(self._lookups, options)
         self.lister = UpstreamLister(self._listings, options)
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether the brokers can be asked right now."""
-        return self._lookups.is_connected and self._listings.is_connected
-
     async def start(self, wait: float = 2.0) -> None:
         """Begin to connect, and wait at most ``wait`` seconds for the first attempt; the cluster may well be down."""
         self._lookups.start()

@@ -15,10 +15,7 @@ from google.protobuf.message import DecodeError
 
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar.frames import FrameError, frame
-from broker_core.wire.pulsar.get_topics_response import (
-    get_topics_response,
-    get_topics_response_head,
-)
+from broker_core.wire.pulsar.get_topics_response import get_topics_response_head
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     AuthData,
@@ -48,7 +45,6 @@ __all__ = [
     "error",
     "get_schema",
     "get_topics",
-    "get_topics_response",
     "get_topics_response_head",
     "lookup",
     "partitioned_metadata",

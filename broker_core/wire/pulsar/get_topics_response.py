@@ -1,22 +1,20 @@
 """The answer to a listing, around topics that are encoded already.
 
-A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.topic_field`); an answer
-is a head, a
-run of those bytes and a tail, so that nothing is copied and nothing is done per topic. Its exact size is known before
+A listing holds each name as the bytes of its protobuf field (:mod:`broker_core.listing.topic_field`). An answer is a
+head, a run of those bytes and a tail: nothing is copied, and nothing is done per topic. Its exact size is known before
 it is sent.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from broker_core.listing.topic_field import topic_field, varint
+from broker_core.listing.topic_field import varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
-__all__ = ["get_topics_response", "get_topics_response_head"]
+__all__ = ["get_topics_response_head"]
 
 _SIZES: Final = struct.Struct(">II")
 # Keys of protobuf fields: number << 3 | wire type.
@@ -59,19 +57,3 @@ def _tail(topics_hash: str | None, filtered: bool, changed: bool) -> bytes:
         return _FILTERED[filtered] + _CHANGED[changed]
     encoded = topics_hash.encode()
     return _FILTERED[filtered] + _HASH + varint(len(encoded)) + encoded + _CHANGED[changed]
-
-
-def get_topics_response(
-    request_id: int,
-    topics: Iterable[str],
-    *,
-    topics_hash: str | None,
-    filtered: bool,
-    changed: bool = True,
-) -> bytes:
-    """The whole frame for topics that are not encoded yet; for few of them."""
-    fields = b"".join(map(topic_field, topics))
-    head, tail = get_topics_response_head(
-        request_id, len(fields), topics_hash=topics_hash, filtered=filtered, changed=changed
-    )
-    return head + fields + tail

@@ -29,6 +29,7 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
 )
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
+from tests.support.topics_answers import get_topics_response
 
 TOPIC = "persistent://t/n/x"
 
@@ -37,7 +38,7 @@ def listing(topics: list[str], **fields: object) -> Script:
     async def script(peer: Peer, command: BaseCommand) -> None:
         request_id = command.getTopicsOfNamespace.request_id
         options = {"topics_hash": "01234567", "filtered": False, **fields}
-        peer.send(commands.get_topics_response(request_id, topics, **options))  # type: ignore[arg-type]
+        peer.send(get_topics_response(request_id, topics, **options))  # type: ignore[arg-type]
 
     return script
 

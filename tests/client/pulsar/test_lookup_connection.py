@@ -23,6 +23,7 @@ from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer, answer_nothing
+from tests.support.topics_answers import get_topics_response
 
 PARTITIONS = BaseCommand.PARTITIONED_METADATA_RESPONSE
 LISTING = BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
@@ -99,7 +100,7 @@ async def test_what_answers_nothing_that_was_asked_is_let_by() -> None:
     async def script(peer: Peer, command: BaseCommand) -> None:
         peer.send(commands.partitioned_metadata_response(12345, 9))
         peer.send(commands.encode(BaseCommand(type=99)))  # type: ignore[arg-type]
-        peer.send(commands.get_topics_response(777, [TOPIC], topics_hash=None, filtered=False))
+        peer.send(get_topics_response(777, [TOPIC], topics_hash=None, filtered=False))
         peer.send(commands.partitioned_metadata_response(command.partitionMetadata.request_id, 1))
         peer.send(commands.partitioned_metadata_response(command.partitionMetadata.request_id, 2))
 
@@ -272,7 +273,7 @@ async def send_large(peer: Peer, command: BaseCommand) -> None:
     request_id = commands.request_id_of(command)
     assert request_id is not None
     if command.type == BaseCommand.GET_TOPICS_OF_NAMESPACE:
-        peer.send(commands.get_topics_response(request_id, NAMES, topics_hash="00000000", filtered=False))
+        peer.send(get_topics_response(request_id, NAMES, topics_hash="00000000", filtered=False))
     else:
         peer.send(commands.partitioned_metadata_response(request_id, 1))
 
@@ -345,7 +346,7 @@ async def send_half(peer: Peer, command: BaseCommand) -> None:
         return  # it waits behind the half
     request_id = commands.request_id_of(command)
     assert request_id is not None
-    frame = commands.get_topics_response(request_id, NAMES, topics_hash="00000000", filtered=False)
+    frame = get_topics_response(request_id, NAMES, topics_hash="00000000", filtered=False)
     peer.send(frame[: len(frame) // 2])
 
 
@@ -385,7 +386,7 @@ async def test_who_goes_while_an_answer_comes_leaves_the_connection_to_others(
         if command.type == BaseCommand.PARTITIONED_METADATA:
             await send_large(peer, command)
             return
-        frame = commands.get_topics_response(0, NAMES, topics_hash="00000000", filtered=False)
+        frame = get_topics_response(0, NAMES, topics_hash="00000000", filtered=False)
         peer.send(frame[:1000])
         await rest.wait()
         peer.send(frame[1000:])

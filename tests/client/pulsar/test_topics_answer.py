@@ -12,8 +12,9 @@ from broker_core.client.errors import UnexpectedAnswer
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
 from broker_core.listing.search_fields import search_fields
 from broker_core.listing.topic_field import topic_field
-from broker_core.wire.pulsar.commands import decode, get_topics_response
+from broker_core.wire.pulsar.commands import decode
 from broker_core.wire.pulsar.frames import HEADER_SIZE, FrameError
+from tests.support.topics_answers import get_topics_response
 
 names = st.lists(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=40).map(

@@ -23,6 +23,7 @@ from tests.support.connection_questions import (
 from tests.support.eventually import eventually
 from tests.support.pulsar_serving import serving
 from tests.support.raw_client import RawClient, Refused
+from tests.support.topics_answers import get_topics_response
 
 # -- limits ------------------------------------------------------------------------------------------------------
 
@@ -52,17 +53,15 @@ async def test_peers_without_a_limit_get_it_all(version: str) -> None:
 async def test_the_limit_is_exact() -> None:
     """A frame of just the limit goes out; one byte more would close a Java client's connection."""
     size = 1000 + 10 * 1024
-    room = len(commands.get_topics_response(1, [], topics_hash="00000000", filtered=False))
+    room = len(get_topics_response(1, [], topics_hash="00000000", filtered=False))
     for extra in (0, 1):
         name = f"persistent://{NAMESPACE}/"
         rest = [name + "a" * 100 + str(n) for n in range(80)]
-        used = len(commands.get_topics_response(1, rest, topics_hash="00000000", filtered=False))
+        used = len(get_topics_response(1, rest, topics_hash="00000000", filtered=False))
         last = name + "z" * (size - used - 3 - len(name) - 1 + extra)  # -1: both length prefixes grow
-        exact = len(commands.get_topics_response(1, [*rest, last], topics_hash="00000000", filtered=False))
+        exact = len(get_topics_response(1, [*rest, last], topics_hash="00000000", filtered=False))
         last += "z" * (size - exact + extra)
-        assert room < len(
-            commands.get_topics_response(1, [*rest, last], topics_hash="00000000", filtered=False)
-        )
+        assert room < len(get_topics_response(1, [*rest, last], topics_hash="00000000", filtered=False))
         options = PulsarOptions(PulsarSettings.model_construct(max_message_size=1000))
         async with serving(lister([*rest, last]), options=options) as s, await s.client() as client:
             if extra:

@@ -57,9 +57,9 @@ async def pool_to(
 
 async def test_a_connection_is_opened_when_it_is_needed_and_kept() -> None:
     async with ScriptedServer(three_partitions) as server, pool_to(server.port) as pool:
-        assert not pool.is_connected
+        assert not pool._open
         assert await asyncio.gather(*(pool.use(ask) for _ in range(10))) == [3] * 10
-        assert pool.is_connected
+        assert pool._open
         assert len(server.peers) == 1
 
 
@@ -83,7 +83,7 @@ async def test_more_connections_while_all_are_busy_and_no_more_than_size() -> No
 
     async with ScriptedServer(script) as server, pool_to(server.port, size=3, busy=1) as pool:
         asked: list[asyncio.Task[int]] = []
-        while pool.connections < 3:
+        while len(pool._open) < 3:
             asked.append(asyncio.create_task(pool.use(ask)))
             await eventually(lambda: sum(client.pending for client in pool._open) == len(asked))
             await eventually(lambda: pool._connecting is None)
@@ -131,7 +131,7 @@ async def test_the_cluster_may_be_down_at_first() -> None:
     async with pool_to(port := free_port()) as pool:
         pool.start()
         await pool.attempted(5)
-        assert not pool.is_connected
+        assert not pool._open
         waiting = asyncio.create_task(pool.use(ask))
         await server.start(port)
         try:
@@ -147,7 +147,7 @@ async def test_the_cluster_may_go_and_come_back() -> None:
     async with pool_to(port, connection_wait=0.1) as pool:
         assert await pool.use(ask) == 3
         await server.stop()
-        await eventually(lambda: not pool.is_connected)
+        await eventually(lambda: not pool._open)
         with pytest.raises(
             ConnectionLost, match=r"no connection to pulsar://127\.0\.0\.1:\d+: cannot connect"
         ):
@@ -155,7 +155,7 @@ async def test_the_cluster_may_go_and_come_back() -> None:
         again = ScriptedServer(three_partitions)
         await again.start(port)
         try:
-            await eventually(lambda: pool.is_connected)
+            await eventually(lambda: pool._open)
             assert await pool.use(ask) == 3
         finally:
             await again.stop()
@@ -170,7 +170,7 @@ async def test_nothing_after_the_end() -> None:
             await asking
         with pytest.raises(ConnectionLost):
             await pool.use(ask)
-        assert not pool.is_connected
+        assert not pool._open
         assert len(server.peers) == 1
 
 

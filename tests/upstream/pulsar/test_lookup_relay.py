@@ -91,7 +91,7 @@ async def test_partitions_of_a_topic() -> None:
         (sent,) = asked(server)
         assert sent.partitionMetadata.topic == TOPIC
         assert sent.partitionMetadata.request_id != CLIENTS_ID
-        assert relay.pending == 0
+        assert relay._pending == 0
 
 
 @pytest.mark.parametrize("value", [None, True, False])
@@ -263,7 +263,7 @@ async def test_a_code_that_clients_do_not_know_is_not_passed_on() -> None:
 async def test_without_brokers_it_is_a_metadata_error_in_bounded_time(question: BaseCommand) -> None:
     upstream = UpstreamCluster(replace(options_for(free_port()), connection_wait=0.05))
     await upstream.start()
-    assert not upstream.is_connected
+    assert not (upstream._lookups._open and upstream._listings._open)
     code, message = refusal_of(only(await upstream.relay.answer(question, ASKER)))
     assert code == ServerError.MetadataError
     assert "Cannot ask the brokers behind this server: no connection to pulsar://127.0.0.1" in message
@@ -289,10 +289,10 @@ async def test_no_more_at_a_time_than_the_limit() -> None:
         assert "too many lookups" in message
         waiting[0].cancel()
         await eventually(waiting[0].done)
-        assert upstream.relay.pending == 1
+        assert upstream.relay._pending == 1
         await upstream.stop()
         refusal_of(only(await waiting[1]))
-        assert upstream.relay.pending == 0
+        assert upstream.relay._pending == 0
 
 
 async def test_a_question_too_large_for_the_brokers_reaches_nobody() -> None:

@@ -25,6 +25,7 @@ from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
+from tests.support.topics_answers import get_topics_response
 
 NAMESPACE = NamespaceName("t", "n")
 NAMES = [f"persistent://t/n/topic-{index:06d}" for index in range(30_000)]
@@ -35,7 +36,7 @@ def listing(topics: list[str], **fields: Any) -> Script:
     async def script(peer: Peer, command: BaseCommand) -> None:
         request_id = command.getTopicsOfNamespace.request_id
         peer.send(
-            commands.get_topics_response(
+            get_topics_response(
                 request_id, topics, **{"topics_hash": "01234567", "filtered": False, **fields}
             )
         )
@@ -142,7 +143,7 @@ async def test_an_answer_that_is_none_is_an_error(script: Script, reason: str) -
 
 async def test_brokers_that_break_off_are_an_error() -> None:
     async def script(peer: Peer, command: BaseCommand) -> None:
-        whole = commands.get_topics_response(
+        whole = get_topics_response(
             command.getTopicsOfNamespace.request_id, NAMES, topics_hash=None, filtered=False
         )
         peer.send(whole[: len(whole) // 2])
