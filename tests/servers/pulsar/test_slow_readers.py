@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from broker_core.memory import permits as permits_module
+from broker_core.memory import permit_budget
 from broker_core.servers.connection import reader_pace
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
@@ -25,7 +25,7 @@ HEAP = 600_000  # two such answers
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(permits_module, "PRESSURE", 0.001)
+    monkeypatch.setattr(permit_budget, "PRESSURE", 0.001)
     monkeypatch.setattr(reader_pace, "_SLOW_SECONDS", 0.0)
 
 
