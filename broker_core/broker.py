@@ -27,7 +27,7 @@ from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import FileBudget, raise_file_limit
-from broker_core.servers.http import AllowedQuestions, HttpServer, Readiness
+from broker_core.servers.http import AllowedQuestions, Endpoints, HttpServer, Readiness
 from broker_core.servers.pulsar import (
     LookupService,
     PluginTopicLookups,
@@ -96,16 +96,17 @@ class Broker:
                 )
             if settings.http is not None:
                 listen = settings.http.listen
-                self._http = HttpServer(
+                pipeline = core.pipeline
+                endpoints = Endpoints(
                     core.metrics.registry,
                     lambda: self._readiness,
-                    questions=core.pipeline.questions.most_asked if settings.http.questions else None,
-                    allowed=AllowedQuestions(core.pipeline, self._identify)
-                    if core.pipeline.dispatcher.has_gates
+                    questions=pipeline.questions.most_asked if settings.http.questions else None,
+                    allowed=AllowedQuestions(pipeline, self._identify)
+                    if pipeline.dispatcher.has_gates
                     else None,
-                    plugins=core.pipeline.dispatcher.describe_without_errors,
-                    connections=files.http,
+                    plugins=pipeline.dispatcher.describe_without_errors,
                 )
+                self._http = HttpServer(endpoints, connections=files.http)
                 await self._http.start(listen.host, listen.port)
                 self._stack.push_async_callback(self._http.stop)
             self._server = PulsarServer(

@@ -77,8 +77,8 @@ def prepare_demo(folder: Path = DEMO_FOLDER) -> Demo:
         # In one transaction: a first start that was cut short left nothing, and is the first start again.
         filled = catalog.version(NAMESPACE).number == 0
         if filled:
-            lines = "\n".join(json.dumps(topic, ensure_ascii=False) for topic in demo_topics())
-            import_topics(catalog, NAMESPACE, io.BytesIO(lines.encode()))
+            topics = "\n".join(json.dumps(topic, ensure_ascii=False) for topic in demo_topics())
+            import_topics(catalog, NAMESPACE, io.BytesIO(topics.encode()))
     return Demo(config, path, filled)
 
 

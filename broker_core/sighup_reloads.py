@@ -29,7 +29,7 @@ class Reloads:
         """Call ``reload`` in a thread when the operator asks for it. It raises where the former state stays."""
         self._parts[name] = reload
 
-    async def run(self) -> bool:
+    async def reload_all(self) -> bool:
         """Reload all parts, and say so in one line of the log; whether none has failed."""
         async with self._one_at_a_time:
             done: list[str] = []

@@ -15,7 +15,7 @@ async def test_all_parts_are_read_again_in_order_and_one_line_says_so() -> None:
     for name in ("log file", "certificates"):
         reloads.add(name, lambda: threads.append(threading.current_thread().name))
     with capture_logs() as logs:
-        assert await reloads.run()
+        assert await reloads.reload_all()
     assert len(threads) == 2
     assert threading.current_thread().name not in threads
     assert logs == [{"event": "reloaded", "log_level": "info", "reloaded": ["log file", "certificates"]}]
@@ -31,7 +31,7 @@ async def test_what_fails_keeps_nobody_else_from_it() -> None:
     reloads.add("a", fails)
     reloads.add("b", lambda: done.append(1))
     with capture_logs() as logs:
-        assert not await reloads.run()
+        assert not await reloads.reload_all()
     assert done == [1]
     (line,) = logs
     assert (line["log_level"], line["reloaded"], line["failed"]) == ("error", ["b"], {"a": "no space"})
@@ -39,7 +39,7 @@ async def test_what_fails_keeps_nobody_else_from_it() -> None:
 
 async def test_nothing_to_read_is_said_too() -> None:
     with capture_logs() as logs:
-        assert await Reloads().run()
+        assert await Reloads().reload_all()
     assert [line["event"] for line in logs] == ["reloaded"]
     assert "restart" in logs[0]["note"]
 
@@ -55,7 +55,7 @@ async def test_one_at_a_time() -> None:
         running[0] -= 1
 
     reloads.add("slow", slow)
-    both = [asyncio.create_task(reloads.run()) for _ in range(2)]
+    both = [asyncio.create_task(reloads.reload_all()) for _ in range(2)]
     await eventually(lambda: running[0] == 1)
     go_on.set()
     assert await asyncio.gather(*both) == [True, True]

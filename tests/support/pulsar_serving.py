@@ -74,7 +74,7 @@ class Serving:
             "reserve": permits.reserve.acquired,
             "reserve queue": permits.reserve.queue_size,
             "slots": server.load.slots.taken,
-            "tasks": len(server.load.tasks),
+            "tasks": len(server.load.request_tasks),
             "buffered": server.load.buffered_bytes,
         }
         assert not any(held.values()), held

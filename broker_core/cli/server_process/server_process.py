@@ -136,7 +136,7 @@ class _Process:
                 tell = bool(self._status) and not self._stopping.is_set()
                 if tell:
                     self._manager.reloading()
-                await self._broker.reloads.run()
+                await self._broker.reloads.reload_all()
                 if tell:
                     self._manager.ready(self._status)
                 if not self._reload_again:

@@ -16,11 +16,11 @@ _MAX_BUFFERED: Final = 64 * 1024 * 1024
 class ServerLoad:
     """``concurrent_requests`` is how many requests may be under way at a time (0: any number)."""
 
-    __slots__ = ("buffered_bytes", "connections", "slots", "tasks")
+    __slots__ = ("buffered_bytes", "connections", "request_tasks", "slots")
 
     def __init__(self, concurrent_requests: int = 0) -> None:
         self.slots = RequestSlots(concurrent_requests)
-        self.tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
+        self.request_tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
         self.connections = 0
         self.buffered_bytes = 0
 

@@ -47,7 +47,7 @@ class RequestsUnderWay:
         """Run the work of a request that has its place; ``on_end`` is called also where it was never begun."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        self._load.tasks.add(task)
+        self._load.request_tasks.add(task)
         held = size if size > _SMALL_COMMAND else 0
         self._load.hold(held)
         task.add_done_callback(partial(self._done, held, on_end))
@@ -60,7 +60,7 @@ class RequestsUnderWay:
     def _done(self, held: int, on_end: Callable[[], None], task: asyncio.Task[None]) -> None:
         self._load.hold(-held)
         self._tasks.discard(task)
-        self._load.tasks.discard(task)
+        self._load.request_tasks.discard(task)
         self._load.slots.give_back()
         if task.cancelled():
             let_go_of_cancelled(task)

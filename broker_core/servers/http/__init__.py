@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker_core.servers.http.allowed_questions import AllowedQuestions
-from broker_core.servers.http.server import HttpListenError, HttpServer, Readiness
+from broker_core.servers.http.endpoints import Endpoints, Readiness
+from broker_core.servers.http.server import HttpListenError, HttpServer
 
-__all__ = ["AllowedQuestions", "HttpListenError", "HttpServer", "Readiness"]
+__all__ = ["AllowedQuestions", "Endpoints", "HttpListenError", "HttpServer", "Readiness"]

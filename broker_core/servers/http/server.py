@@ -1,34 +1,28 @@
-"""The HTTP server: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``, else a 404 in JSON.
+"""The HTTP server: which connections it has, and what it reads of them.
 
-It runs on the event loop of the broker, so what it answers must be quick, and it is bounded in what it reads: no
-request has a body, and a peer that sends nothing is closed. It has a bounded number of connections: one more closes the
-one that was of no use for the longest time, so that health is answered however many others just stay.
+It runs on the event loop of the broker, so it is bounded in what it reads: no request has a body, and a peer that sends
+nothing is closed. It has a bounded number of connections: one more closes the one that was of no use for the longest
+time, so that health is answered however many others just stay.
 """
 
 from __future__ import annotations
 
 import asyncio
-import enum
 import functools
-import json
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import structlog
 from aiohttp import hdrs, web
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import choose_encoder
 
-from broker_core.access.asker import Asker
-from broker_core.errors import BrokerCoreError, ListingFailed
-from broker_core.metrics.frequent_questions import QuestionCount, question_lines
-from broker_core.quantities import ListenAddress
+from broker_core.errors import BrokerCoreError
 from broker_core.servers.admission import Acceptor
-from broker_core.servers.http.status_codes import STATUS_CODES
+from broker_core.servers.http.endpoints import Endpoints
+from broker_core.servers.http.json_responses import errors_in_json
 
-__all__ = ["HttpListenError", "HttpServer", "Readiness"]
+__all__ = ["HttpListenError", "HttpServer"]
 
 _log = structlog.get_logger(__name__)
 
@@ -43,41 +37,15 @@ _CONNECTIONS: Final = 32
 _STOP_TIMEOUT: Final = 2.0
 
 
-class Readiness(enum.Enum):
-    """What ``/-/ready`` says; only ``ready`` is a 200."""
-
-    STARTING = "starting"
-    READY = "ready"
-    DRAINING = "draining"
-
-
 class HttpListenError(BrokerCoreError):
     """The address of ``[http] listen`` cannot be listened on; the message names it."""
 
 
 class HttpServer:
-    """Serves one registry of metrics and one readiness, from :meth:`start` to :meth:`stop`.
+    """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be."""
 
-    ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are nobody's
-    business. ``allowed`` leaves of them what whoever asks may see. ``plugins`` gives what is known of each plugin, in
-    plain values. All are called on the event loop. ``connections`` is how many there may be.
-    """
-
-    def __init__(
-        self,
-        registry: CollectorRegistry,
-        readiness: Callable[[], Readiness],
-        *,
-        questions: Callable[[int | None], list[QuestionCount]] | None = None,
-        allowed: Callable[[Sequence[QuestionCount], Asker], Awaitable[list[QuestionCount]]] | None = None,
-        plugins: Callable[[], Sequence[dict[str, Any]]] = list,
-        connections: int = _CONNECTIONS,
-    ) -> None:
-        self._registry = registry
-        self._readiness = readiness
-        self._questions = questions
-        self._allowed = allowed
-        self._plugins = plugins
+    def __init__(self, endpoints: Endpoints, *, connections: int = _CONNECTIONS) -> None:
+        self._endpoints = endpoints
         self._runner: web.AppRunner | None = None
         self._most = connections
         # One at a time: a new connection must be heard before so many others have come that its turn is over.
@@ -89,12 +57,8 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 is a free one. Raises :exc:`HttpListenError`."""
-        app = web.Application(middlewares=[self._in_use, _errors_in_json], client_max_size=_MAX_BODY_BYTES)
-        app.router.add_get("/metrics", self._metrics)
-        app.router.add_get("/questions", self._asked)
-        app.router.add_get("/plugins", self._described)
-        app.router.add_get("/-/live", self._live)
-        app.router.add_get("/-/ready", self._ready)
+        app = web.Application(middlewares=[self._in_use, errors_in_json], client_max_size=_MAX_BODY_BYTES)
+        app.router.add_routes(self._endpoints.routes())
         runner = web.AppRunner(
             app,
             handle_signals=False,
@@ -176,42 +140,6 @@ class HttpServer:
         finally:
             self._busy.discard(connection)
 
-    async def _metrics(self, request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
-        return web.Response(body=encode(self._registry), headers={hdrs.CONTENT_TYPE: content_type})
-
-    async def _asked(self, request: web.Request) -> web.Response:
-        """The most frequent questions as JSON lines, ``?limit=`` of them."""
-        if self._questions is None:
-            return _json(
-                403,
-                {
-                    "error": "/questions is off: set questions = true in the table [http] of the settings to show it"
-                },
-            )
-        limit = request.query.get("limit")
-        if limit is not None and not (limit.isascii() and limit.isdigit() and len(limit) < 10):
-            return _json(400, {"error": "limit is a number of questions, such as /questions?limit=100"})
-        most = None if limit is None else int(limit)
-        if self._allowed is None:
-            found = self._questions(most)
-        else:
-            found = (await self._allowed(self._questions(None), _asker(request)))[:most]
-        # Thousands of them take too long for the event loop.
-        body = await asyncio.to_thread(lambda: "".join(question_lines(found)).encode())
-        return web.Response(body=body, content_type="application/x-ndjson", charset="utf-8")
-
-    async def _described(self, _request: web.Request) -> web.Response:
-        """The plugins in the order of the chain."""
-        return _json(200, {"plugins": self._plugins()})
-
-    async def _live(self, _request: web.Request) -> web.Response:
-        return _json(200, {"status": "live"})
-
-    async def _ready(self, _request: web.Request) -> web.Response:
-        readiness = self._readiness()
-        return _json(200 if readiness is Readiness.READY else 503, {"status": readiness.value})
-
 
 class _QuietRequest(web.Request):
     """Its response does not tell the versions of Python and aiohttp, and is not kept by caches."""
@@ -220,41 +148,6 @@ class _QuietRequest(web.Request):
         await super()._prepare_hook(resp)
         resp.headers.popall(hdrs.SERVER, None)
         resp.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
-
-
-@web.middleware
-async def _errors_in_json(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except web.HTTPNotFound:
-        return _json(404, {"error": f"there is nothing at {request.path}"})
-    except web.HTTPMethodNotAllowed as error:
-        allowed = ", ".join(sorted(error.allowed_methods))
-        response = _json(405, {"error": f"{request.path} does not take {request.method}, only {allowed}"})
-        response.headers[hdrs.ALLOW] = allowed
-        return response
-    except web.HTTPException as error:
-        return _json(error.status, {"error": error.reason})
-    except ListingFailed as failure:
-        return _json(STATUS_CODES[failure.cause], {"error": failure.message})
-    except Exception:  # noqa: BLE001 - whatever a metric raises, it is our fault and not the end of the connection
-        _log.exception("an HTTP request failed", path=request.path)
-        return _json(500, {"error": "internal error; the log says more"})
-
-
-def _asker(request: web.Request) -> Asker:
-    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
-    return Asker(
-        remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
-        client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
-        transport="http",
-    )
-
-
-def _json(status: int, content: dict[str, Any]) -> web.Response:
-    return web.Response(status=status, text=json.dumps(content) + "\n", content_type="application/json")
 
 
 def _reason(error: OSError) -> str:

@@ -102,8 +102,10 @@ class PulsarServer:
                 connection.abort()
             self._all_closed.clear()
             await self._all_closed.wait()
-        if self.load.tasks:
-            await asyncio.wait(self.load.tasks, timeout=_LAST_TASKS)  # cancelled with their connections
+        if self.load.request_tasks:
+            await asyncio.wait(
+                self.load.request_tasks, timeout=_LAST_TASKS
+            )  # cancelled with their connections
 
     def make_room(self, budget: PermitBudget) -> None:
         """Somebody has waited long for permits of ``budget``: close the slowest reader of an answer that has some.

@@ -155,7 +155,7 @@ async def connected(places: int = 0, **settings: Any) -> AsyncIterator[Peer]:
         finally:
             peer.opened[0].abort()
             await eventually(lambda: len(peer.closed) == 1)
-            await eventually(lambda: not peer.load.tasks)
+            await eventually(lambda: not peer.load.request_tasks)
             peer.sock.close()
     assert (peer.load.slots.taken, peer.load.buffered_bytes, permits.direct.acquired) == (0, 0, 0)
     assert all(job.released for job in peer.handlers[0].jobs)

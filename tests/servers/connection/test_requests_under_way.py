@@ -36,10 +36,20 @@ async def test_a_request_gives_back_all_that_it_took() -> None:
     noted, gate = Noted(load), asyncio.Event()
     assert noted.requests.take_place(10_000)
     noted.requests.start(noted.wait(gate), 10_000, noted.release)
-    assert (len(noted.requests), load.slots.taken, load.buffered_bytes, len(load.tasks)) == (1, 1, 10_000, 1)
+    assert (len(noted.requests), load.slots.taken, load.buffered_bytes, len(load.request_tasks)) == (
+        1,
+        1,
+        10_000,
+        1,
+    )
     gate.set()
     await eventually(lambda: noted.ends == 1)
-    assert (len(noted.requests), load.slots.taken, load.buffered_bytes, len(load.tasks)) == (0, 0, 0, 0)
+    assert (len(noted.requests), load.slots.taken, load.buffered_bytes, len(load.request_tasks)) == (
+        0,
+        0,
+        0,
+        0,
+    )
     assert noted.released == 1
 
 
