@@ -22,7 +22,7 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 
-class _Run(Generic[P, T]):
+class _SharedRun(Generic[P, T]):
     """What is asked together: the parts of all who ask, and their size."""
 
     __slots__ = ("parts", "size", "task")
@@ -37,8 +37,8 @@ class NextRuns(Generic[P, T]):
     """Runs by key, one at a time for each. For one event loop."""
 
     def __init__(self) -> None:
-        self._running: dict[Hashable, _Run[P, T]] = {}
-        self._next: dict[Hashable, _Run[P, T]] = {}
+        self._running: dict[Hashable, _SharedRun[P, T]] = {}
+        self._next: dict[Hashable, _SharedRun[P, T]] = {}
 
     def __len__(self) -> int:
         """How many keys are asked about."""
@@ -59,7 +59,7 @@ class NextRuns(Generic[P, T]):
         run = self._next.get(key)
         if run is None:
             before = self._running.get(key)
-            run = _Run()
+            run = _SharedRun()
             (self._running if before is None else self._next)[key] = run
             run.task = asyncio.get_running_loop().create_task(self._asked(key, run, before, question))
             run.task.add_done_callback(_looked_at)
@@ -73,8 +73,8 @@ class NextRuns(Generic[P, T]):
     async def _asked(
         self,
         key: Hashable,
-        run: _Run[P, T],
-        before: _Run[P, T] | None,
+        run: _SharedRun[P, T],
+        before: _SharedRun[P, T] | None,
         question: Callable[[Sequence[P]], Awaitable[T]],
     ) -> T:
         if before is not None:

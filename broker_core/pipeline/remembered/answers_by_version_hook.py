@@ -54,7 +54,7 @@ class AnswersByVersionHook:
         self._store = store
         self._words = words
         self._notices = notices
-        self._making = _MakingOfAll()
+        self._making = _AnswersInTheMaking()
 
     def to(self, request: ListingRequest) -> VersionedAnswersToQuestion:
         """Those to one question."""
@@ -68,7 +68,7 @@ class AnswersByVersionHook:
         )
 
 
-class _MakingOfAll:
+class _AnswersInTheMaking:
     """The answers that plugins are asked for, and the plugins whose last answer could not be kept."""
 
     __slots__ = ("in_vain", "runs")
@@ -78,7 +78,7 @@ class _MakingOfAll:
         self.in_vain: set[str] = set()
 
 
-class _Making:
+class _MakingAnswer:
     """A block in which a plugin is asked; ``key`` is ``None`` where nobody waits for its end.
 
     It is a :class:`~broker_core.plugins.former_answers.Making`.
@@ -86,7 +86,7 @@ class _Making:
 
     __slots__ = ("_all", "_end", "_key", "_plugin")
 
-    def __init__(self, of_all: _MakingOfAll, plugin: str, key: Hashable | None) -> None:
+    def __init__(self, of_all: _AnswersInTheMaking, plugin: str, key: Hashable | None) -> None:
         self._all = of_all
         self._plugin = plugin
         self._key = key
@@ -129,7 +129,7 @@ class VersionedAnswersToQuestion:
         request: ListingRequest,
         notices: ChangeNotices,
         mark: Mark,
-        making: _MakingOfAll,
+        making: _AnswersInTheMaking,
     ) -> None:
         self._store = store
         self._words = words
@@ -167,7 +167,7 @@ class VersionedAnswersToQuestion:
                 return found
         return None
 
-    def make(self, plugin: str, version: str) -> _Making:
+    def make(self, plugin: str, version: str) -> _MakingAnswer:
         """The plugin is asked in this block. Others wait for it where its answer is likely to be one for them."""
         request = self._request
         key: Hashable | None = (version, self._key(plugin))
@@ -178,7 +178,7 @@ class VersionedAnswersToQuestion:
             or key in self._making.runs
         ):
             key = None
-        return _Making(self._making, plugin, key)
+        return _MakingAnswer(self._making, plugin, key)
 
     def keep(self, plugin: str, version: str, accepted: AcceptedAnswer | None) -> bool:
         """The plugin answered this (``None`` is a pass through). Whether it can be kept."""

@@ -26,7 +26,7 @@ _KIND: Final = "masked"
 @dataclass(frozen=True, slots=True)
 class _Masked:
     listing: Listing
-    rows: Any
+    part: Any
     versions: tuple[str, ...]
     visible: Selection
 
@@ -69,7 +69,7 @@ class MaskedAnswersToQuestion:
         kept: _Masked | None = self.store.get((_KIND, self._key()))
         if kept is None or kept.listing is not self.seen.listing or kept.versions != self.versions:
             return None
-        return kept.visible if kept.rows == part_of(self.seen).key else None
+        return kept.visible if kept.part == part_of(self.seen).key else None
 
     def keep(self, visible: Selection) -> None:
         """This is visible; nothing, where it cannot be kept."""
