@@ -12,6 +12,7 @@ PACKAGES = [
     "broker_core",
     "broker_core.client",
     "broker_core.plugins",
+    "broker_core.settings",
     "broker_core.testing",
     "broker_core.wire.pulsar",
 ]

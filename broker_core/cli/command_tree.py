@@ -71,7 +71,6 @@ app = typer.Typer(
     epilog="A plugin that is installed can add a group of commands of its own, called as the plugin.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any, ClassVar, Final
 
 import typer
-import typer.core
 
+from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.cli.invocation import command
 
 __all__ = ["DeferredCommand", "DeferredGroup", "deferred_commands"]
@@ -36,9 +36,9 @@ class DeferredCommand:
         """What a list of commands says of it: the first paragraph of its help."""
         return self._help if isinstance(self._help, str) else self._help()
 
-    def get_short_help_str(self, limit: int = 45) -> str:
-        """The same for a line of ``limit`` characters."""
-        return self.help if len(self.help) <= limit else f"{self.help[: limit - 3]}..."
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002 - a list breaks lines itself
+        """The same, whole."""
+        return self.help
 
     def __getattr__(self, name: str) -> Any:
         if self._loaded is None:
@@ -64,12 +64,12 @@ def _loaded(package: str, name: str, place: str) -> Any:
     found = getattr(module, attribute)
     if isinstance(found, typer.Typer):
         return typer.main.get_group(found)
-    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-    alone.command(name, epilog=module.EXAMPLES)(command(found))
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name, cls=HelpCommand, epilog=module.EXAMPLES)(command(found))
     return typer.main.get_command(alone)
 
 
-class DeferredGroup(typer.core.TyperGroup):
+class DeferredGroup(HelpGroup):
     """The group of a typer app whose commands are deferred: those of ``deferred``, a class's own."""
 
     deferred: ClassVar[Mapping[str, DeferredCommand]] = {}

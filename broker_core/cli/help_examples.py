@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["examples"]
+from typing import Final
+
+__all__ = ["TITLE", "examples"]
+
+#: What stands above the examples.
+TITLE: Final = "Examples"
 
 
 def examples(*lines: str) -> str:
     """An epilogue of typer's, one line each; a line that begins with ``#`` explains the next one."""
     shown = [f"[dim]{line}[/dim]" if line.startswith("#") else line.replace("[", r"\[") for line in lines]
-    return "\n\n".join(["[bold]Examples[/bold]", *shown])
+    return "\n\n".join([f"[bold]{TITLE}[/bold]", *shown])

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import typer
+import typer.core
 
 from broker_core.cli.deferred_commands import DeferredCommand, DeferredGroup
+from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.cli.invocation import command
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_api.project_name import PROJECT
@@ -80,7 +82,11 @@ def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
         manager.register(plugin, name=name)
         found = bool(manager.hook.broker_core_commands.get_hookimpls())
         app = typer.Typer(
-            name=name, help=_help(name, plugin), no_args_is_help=True, pretty_exceptions_enable=False
+            name=name,
+            cls=HelpGroup,
+            help=_help(name, plugin),
+            no_args_is_help=True,
+            pretty_exceptions_enable=False,
         )
         app.callback()(_no_options_of_its_own)
         manager.hook.broker_core_commands(app=app)
@@ -105,7 +111,12 @@ def _with_common_options(app: typer.Typer) -> None:
     for info in infos:
         if callable(info.callback):  # of a group it may be typer's stand-in for "not given"
             info.callback = command(info.callback)
+    for one in app.registered_commands:
+        if one.cls in (None, typer.core.TyperCommand):
+            one.cls = HelpCommand
     for group in app.registered_groups:
+        if not isinstance(group.cls, type) or group.cls is typer.core.TyperGroup:
+            group.cls = HelpGroup
         if group.typer_instance is not None:
             _with_common_options(group.typer_instance)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from broker_core.lazy_exports import lazy_exports
 from broker_core.quantities import ListenAddress
 from broker_core.settings.environment_layer import CONFIG_VARIABLE
 from broker_core.settings.load import (
@@ -11,7 +14,6 @@ from broker_core.settings.load import (
     find_problems,
     load_settings,
 )
-from broker_core.settings.mask_secrets import MASK, masked
 from broker_core.settings.models import (
     CatalogSettings,
     HttpSettings,
@@ -25,6 +27,9 @@ from broker_core.settings.models import (
 )
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
+
+if TYPE_CHECKING:
+    from broker_core.settings.mask_secrets import MASK, masked
 
 __all__ = [
     "CONFIG_VARIABLE",
@@ -47,3 +52,6 @@ __all__ = [
     "load_settings",
     "masked",
 ]
+
+# What hides secrets compiles many expressions, for commands that print settings alone.
+__getattr__ = lazy_exports(__name__, dict.fromkeys(("MASK", "masked"), ".mask_secrets"))

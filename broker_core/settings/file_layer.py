@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ class FileLayer:
     kind = "file"
 
     def __init__(self, file: Path) -> None:
+        import tomllib  # not for a command without a file
+
         self.file = file
         try:
             with file.open("rb") as stream:

@@ -6,7 +6,6 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from broker_core.errors import BrokerCoreError
-from broker_core.redaction.credentials import without_credentials
 from broker_core.settings.setting_paths import SettingPath
 
 __all__ = ["SettingsError", "findings", "what_is_wrong"]
@@ -25,6 +24,8 @@ class SettingsError(BrokerCoreError):
 
 def what_is_wrong(error: ErrorDetails) -> str:
     """One finding of pydantic in words, without its prefixes and links, and without passwords in URLs."""
+    from broker_core.redaction.credentials import without_credentials  # many expressions, for errors alone
+
     reason = error.get("ctx", {}).get("error")
     if isinstance(reason, Exception):
         said = str(reason)

@@ -47,7 +47,7 @@ def test_it_is_loaded_for_what_is_its_own_and_once() -> None:
     command = DeferredCommand("x", "What it does, in so many words.", load)
     assert (command.name, command.help, command.hidden) == ("x", "What it does, in so many words.", False)
     assert command.get_short_help_str() == command.help
-    assert command.get_short_help_str(10) == "What it..."
+    assert command.get_short_help_str(10) == command.help
     assert not loaded
     assert command.params == ("a",)
     assert not hasattr(command, "commands")

@@ -25,7 +25,7 @@ def broker_core_commands(app):
         """Make the index anew."""
         from broker_core.cli.invocation import current_invocation
 
-        call = current_invocation()
+        invocation = current_invocation()
         print(namespace, limit, invocation.config, invocation.debug)
 
     @app.command()

@@ -9,6 +9,7 @@ import typer
 from broker_core.cli.commands import plugins_new
 from broker_core.cli.error_line import one_line
 from broker_core.cli.help_examples import examples
+from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.cli.invocation import Invocation, command
 from broker_core.cli.running_broker import BrokerOption
 from broker_core.redaction.credentials import without_credentials
@@ -207,6 +208,6 @@ def _add_warnings_of_the_chain(plugins: list[dict[str, Any]], settings: PluginsS
                 plugin["warnings"].append(text)
 
 
-app = typer.Typer(name="plugins", pretty_exceptions_enable=False)
+app = typer.Typer(name="plugins", cls=HelpGroup, pretty_exceptions_enable=False)
 app.callback(invoke_without_command=True, epilog=EXAMPLES)(command(show_plugins))
-app.command("new", epilog=plugins_new.EXAMPLES)(command(plugins_new.write_new_plugin))
+app.command("new", cls=HelpCommand, epilog=plugins_new.EXAMPLES)(command(plugins_new.write_new_plugin))
