@@ -1,4 +1,4 @@
-"""What a gate is asked, and what it says to whom it does not let pass (``broker_core_authorize``)."""
+"""The question to a gate (``broker_core_authorize``): who wants to do what; and a gate's refusal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTIONS: Final = {
 
 @dataclass(frozen=True, slots=True, init=False)
 class Access:
-    """Somebody wants to do something with a namespace, or with one topic of it; immutable.
+    """A client wants to do something with a namespace, or with one topic of it; immutable.
 
     ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"`` and ``"schema"``;
     ``topic`` is ``None`` for ``"list"``.

@@ -12,10 +12,11 @@ __all__ = ["Asker"]
 
 @dataclass(frozen=True, slots=True, init=False)
 class Asker:
-    """Who asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed.
+    """The client that asks, as the transport knows it. ``role`` is authenticated; the client's version is only claimed.
 
     ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host. ``connection`` is one and the
-    same object for all that one connection asks, and nothing else: what takes time is shared out by it in turns.
+    same object for all that one connection asks, and nothing else:
+    turns for threads and permits are taken per connection.
     """
 
     role: str | None = None

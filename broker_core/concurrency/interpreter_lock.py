@@ -1,4 +1,4 @@
-"""Passing the interpreter's lock on, from a thread that holds it for milliseconds again and again."""
+"""Releasing the interpreter's lock (GIL) from a thread that holds it for milliseconds again and again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 
 __all__ = ["pass_lock_on"]
 
-# Who waits for the lock asks for it after 5 ms in which nobody let it go. A thread that lets it go for an instant in
+# A waiting thread requests the lock after 5 ms without a release. A thread that releases it for an instant in
 # between, as every call of the system does, takes it back before the other has woken up, and so can keep the event loop
 # waiting for as long as it has something to do. So it must be away for longer than waking up takes.
 _SECONDS: Final = 1e-4
 
 
 def pass_lock_on(seconds: float = 0.0) -> None:
-    """Let whoever waits for the lock have it, for so long or just 0.15 ms. Never on an event loop."""
+    """Release the lock to a waiting thread for the given time, or 0.15 ms. Never on an event loop."""
     time.sleep(max(seconds, _SECONDS))

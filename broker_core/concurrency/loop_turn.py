@@ -1,7 +1,7 @@
-"""The time that one turn of the event loop has for quick work, shared by everybody whom the loop serves.
+"""The time budget of one turn of the event loop for inline work, shared by all connections.
 
-Quick work is bounded one piece at a time, and hundreds of pieces may be due in the same turn: then a PING waits for all
-of them. So who has quick work asks first whether this turn still has time for it, and takes a thread where it has not.
+Each piece of inline work is short, but hundreds of pieces may be due in the same turn, and a PING would wait for all of
+them. So the caller asks first whether this turn has time left, and uses a thread where it has not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["TURN_SECONDS", "LoopTurn", "loop_turn"]
 
 #: Seconds of one turn, counted from the first quick work in it.
 TURN_SECONDS: Final = 0.003
-#: How many who waited for a turn have the same one: what they do in it is only known afterwards.
+#: How many waiting callers get the same turn: their work is only known afterwards.
 _AT_ONCE: Final = 4
 
 
@@ -42,7 +42,7 @@ class LoopTurn:
     def call_next(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` in the next turn, or the one after, as soon as its time reaches: first come, first served.
 
-        Who has more to do than one turn has time for asks again, and so comes behind the others.
+        A caller with more work than one turn allows asks again, and is queued behind the others.
         """
         self.has_time()  # it begins the turn, and so sees to the next
         self._waiting.append(callback)

@@ -93,7 +93,7 @@ class ListingFailed(BrokerCoreError):
         self.counts = counts and self.code is not ServerError.TooManyRequests
 
     def copy(self) -> Self:
-        """The same failure, to be raised for somebody else: one that is raised twice collects both tracebacks."""
+        """A copy of the failure, to be raised for another request: one exception would collect both tracebacks."""
         fresh = type(self).__new__(type(self), *self.args)
         fresh.__dict__.update(self.__dict__)
         return fresh

@@ -1,6 +1,6 @@
-"""Why there is no answer, in words that belong to no protocol.
+"""Causes of failures, independent of any protocol.
 
-Whoever fails says the cause; each transport has one table of what its clients are told for it: Pulsar's numbers are in
+An error names its cause. Each transport has one table from causes to its own error codes: Pulsar's is
 :mod:`broker_core.errors.pulsar_codes`.
 """
 
@@ -17,11 +17,11 @@ class Cause(enum.Enum):
     PATTERN = "pattern"  # no regular expression, too long, or not supported
     NAME = "name"  # of a namespace or a topic: it does not parse
     BAD_REQUEST = "bad_request"  # a field that has no such value, or too many of them
-    NOT_ALLOWED = "not_allowed"  # nobody may ask this here
+    NOT_ALLOWED = "not_allowed"  # no client may ask this here
     NOT_FOUND = "not_found"  # what it is about does not exist
     TOO_LARGE = "too_large"  # the answer is larger than the client takes
-    UNAUTHENTICATED = "unauthenticated"  # nobody knows who asks
-    DENIED = "denied"  # whoever asks must not
+    UNAUTHENTICATED = "unauthenticated"  # the client is not authenticated
+    DENIED = "denied"  # the client is not authorized
     PERMITS = "permits"  # no memory is free
     QUEUE = "queue"  # too many wait already
     TIME = "time"  # it took too long

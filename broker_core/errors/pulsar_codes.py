@@ -1,4 +1,4 @@
-"""Pulsar's error codes, and the one table of which cause is told as which.
+"""Pulsar's error codes, and the table from causes to these codes.
 
 It stands below the errors, not in the Pulsar transport, because an error of a plugin may bring a code of its own
 (an upstream's, say), whose cause other transports need to know.

@@ -1,1 +1,1 @@
-"""Objects that nobody can change: sealed fields, and copies with some fields changed."""
+"""Immutable objects: sealed fields, and copies with some fields changed."""

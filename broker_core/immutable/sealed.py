@@ -1,9 +1,9 @@
-"""Fields that only this program's own code can write: what an object of the public interface is, nobody can change.
+"""Sealed fields: only the module of a class can write them; a plugin that holds the object cannot.
 
-A plugin holds objects that others rely on: a listing that answers many requests, a selection that is known to match a
-pattern. Python protects no field by itself; ``object.__setattr__`` writes those of a frozen class too. So the slot of a
-sealed field is taken out of its class. It is still there in each object, but no attribute leads to it: only who has the
-slot's own descriptor can read or write it, and that is the module of the class.
+A plugin holds objects that other requests rely on: a shared listing, a selection that is known to match a pattern.
+Python protects no field by itself: ``object.__setattr__`` writes the fields of a frozen class too. So the slot
+descriptor of a sealed field is removed from the class. The slot is still in each object, but no attribute reaches it:
+reading or writing it takes the descriptor, which only the module of the class keeps.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def seal(owner: type, slot: str) -> Any:
 
 
 def seal_fields(owner: type) -> list[Any]:
-    """Let the slots of a value class be read by all and written by nobody; gives what sets them, in their order.
+    """Make the slots of a value class readable by all and writable by none; returns their setters, in order.
 
     A frozen dataclass refuses ``x.field = 1`` alone; of a name that many share, no other way may be open either.
     """

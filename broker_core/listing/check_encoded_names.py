@@ -1,4 +1,4 @@
-"""Looking at encoded names that somebody else made: every byte of those that go into an answer, and no others."""
+"""Checking encoded names that a plugin or a file brings: every byte of the names that an answer sends."""
 
 from __future__ import annotations
 

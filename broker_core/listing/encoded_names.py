@@ -1,7 +1,7 @@
-"""The names of one namespace and domain as a listing has them: for who makes or reads listings in bulk.
+"""The names of one namespace and domain in a listing's encoded columns, for plugins that write or read them in bulk.
 
-A batch that precomputes answers writes names as they are sent, with the hashes of what patterns pick of them; whoever
-reads them back has to look at each. Both are done here, by the columns that the broker itself works with.
+A batch that precomputes answers writes encoded names and the hashes of the names that patterns match. A reader must
+check each name. This module does both with the broker's own columns.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class EncodedNames:
 
     @classmethod
     def decode(cls, namespace: NamespaceName | str, domain: str, fields: pa.LargeBinaryArray) -> EncodedNames:
-        """The names in encoded fields, of which every byte is looked at.
+        """The names in encoded fields; every byte is checked.
 
         Raises :exc:`~broker_core.errors.InvalidListing` where they are not what :attr:`fields` of such names would be.
         """

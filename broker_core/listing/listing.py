@@ -3,8 +3,8 @@
 A listing is checked once and shared by all requests that it answers. A selection is the answer to one of them: a slice
 of the listing's columns, or a few gathered rows. The two classes give each other, so they are one module.
 
-Plugins have these. What they hold is :mod:`broker_core.listing.listing_data`, to which no attribute leads: a listing
-that answers others cannot be changed by who has it.
+Plugins hold these objects. Their columns are in :mod:`broker_core.listing.listing_data`, which no attribute reaches: a
+plugin cannot change a listing that answers other requests.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Listing(Sealed):
     :exc:`~broker_core.errors.InvalidListing`), collapse duplicates and leave system topics out.
     """
 
-    __slots__ = ("__weakref__", "_data")  # who counts the memory of listings wants to know when one has gone
+    __slots__ = ("__weakref__", "_data")  # memory accounting is told when a listing is freed
 
     @classmethod
     def from_encoded(
@@ -224,7 +224,7 @@ class Selection(Sealed):
 
     @property
     def pattern(self) -> str | None:
-        """The pattern (without scheme) that the core itself has applied, so that nobody need check it again."""
+        """The pattern (without scheme) that the core itself has applied, so that it is not checked again."""
         return part_of(self).text
 
     def __len__(self) -> int:
@@ -303,7 +303,7 @@ class Selection(Sealed):
         return _data_of(self).names(part.low, part.high, part.rows)
 
     def check(self) -> None:
-        """Look at the names, where others encoded them and nobody has looked yet.
+        """Check the names, where a plugin or a file encoded them and they were not checked yet.
 
         Raises :exc:`~broker_core.errors.InvalidListing`.
         """

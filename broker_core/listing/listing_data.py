@@ -11,10 +11,10 @@ Rows of ``fields`` and ``joined`` are in the order of the hash (UTF-16 code unit
 its own UTF-8 order, since ranges are searched in it; the two orders differ where partitions, two domains or characters
 beyond the BMP are about, and ``by_matched`` is then the permutation from one to the other.
 
-Of a listing that was *built* here all three are there. An *encoded* one has its fields alone, all that sending needs:
-the text of the hash is made of them a stretch at a time, and ``matched`` when somebody searches all of it. A *mapped*
-one is encoded, and its fields are a file. What was encoded elsewhere is looked at before it is sent, once, and only the
-rows that an answer has (:meth:`ListingData.check`).
+A listing that was *built* here has all three columns. An *encoded* listing has ``fields`` alone, which is enough to
+send it: the text of the hash is derived in pieces, and ``matched`` at the first search over the whole listing. A
+*mapped* listing is encoded, and its ``fields`` are a memory-mapped file. Rows that were encoded elsewhere are checked
+once, before an answer sends them (:meth:`ListingData.check`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _FEW: Final = 512
 
 
 def frozen(buffer: pa.Buffer) -> pa.Buffer:
-    """The same bytes, which nobody can write through what is given."""
+    """The same bytes as a read-only view."""
     return pa.py_buffer(memoryview(buffer).toreadonly()) if buffer.is_mutable else buffer
 
 
@@ -69,7 +69,7 @@ def _own(offsets: _Array) -> _Array:
 
 
 def _claimed_column(column: object) -> tuple[pa.Buffer, _Array]:
-    """The memory of a column that somebody else made, whose first and last offset are within its bytes."""
+    """The memory of a foreign column, whose first and last offset are within its bytes."""
     if not isinstance(column, pa.Array) or not pa.types.is_large_binary(column.type):
         kind = column.type if isinstance(column, pa.Array) else type(column).__name__
         raise InvalidListing(f"encoded names are a column of large_binary, not of {kind}")
@@ -146,7 +146,7 @@ class ListingData:
         self.namespace = namespace
         self.mode = mode
         self.fields = frozen(fields)
-        # As they are handed out with columns, nobody may write them either.
+        # They are handed out with the columns, so they are read-only too.
         self.field_offsets = offsets.view()
         self.field_offsets.flags.writeable = False
         #: How many topics there are.
@@ -156,14 +156,14 @@ class ListingData:
         self.is_mapped = self.offsets_mapped = False
         #: Whether there is what patterns match; of encoded fields it is made when all of them are first searched.
         self.is_searchable = False
-        #: What somebody says that the hash of all of it is.
+        #: The hash of the whole listing as its maker claims it.
         self.said_hash: str | None = None
         self._places: _Array | None = None
         self._hash: str | None = None
         self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
         self._checked: _Array | None = None
         #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
-        #: refer to the listing, which is freed at once when nobody has it any more.
+        #: refer to the listing, which is freed at once with its last reference.
         self.memo: BoundedCache[tuple[str, RowsKey | None], Any] = BoundedCache(
             8 * 1024 + self.fields.size // 16
         )
@@ -202,7 +202,7 @@ class ListingData:
         *,
         mapped: bool,
     ) -> ListingData:
-        """Of fields that somebody else encoded, in memory that nobody can write: checked before they are sent."""
+        """From fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
         if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
             raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
         parts = [_claimed_column(column) for column in columns]
@@ -274,7 +274,7 @@ class ListingData:
     # -- what was encoded elsewhere
 
     def check(self, low: int, high: int, rows: _Array | None = None) -> None:
-        """Look at the names of these rows, if nobody has yet. Raises :exc:`~broker_core.errors.InvalidListing`."""
+        """Check the names of these rows once. Raises :exc:`~broker_core.errors.InvalidListing`."""
         checked = self._checked
         count = high - low if rows is None else len(rows)
         if checked is None or not count:

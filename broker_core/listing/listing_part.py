@@ -1,4 +1,7 @@
-"""Which rows of a listing an answer has, and what is known of them. It knows no listing: one can remember it."""
+"""The rows of a listing that an answer has, with their hash and size.
+
+A part has no reference to its listing, so that the listing can cache it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def row_range(low: int, high: int, size: int) -> tuple[int, int]:
 
 
 def checked_mask(keep: object, size: int) -> _Array:
-    """A copy of a mask of ``size`` topics: whoever has the array may write it meanwhile.
+    """A copy of a mask of ``size`` topics: the caller may still write to the array.
 
     Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
     """
@@ -83,7 +86,7 @@ class Part:
 
     @classmethod
     def of_rows(cls, rows: _Array, size: int, text: str | None = None) -> Part:
-        """``rows`` (ascending, each once, nobody else's) of a listing of ``size``; neighbours make a slice."""
+        """``rows`` (ascending, each once, not shared) of a listing of ``size``; neighbours make a slice."""
         if not len(rows):
             return cls(0, 0, text=text)
         low, high = int(rows[0]), int(rows[-1]) + 1
@@ -100,7 +103,7 @@ class Part:
 
     @classmethod
     def given(cls, rows: _Array | Sequence[int], size: int) -> Part:
-        """Rows that a plugin hands over: copied into memory that nobody can write, and looked at."""
+        """Rows of a plugin: copied into read-only memory and checked."""
         own = np.asarray(rows)
         if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
             raise ValueError("rows are one column of ascending integers, each once")

@@ -1,4 +1,4 @@
-"""The names that one topic is listed by, found in a listing without looking at the others."""
+"""The names of one topic in a listing (its own name and its partitions), found by binary search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page of a listing: some names in a row, from one position on, and where the next page begins.
+"""A page of a listing: consecutive names from one position on, and the position of the next page.
 
 Pages have an order of their own: the topic's name without partition suffix by UTF-16 code units (as Java compares
 strings, and as the topics hash does), then the number of the partition. It is neither the order of the hash, which
@@ -25,7 +25,7 @@ NO_PARTITION: Final = -1
 @total_ordering
 @dataclass(frozen=True, slots=True, init=False)
 class Position:
-    """A place between names: in front of the one that it says, whether there is such a topic or not.
+    """A position between names: just before the name that it holds. That topic need not exist.
 
     ``base`` is the topic's full name without partition suffix (``persistent://tenant/namespace/topic``), ``partition``
     the number of one of its partitions, or -1 for the plain name. Positions compare as names do in pages. Raises

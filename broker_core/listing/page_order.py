@@ -1,8 +1,8 @@
-"""The order of pages over a listing's rows: an index that is made once, and from which each page is a slice.
+"""The page order of a listing's rows: an index that is built once; each page is a slice of it.
 
-A listing's own order is that of the hash (full names), and its second one that of matched forms in UTF-8. Pages have a
-third (:mod:`broker_core.listing.page`). Where no name is a partition it is the first; else the index holds which
-row stands at each place of it, and by topic where its names end: three numbers a name, whatever the names are.
+A listing has two orders: that of the hash (full names), and that of matched forms in UTF-8. Pages have a third order
+(:mod:`broker_core.listing.page`). Without partitions it equals the order of the hash, and there is no index.
+Otherwise the index holds the row at each place, and where each topic's names end: three numbers per name.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class PageOrder:
     def walk(self, selection: Selection, start: int, first: int) -> Iterator[_Array]:
         """The places of a selection's rows from ``start`` on, ascending: about ``first`` of them, then twice as many.
 
-        All that is done for a place happens when it comes: whoever stops early has paid for a page.
+        Places are computed one by one: a caller that stops early has paid for one page.
         """
         size = max(first, 64)
         if len(selection) <= _FEW and not selection.is_whole:

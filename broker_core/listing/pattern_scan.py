@@ -6,9 +6,9 @@
    memory speed, and only the rows around its finds are matched in full.
 3. Where the substring is everywhere, or none is needed, Arrow's RE2 kernel runs over the column.
 
-The work is cut into slices (:class:`PatternScan`), so that who has threads can be fair to many scans. Patterns can be a
-thousand times slower than usual (automata with too many states), so the rows of a slice follow the time that the slice
-before took. All of it happens in C without the interpreter's lock; nothing here is per topic.
+The work is cut into slices (:class:`PatternScan`), so that threads can be shared fairly among scans. A pattern can be a
+thousand times slower than usual (an automaton with too many states), so each slice's number of rows follows from the
+time of the slice before. The work is done in C without the interpreter's lock; nothing here is per topic.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class PatternScan:
         self._listing = listing
         self._pattern = pattern
         self._within = within
-        # What is no part of a search is not made for some of the rows: these are looked at by themselves.
+        # Selected rows are matched by themselves: no columns are made for a search of a part.
         self._is_direct = within is not None and not listing.is_searchable
         self._state = _ScanState.NEW
         self._stretches: list[_Stretch] = []

@@ -1,1 +1,1 @@
-"""Memory that requests hold: permits, leases, estimates, bounded caches, and letting go of it."""
+"""Memory that requests hold: permits, leases, estimates, bounded caches, freeing off the event loop."""

@@ -1,6 +1,6 @@
-"""Values by key in bounded memory: the least used ones make room. The one such cache of the broker and of its plugins.
+"""The least-recently-used cache of the broker and of its plugins: values by key, bounded by bytes.
 
-What is bounded is bytes, as whoever puts a value counts them; each entry is counted with what it takes besides.
+The caller of :meth:`BoundedCache.put` says how many bytes a value has; the cache adds the overhead of an entry.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ENTRY: Final = 512
 class BoundedCache(Generic[K, V]):
     """Values by key, of at most ``limit`` bytes together; for any number of threads.
 
-    A value may have an owner (:meth:`put`): then its bytes count until nobody has that object any more, kept or not, so
-    that a client that reads slowly pins what it was given.
+    A value may have an owner (:meth:`put`). Its bytes then count until the owner is freed, even after the value was
+    evicted: a slow client may still hold it.
 
     ``on_drop(key, value)`` is called for each value that leaves: that made room, was replaced, taken out, or was there
     at the end. It is called without the cache's lock, in the thread whose call it was.
@@ -88,7 +88,7 @@ class BoundedCache(Generic[K, V]):
         return fits
 
     def put_first(self, key: K, value: V, size: int = 0) -> V:
-        """Keep ``value`` as :meth:`put` does, unless there is one under ``key``; gives the one that stays."""
+        """Keep ``value`` as :meth:`put` does, unless ``key`` has a value already; returns the value that stays."""
         with self._lock:
             found = self._entries.get(key)
             if found is not None:
@@ -165,7 +165,7 @@ class BoundedCache(Generic[K, V]):
         return self._size + size <= self.limit
 
     def _own(self, owner: object, size: int) -> int:
-        """Count ``size`` until nobody has ``owner``; what an entry of it takes besides."""
+        """Count ``size`` until ``owner`` is freed; returns the overhead of such an entry."""
         if self._owners.get(owner) is not None:
             return _ENTRY
         self._size += size - (self._owners.put(owner, size) or 0)

@@ -1,8 +1,8 @@
-"""Letting go of what cancelled work had in its hands, and reading exceptions without asking them.
+"""Freeing the frames of cancelled tasks, and reading an exception's fields without running its code.
 
-The traceback of an exception keeps the frames that it came through, and these keep listings. A cancelled task keeps its
-exception, and ``asyncio.timeout`` in one of the frames knows the task: only the cyclic collector would free them, which
-a quiet server does not run for hours.
+The traceback of an exception keeps frames alive, and frames keep listings alive. A cancelled task keeps its exception,
+and ``asyncio.timeout`` in one of the frames keeps the task: a reference cycle. The cyclic garbage collector would free
+it, but on a quiet server it does not run for hours.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["let_go_of_cancelled", "own_field"]
 
 
 def let_go_of_cancelled(task: asyncio.Task[Any]) -> None:
-    """Free what a task had that was cancelled: it hands its exception out, and keeps it no longer."""
+    """Take the exception out of a cancelled task, so that the task no longer keeps the frames alive."""
     try:
         task.exception()
     except asyncio.CancelledError:
@@ -22,5 +22,5 @@ def let_go_of_cancelled(task: asyncio.Task[Any]) -> None:
 
 
 def own_field(error: BaseException, name: str) -> Any:
-    """A field that every exception has, whatever its class (a plugin's, say) makes of the name."""
+    """A field of :exc:`BaseException`, even where the exception's own class (a plugin's, say) overrides the name."""
     return vars(BaseException)[name].__get__(error)

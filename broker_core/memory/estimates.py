@@ -1,13 +1,13 @@
-"""How much memory a listing takes: what the next one like it asks heap permits for, before it begins.
+"""Estimates of the memory of a listing: how many heap permits a request asks for before it begins.
 
-An estimate is a peak that was learned: the most that an earlier request of the same question held at a time. Where the
-question is new, it is what the namespace's questions took lately. Where the namespace is new as well, one request runs
-with what questions of other namespaces took lately (but with no less than its caller says), and all others about the
-namespace wait for what it learns. If it fails, one of these takes its place. An answer that no listing was made for
-(``unchanged``) teaches nothing, but is no reason to go on one by one either: each of them doubles the number of
-requests that may run unknown. Where the permits for what others took could not be had, the next one asks for less:
-nobody would ever learn otherwise how little a question takes. Before anything at all was learned, a few namespaces are
-asked about at a time.
+An estimate is the peak of an earlier request with the same question. A new question takes the recent peak of its
+namespace. In a new namespace, one request runs with the recent peak of other namespaces (at least the size that its
+caller says), and the namespace's other requests wait for its result. If it fails, the next one of them runs.
+
+An ``unchanged`` answer makes no listing, so it teaches no size: each such answer doubles the number of requests that
+may run without an estimate. Where the permits for an estimate could not be acquired in time, the next request asks for
+fewer; the true size would never be learned otherwise. Before the first size is learned, requests run for a few
+namespaces at a time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _NamespaceSizes:
         self.peak = peak if self.peak is None else max(peak, self.peak * 3 // 4)
 
     def wake(self) -> None:
-        """Let those who wait look again: all of them where the size is known, else as many as may run."""
+        """Wake the waiting requests: all of them where the size is known, else as many as may run."""
         places = len(self.waiting) if self.peak is not None else self.may_run - self.running
         while places > 0 and self.waiting:
             waiting = self.waiting.popleft()
@@ -80,7 +80,7 @@ class Estimate:
         self._namespace = namespace
         self._key = key
         self._at_least = at_least
-        self._unknown = False  # has its namespace's place of one that does not know: others may wait for it
+        self._unknown = False  # it runs without an estimate: its namespace's others may wait for its result
         self._is_running = False  # and is counted among those of all namespaces
 
     def try_take(self) -> int | None:

@@ -1,7 +1,7 @@
 """Freeing a list of a million strings off the event loop, a few thousand at a time.
 
-Freeing holds the interpreter's lock, 30 to 60 ms for a million strings, wherever the last reference goes; and that is
-mostly on the event loop.
+Freeing a million strings holds the interpreter's lock for 30 to 60 ms. It happens where the last reference is dropped,
+which is mostly on the event loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _started = threading.Lock()
 def free_with(owner: object, objects: Sequence[Any]) -> None:
     """Free ``objects`` in a thread once ``owner``, which refers to them, has gone.
 
-    The sequence is left as it is: somebody else may still have it, or some of the objects.
+    The sequence is not emptied: it, or some of its objects, may still be referenced elsewhere.
     """
     if _started.acquire(blocking=False):
         threading.Thread(target=_work, name="letting-go", daemon=True).start()

@@ -1,7 +1,7 @@
-"""Permits that are held as long as an object lives, whoever holds it: a cache, a request, a client that reads slowly.
+"""Permits that are released when an object is freed: a cache, a request or a slow client may hold it the longest.
 
-The memory of a listing is free when its last reference is gone, not when somebody drops one. So the permits for its
-buffers belong to the listing: :meth:`Leases.hold` binds the two, and the end of the one is the release of the other.
+The memory of a listing is freed with its last reference. So the permits for its buffers belong to the listing:
+:meth:`Leases.hold` binds them to it, and they are released when the listing is freed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RELEASE_DELAY: Final = 0.1  # seconds; another thread may be freeing the rest j
 
 
 class Releasable(Protocol):
-    """A number of bytes that somebody holds (:class:`~broker_core.memory.permit_budget.Permit`)."""
+    """A number of bytes that are held (:class:`~broker_core.memory.permit_budget.Permit`)."""
 
     @property
     def count(self) -> int: ...
@@ -48,11 +48,11 @@ class Leases:
         return self._permits.get(owner)
 
     def hold(self, owner: object, permit: Releasable) -> None:
-        """Release ``permit`` when nobody has ``owner`` any more; a lease that it has already is released now."""
+        """Release ``permit`` when ``owner`` is freed. An earlier lease of ``owner`` is released now."""
         try:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
-            pass  # nobody waits for permits without one: it is enough to release them when something is held next
+            pass  # without a loop no demand waits: it is enough to release permits at the next `hold`
         self.settle()
         old = self._permits.put(owner, permit)
         if old is not None:
@@ -69,5 +69,5 @@ class Leases:
         try:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self.settle)
-        except RuntimeError:  # the loop is closed: nobody waits for permits any more
+        except RuntimeError:  # the loop is closed: no demand waits for permits
             pass

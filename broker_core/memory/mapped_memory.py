@@ -1,8 +1,7 @@
-"""Whether memory is a file that is mapped read-only: then no program can write it through that map, whoever made it.
+"""Whether memory is a file that is mapped read-only: such memory cannot be written through its map.
 
-An Arrow buffer says of itself whether it may be written, but that is no more than how it was made: a read-only view of
-a ``bytearray`` can still be written through the ``bytearray``. So the kernel is asked. Where it cannot be (there is no
-``/proc``), nothing counts as mapped.
+An Arrow buffer's own ``is_mutable`` is not enough: a read-only view of a ``bytearray`` can still be written through the
+``bytearray``. So the kernel is asked (``/proc/self/maps``). Without ``/proc``, no memory counts as mapped.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def map_of(buffer: pa.Buffer) -> Map | None:
     if low == high:
         return None
     known = _known.get((low, high))
-    # As long as somebody has that buffer, its memory is still the same map.
+    # While the buffer is referenced, its memory is still the same map.
     if known is not None and known[0]() is not None:
         return known[1]
     found = _found(low, high)

@@ -1,7 +1,7 @@
-"""What belongs to objects, by their identity and for as long as anybody has them: the one pin of the broker.
+"""Values that belong to objects by identity, until the object is freed.
 
-An object may end in any thread and in the midst of anything. So its end is only noted, and whoever counts takes up what
-the ended ones had when it next looks.
+An object may be freed in any thread, in the middle of any statement. So its end is only noted; its value is given back
+when the owner of the table looks the next time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ P = TypeVar("P")
 
 
 class Owners(Generic[P]):
-    """One thing for each object that somebody still has. Not for several threads at once, but for ends in any of them.
+    """One value for each object that is alive. Used by one thread at a time; objects may be freed in any thread.
 
     ``told`` is called when an object has ended, wherever that is: it must not do more than make a note of it.
     """
@@ -46,7 +46,7 @@ class Owners(Generic[P]):
         while self._ended:
             number = self._ended.popleft()
             reference, thing = self._held.get(number, (None, None))
-            # Another object may have the number of the one that ended, and a thing of its own.
+            # A new object may have the identity of a freed one, and a value of its own.
             if reference is None or thing is None or reference() is not None:
                 continue
             del self._held[number]

@@ -1,20 +1,20 @@
 """Memory permits: how much memory all requests together may hold at a time (PIP-442's limiter, for one event loop).
 
-Theory of operation. A budget has a number of permits (bytes). Whoever needs memory acquires as many first, and
-releases them when the memory is free again. Who cannot have them at once waits in a queue:
+Theory of operation. A budget has a number of permits (bytes). A request acquires permits before it takes memory, and
+releases them when the memory is free. Where the permits are not free, the demand waits in a queue:
 
-- First in, first out, in turns: the first demand of each connection comes before the second one of any, so that a
-  hundred demands of one client are not in front of another's first.
-- A small demand passes a larger one that does not fit, since it would wait for nothing; but only until that one has
-  waited half of its time, or it would starve.
-- A demand above the maximum is clamped to it: it runs alone, it is never refused.
-- The queue has a limit (``PermitQueueFull``) and a time (``PermitTimeout``), below the 30 s of clients.
-- Who gives up, because its client went or its task is cancelled, leaves its place at once, and the followers move up.
-- An update upwards waits for the difference only, and keeps what it has. So when all that is acquired is held by
-  requests that wait in this very queue, the first of them goes on with what there is, like a demand above the maximum:
-  more than this cannot be had. ``acquired`` never exceeds the maximum.
-- What outlives its request (:meth:`PermitBudget.keep`) may last for good, so nobody waits for it: a demand above what
-  it leaves runs alone, as one above the maximum does. Only where it takes more than :data:`_MOST_KEPT` do others wait.
+- The queue is first in, first out, in turns: each connection's first demand comes before any connection's second. A
+  hundred demands of one client do not delay the first demand of another.
+- A small demand passes a larger demand that does not fit. Passing ends when the larger demand has waited half of its
+  timeout; it would starve otherwise.
+- A demand above the maximum is clamped to the maximum. It runs alone, and is never refused.
+- The queue has a limit (``PermitQueueFull``) and a timeout (``PermitTimeout``), below the 30 s of clients.
+- A cancelled demand leaves the queue at once: its client disconnected, or its task was cancelled.
+- An update upwards keeps its permits and waits for the difference only. When every acquired permit belongs to requests
+  that wait in this queue, nothing would ever be released: then the first of them gets the permits that are left.
+  ``acquired`` never exceeds the maximum.
+- Permits that outlive their request (:meth:`PermitBudget.keep`) may be held for good, so a demand does not wait for
+  them: a demand above the remaining permits runs alone. Demands wait only when kept permits exceed :data:`_MOST_KEPT`.
 
 Everything happens on the event loop's thread, and nothing polls.
 """
@@ -40,7 +40,7 @@ from broker_core.memory.permit_errors import (
 __all__ = ["Permit", "PermitBudget", "whole_count"]
 
 
-#: The share of the time to wait after which who waits presses those who hold permits, and how often again.
+#: The share of the timeout after which a waiting demand presses the holders of permits, and the share between repeats.
 PRESSURE: Final = 0.1
 _PRESS_AGAIN: Final = 0.02
 #: A demand of at most this share of the budget is small: it may pass a larger one that has to wait.
@@ -104,7 +104,7 @@ class _Waiter:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody wants the permits any more."""
+        """Whether the demand was cancelled."""
         return self.cancelled is not None and self.cancelled.done()
 
     def need(self, most: int) -> int:
@@ -116,8 +116,8 @@ class _Waiter:
 class PermitBudget:
     """A bounded number of permits, given out first in, first out.
 
-    ``maximum`` of 0 or less is unlimited: nothing is counted, nobody waits. ``queue_limit`` of 0 or less: no limit.
-    ``timeout`` is in seconds, without it nobody gives up. Grants without waiting, the usual case, are only counted
+    ``maximum`` of 0 or less is unlimited: nothing is counted, no demand waits. ``queue_limit`` of 0 or less: no limit.
+    ``timeout`` is in seconds; ``None``: no timeout. Grants without waiting, the usual case, are only counted
     (:attr:`granted_at_once`).
     """
 
@@ -134,8 +134,8 @@ class PermitBudget:
         #: Called with the seconds that a granted demand waited, and with those after which one gave up.
         self.on_wait: Callable[[float], None] | None = None
         self.on_timeout: Callable[[float], None] | None = None
-        #: Called with this budget when somebody has waited for :data:`PRESSURE` of its time, and again and again:
-        #: whoever holds permits and can be done without may be made to give them back.
+        #: Called with this budget when a demand has waited for :data:`PRESSURE` of its timeout, and repeatedly after:
+        #: the callee may make holders give their permits back.
         self.on_pressure: Callable[[PermitBudget], None] | None = None
         self.granted_at_once = 0
         self._acquired = 0
@@ -241,7 +241,7 @@ class PermitBudget:
         self._held_by_waiting -= part.count * bool(permit.updates)
         if part.lasts:
             self._kept += part.count
-            self._drain()  # somebody who waited for these runs with what there is
+            self._drain()  # a demand that waited for these permits runs with fewer
         return part
 
     @property
@@ -250,7 +250,7 @@ class PermitBudget:
         return max(self.maximum - self._kept, self.maximum - int(self.maximum * _MOST_KEPT))
 
     def close(self) -> None:
-        """Fail everybody who waits, and all who come later, with :exc:`PermitsClosed`. What is held can be released."""
+        """Fail every waiting demand, and every later one, with :exc:`PermitsClosed`. Held permits can be released."""
         self._closed = True
         for waiter in self._queue.first(len(self._queue)):
             self._remove(waiter)
@@ -339,7 +339,7 @@ class PermitBudget:
             granted, permit = future.result(), waiter.permit
             self._acquired -= granted.count
             granted.count = 0
-            # A failed update leaves the old permit, unless its owner has let go of it since the grant.
+            # A failed update leaves the old permit, unless its owner has released it since the grant.
             if permit is not None and not permit.released:
                 self._acquired += waiter.held
                 permit.count = waiter.held
@@ -358,7 +358,7 @@ class PermitBudget:
         return head.future.get_loop().time() < head.passed_until
 
     def _small_behind(self) -> _Waiter | None:
-        """The first who waits behind the head of the queue, fits, and may be granted before it."""
+        """The first demand behind the head of the queue that fits and may be granted before the head."""
         free = self.maximum - self._acquired
         for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
             if waiter.future.done() or waiter.is_over:
@@ -387,7 +387,7 @@ class PermitBudget:
                 self._grant(first)
 
     def _stuck(self) -> _Waiter | None:
-        """The first holder that waits, where nobody is left who could release anything: see the theory of operation."""
+        """The first waiting holder, where every holder waits and none can release: see the theory of operation."""
         if self._held_by_waiting != self._acquired - self._kept:
             return None
         for waiter in self._queue.first(len(self._queue)):
@@ -400,7 +400,7 @@ class PermitBudget:
         self._granted(waiter)
 
     def _granted(self, waiter: _Waiter) -> None:
-        """Give one that has just left the queue what it needs, or what there is."""
+        """Grant a demand that has just left the queue its permits, or the permits that are left."""
         take = min(waiter.need(self._most), self.maximum - self._acquired)
         self._waits_no_more(waiter)
         if waiter.permit is not None:

@@ -47,7 +47,7 @@ class Permits:
         self.unkept = PermitBudget(unkept, timeout=timeout, name="unkept snapshots")
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
-        """Call ``press`` with a budget that somebody has waited long for."""
+        """Call ``press`` with a budget in which a demand has waited long."""
         for budget in (self.heap, self.snapshots, self.unkept):
             budget.on_pressure = press
 

@@ -174,7 +174,7 @@ class ReadGauge(_Read):
 
 
 class ReadHistogram(_Read):
-    """:class:`Buckets` of somebody else."""
+    """:class:`Buckets` that another part fills."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The metrics of one broker, for Prometheus: what it counts, and who shows more.
+"""The metrics of one broker, for Prometheus.
 
 A metric is declared at one place, by name, help text and labels: here, or where its value is, with the methods
 :meth:`Metrics.counter`, :meth:`Metrics.histogram`, :meth:`Metrics.gauge`, :meth:`Metrics.read_counter` and
@@ -174,7 +174,7 @@ class Metrics:
     def read_histogram(
         self, name: str, text: str, read: Callable[[], Mapping[Any, Buckets]], *labels: str
     ) -> None:
-        """The same of buckets that somebody else fills."""
+        """The same for buckets that another part fills."""
         self._declare(ReadHistogram(name, text, read, labels))
 
     def _declare(self, instrument: _Declared) -> _Declared:
@@ -236,5 +236,5 @@ class _Collected(Collector):
 def _version() -> str:
     try:
         return version("broker-core")
-    except PackageNotFoundError:  # a source tree that nobody installed
+    except PackageNotFoundError:  # a source tree that is not installed
         return "unknown"

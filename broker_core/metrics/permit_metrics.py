@@ -18,7 +18,7 @@ _WAIT_BOUNDS: Final = (0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0)
 
 
 def show_permits(metrics: Metrics, permits: Permits) -> None:
-    """Declare the metrics of these budgets, and count who waits for them from now on."""
+    """Declare the metrics of these budgets, and count waiting demands from now on."""
     _show(metrics, "heap", permits.heap)
     _show(metrics, "direct", permits.direct, permits.reserve)
     snapshots = permits.snapshots

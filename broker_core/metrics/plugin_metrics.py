@@ -1,7 +1,7 @@
 """The metrics of plugins: a registry for each, whose faults stay its own.
 
 What plugins register is scraped together with the broker's metrics. A plugin's names begin with its own prefix, so that
-none hides another's; a collector that raises costs its own metrics of this scrape, and nobody else's.
+none hides another's; a collector that raises loses its own metrics of this scrape, and no others.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from broker_core.redaction.quoted import cut_short, quoted
 
 __all__ = ["MAX_LENGTH", "compile_now", "compile_pattern"]
 
-#: The longest pattern that is compiled where nobody says how long it may be; the server goes by its settings. In UTF-16
+#: The longest pattern that is compiled by default; the server uses its settings. In UTF-16
 #: code units with its scheme, as Java's ``String.length`` counts.
 MAX_LENGTH: Final = 1024
 # What RE2 may spend on compiling, in bytes: 32,000 instructions, of which it keeps fewer. google-re2 holds the
@@ -94,7 +94,7 @@ def _keep(pattern: TopicsPattern, *, remember: bool = True) -> TopicsPattern:
         return pattern
     texts = len(pattern.anchored) + sum(map(len, pattern.required))
     bounds = sum(len(low) + len(high) for low, high in pattern.ranges)
-    # Of two who compiled it at once, one.
+    # Two threads may have compiled it at once: one result stays.
     return _remembered.put_first(pattern.raw, pattern, 4 * (texts + len(pattern.raw)) + bounds)
 
 
@@ -105,7 +105,7 @@ def _is_quick(text: str) -> bool:
 
 
 def _plain(raw: str, text: str) -> TopicsPattern | None:
-    """A pattern of literal text with or without "anything" behind it, which nobody has to compile."""
+    """A pattern of literal text, with or without ``.*`` behind it: known without compiling."""
     if text == ".*":
         return new_pattern(raw, text, match_all=True, anchored=r"(?s)\A.*\z")
     shape = plain_shape(text)
@@ -133,7 +133,7 @@ def _compile(raw: str, text: str) -> TopicsPattern:
             message = message.decode(errors="replace")
         return _unsupported(raw, text, f"RE2 refuses it: {cut_short(str(message))}")
     finally:
-        re2.purge()  # it would keep the last 128 engines, megabytes each, which nobody needs again
+        re2.purge()  # it would keep the last 128 engines, megabytes each, which are not used again
 
 
 def _unsupported(raw: str, text: str, reason: str) -> TopicsPattern:

@@ -45,7 +45,7 @@ _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 def plain_shape(text: str) -> Shape | None:
     """The shape of a pattern of literal characters with or without ``.*`` behind them, else ``None``.
 
-    Such a pattern is valid in RE2 for sure, so that nobody has to compile it to know what it matches.
+    Such a pattern is valid in RE2 for sure, so what it matches is known without compiling it.
     """
     plain = _PLAIN.fullmatch(text)
     if plain is None:

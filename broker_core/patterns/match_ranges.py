@@ -1,4 +1,4 @@
-"""The ranges of text outside of which a pattern matches nothing, as RE2 gives them."""
+"""The ranges of text that contain every match of a pattern, as RE2 gives them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Kind(Enum):
     ANY_BYTE = auto()  # \C
     BEGIN = auto()  # ^ \A
     END = auto()  # $ \z
-    OPEN = auto()  # "(", "(?:", "(?P<n>", "(?=" ...; "(?" alone where nobody knows what follows
+    OPEN = auto()  # "(", "(?:", "(?P<n>", "(?=" ...; "(?" alone where what follows is unknown
     CLOSE = auto()
     FLAGS = auto()  # (?i)
     COMMENT = auto()  # (?#...)
@@ -47,7 +47,7 @@ _REPEAT: Final = re.compile(r"(?:[*+?]|\{[0-9]+(?:,[0-9]*)?\})[?+]?", re.ASCII)
 # (?R) is a recursion, which can be repeated.
 _FLAGS: Final = re.compile(r"\(\?(?!R\))[a-zA-Z]*(?:-[a-zA-Z]*)?\)", re.ASCII)
 _GROUP: Final = re.compile(r"\((?:\?(?:P?<[^>=!][^>]*>|P=|<[=!]|[a-zA-Z]*(?:-[a-zA-Z]*)?:|[=!>|])?)?")
-# PCRE's (*ACCEPT) and its like.
+# PCRE's verbs, such as (*ACCEPT).
 _VERB: Final = re.compile(r"\(\*[A-Za-z][A-Za-z0-9_]*(?:[:=][^)]*)?\)", re.ASCII)
 _ESCAPE: Final = re.compile(
     r"\\(?:[pPxgNo]\{[^}]*\}|b\{[a-z_]+\}|[pP].|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[kg]<[^>]*>|c.|[0-7]{1,3}|.)",

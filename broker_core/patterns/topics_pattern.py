@@ -30,7 +30,7 @@ class TopicsPattern(Sealed):
     every match, longest first. ``exact_range`` says that all of the only range (of everything, where there is none)
     matches, unless it has a newline. ``program_size`` counts RE2's instructions: what matching may cost.
 
-    What matches it is remembered by its text, and believed: so nobody else can make one, or write to one.
+    Matches are cached by its text, and trusted: so only the core can make or write one.
     """
 
     raw: str

@@ -1,4 +1,4 @@
-"""What an answer depends on, in words: one table of which field of a request belongs to which word.
+"""The words that say what an answer depends on: one table from words to fields of a request.
 
 A plugin says by ``broker_core_depends_on`` which of these words its answers depend on; caches key on the fields of
 these words, and on nothing else of the request. The namespace and the mode are in every key. What is in none:
@@ -71,7 +71,7 @@ def undeclared(used: Iterable[str], declared: Collection[str]) -> frozenset[str]
 
 
 class Asks(Protocol):
-    """Who asks (:class:`~broker_core.access.asker.Asker`)."""
+    """The client that asks (:class:`~broker_core.access.asker.Asker`)."""
 
     @property
     def role(self) -> str | None: ...

@@ -47,10 +47,10 @@ class ListingOutcome:
     """How one listing ended, as observers see it (``broker_core_listing_served``).
 
     ``outcome`` is ``"served"``, ``"unchanged"`` or ``"error"``; ``lister`` the plugin that answered, ``"catalog"`` or
-    ``"upstream"`` (``None`` where nobody did); ``topics`` how many names were sent; ``seconds`` from the request's
+    ``"upstream"`` (``None`` where none did); ``topics`` how many names were sent; ``seconds`` from the request's
     arrival to its answer; ``error`` what the client was told, where it was refused; ``stale_seconds`` the age of a
     former answer that a plugin's failure was answered with (``on_failure = "stale"``); ``cause`` why it was refused:
-    ``Cause.DENIED`` where somebody may not ask.
+    ``Cause.DENIED`` where the client may not ask.
     """
 
     outcome: str
@@ -112,7 +112,7 @@ class HookSpecs(Protocol):
     @hookspec
     @facts("allowed", "refused", shapes_answers=True, fails_alone=True)
     def broker_core_authorize(self, access: Access) -> Refused | Awaitable[Refused | None] | None:
-        """Say that somebody may not do something (``Refused("why")``), or let it pass (``None``).
+        """Refuse an access (``Refused("why")``), or let it pass (``None``).
 
         Asked before everything else, and each time: no decision is kept. Every gate must let it pass. One that raises,
         takes too long or answers anything else refuses, whatever ``on_failure`` says. Sync or async.
@@ -173,7 +173,7 @@ class HookSpecs(Protocol):
     def broker_core_listing_served(
         self, request: ListingRequest, outcome: ListingOutcome
     ) -> Awaitable[None] | None:
-        """Observe a listing that was answered or refused. Nobody waits for it; a failure is only counted."""
+        """Observe a listing that was answered or refused. The client does not wait; a failure is only counted."""
 
     @hookspec
     @facts(plain=True)

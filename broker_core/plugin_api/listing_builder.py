@@ -1,6 +1,6 @@
 """Building an answer page by page, as a lister reads it from elsewhere: checked, matched and encoded as it comes.
 
-What a plugin builds here the core has seen: nobody matches it or hashes it a second time.
+The core has checked what a plugin builds here, so it is not matched or hashed a second time.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class RequestServices(Protocol):
 
 
 async def _unlimited(_bytes: int) -> None:
-    """Stands in where nobody counts memory, as in a test of a plugin that builds its own request."""
+    """Stands in where memory is not counted, as in a test of a plugin that builds its own request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ListingRequest:
     wants: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        # Whoever makes the request: a plugin must not change what the next one reads.
+        # Whatever mapping the caller gives: a plugin must not change the properties that the next plugin reads.
         if type(self.properties) is not Properties:
             object.__setattr__(self, "properties", Properties(self.properties))
         if self.wants:
@@ -97,7 +97,7 @@ class ListingRequest:
         await self.reserve_bytes(size)
 
     def lease(self, size: int) -> Lease:
-        """Memory of ``size`` bytes on top of all else that this request holds: ``async with request.lease(size)``.
+        """Memory of ``size`` bytes on top of the request's other memory: ``async with request.lease(size)``.
 
         It is given back where the block ends, and with the request at the latest; see :class:`Lease`.
         """

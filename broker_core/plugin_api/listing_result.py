@@ -126,7 +126,7 @@ class TopicListingResult:
         details: pa.RecordBatch | Details | None = None,
         next: Position | None = None,  # noqa: A002 - the contract's
     ) -> TopicListingResult:
-        """These are the topics, and nobody else is asked; an empty sequence is an authoritative "none".
+        """These are the topics; no further lister is asked. An empty sequence means that there are none.
 
         Raises :exc:`ValueError` for ``None``, and :exc:`TypeError` for what cannot be topics (a plain string, say) and
         for an argument of another type; the message says what to write instead.
@@ -174,7 +174,7 @@ class TopicListingResult:
 
     @classmethod
     def refused(cls, message: str, cause: Cause = Cause.DENIED) -> TopicListingResult:
-        """Whoever asks gets no answer, from nobody: the client is told ``message``, with the code of the cause.
+        """The listing is refused, and no further lister is asked: the client gets ``message`` with the cause's code.
 
         It is final: no other lister is asked and no former answer is taken, whatever ``on_failure`` says; and it is no
         failure of this plugin. Raises :exc:`TypeError` or :exc:`ValueError` as

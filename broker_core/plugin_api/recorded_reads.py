@@ -28,7 +28,7 @@ def recorded(request: ListingRequest, note: Note) -> ListingRequest:
 
 
 def recorded_asker(asker: Asker, note: Note) -> Asker:
-    """The same for who asks alone."""
+    """The same for the asker alone."""
     copy = _Asker(*(object.__getattribute__(asker, field.name) for field in fields(Asker)))
     object.__setattr__(copy, "_note", note)
     return copy
@@ -61,7 +61,7 @@ def _tell(value: object, word: str | None) -> None:
 
 
 class RecordedProperties(Mapping[str, str]):
-    """Properties of which each use is told."""
+    """Properties that report each use."""
 
     __slots__ = ("_note", "_properties")
 

@@ -24,7 +24,7 @@ class RequestMemory(Protocol):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """The broker's event loop; ``None``: nobody counts memory."""
+        """The broker's event loop; ``None``: memory is not counted."""
 
     async def grow(self, size: int) -> None:
         """Wait for ``size`` bytes more."""
@@ -51,7 +51,7 @@ class _Uncounted:
         pass
 
 
-#: Stands in where nobody counts memory.
+#: Stands in where memory is not counted.
 UNCOUNTED: Final[RequestMemory] = _Uncounted()
 
 
@@ -89,7 +89,7 @@ class _LeaseState(enum.Enum):
 
 
 class Lease:
-    """Heap permits of :attr:`size` bytes, on top of all else that the request holds. May be used from any thread.
+    """Heap permits of :attr:`size` bytes, on top of the request's other memory. May be used from any thread.
 
     ``async with request.lease(size) as lease`` waits for them; in a thread ``with`` does. Growing and entering raise
     :exc:`~broker_core.errors.TooManyRequests` when permits do not come in time (let it pass), :exc:`TypeError` or
@@ -123,7 +123,7 @@ class Lease:
         def attempt() -> None:
             try:
                 done.set_result(self._try_here(count))
-            except BaseException as error:  # noqa: BLE001 - whoever waits for it has it
+            except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
                 done.set_exception(error)
 
         loop.call_soon_threadsafe(attempt)

@@ -1,4 +1,4 @@
-"""The properties of a request: a mapping that nobody can change, not even whom it is compared with."""
+"""The properties of a request: an immutable mapping. An object that it is compared with cannot change it either."""
 
 from __future__ import annotations
 

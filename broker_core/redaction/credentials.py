@@ -78,7 +78,7 @@ _OPTION_WORD: Final = re.compile(r"--?[A-Za-z][\w-]*")
 _OPTION_VALUE: Final = re.compile(
     r"""(?<!\S)(--?[A-Za-z][\w-]*)(\s+)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?!-)\S+)"""
 )
-#: At the begin of what an error quotes: an address whose scheme somebody forgot.
+#: At the begin of what an error quotes: an address without its scheme.
 _QUOTED_LOGIN: Final = re.compile(r"(?<=')([^/@:\s']*):(?!//)[^@\s']+@")
 _SCHEME_OF_HEADER: Final = re.compile(r"\b(Bearer|Basic|ApiKey)(\s+)[\w+/=.~:-]{4,}")
 _JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?")
