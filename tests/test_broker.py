@@ -1,4 +1,4 @@
-"""A broker from its settings: what opens, what is refused at the start, and that everything closes again."""
+"""A broker from its settings: what it opens, what it refuses at start, and that it closes everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugins may ask of the broker: versions, changes, what was asked, and to forget kept answers."""
+"""The broker as plugins see it: versions, changes, questions, and dropping cached answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The protocol of a change log: the embedded catalogue's is one, and what lacks a part of it is none."""
+"""The protocol of a change log: the embedded catalogue's follows it; an incomplete object does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md: where to change what, and the map of the packages, are those of the tree."""
+"""CONTRIBUTING.md: its table of places and its map of packages match the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands of plugins are made of, as a plugin uses it."""
+"""The helpers for commands of plugins, as a plugin uses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The helpers of the tests themselves."""
+"""Tests of the tests' own helpers."""
 
 from __future__ import annotations
 

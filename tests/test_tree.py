@@ -1,4 +1,4 @@
-"""Rules of the source tree that no linter knows."""
+"""Rules of the source tree that linters do not check."""
 
 from __future__ import annotations
 

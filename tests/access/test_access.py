@@ -1,4 +1,4 @@
-"""What a gate is asked and says: immutable, and checked where it is made."""
+"""The question to a gate and its refusal: immutable, and checked when they are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The asker: nobody changes it, and its host is its address without the port."""
+"""The asker is immutable, and its host is its address without the port."""
 
 from __future__ import annotations
 

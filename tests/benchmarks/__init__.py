@@ -1,1 +1,1 @@
-"""How fast listings are, beside a real Pulsar broker where there is one: ``python -m tests.benchmarks``."""
+"""Benchmarks of listings, optionally against a real Pulsar broker: ``python -m tests.benchmarks``."""

@@ -1,4 +1,4 @@
-"""What the client and the loopback socket cost by themselves: a process that answers everything with the same bytes.
+"""The cost of the client and the loopback socket alone: a process that sends the same bytes for everything.
 
 python -m tests.benchmarks.floor BYTES    prints its port, answers one connection until it is closed
 """

@@ -1,4 +1,4 @@
-"""The clock: how long one connection waits for an answer, and how many answers sixteen connections get in a second."""
+"""Latency of one connection, and throughput of sixteen connections."""
 
 from __future__ import annotations
 

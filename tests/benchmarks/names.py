@@ -1,4 +1,4 @@
-"""The topics of a benchmark, and questions of known answers about them.
+"""The topics of a benchmark, and questions about them with known answers.
 
 A local name is 38 characters: ``device-0012345-x0123-y0456-z0789-w0001``. The number gives prefixes of exactly 10
 matches. Each of the four tags spreads the numbers differently over groups of exactly 1,000, so a tag is an infix of

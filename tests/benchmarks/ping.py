@@ -1,4 +1,4 @@
-"""How long PONG takes while others ask for everything: a process of its own, so that no other client delays it.
+"""Latency of PONG while other clients ask for everything, measured in a process of its own.
 
 It also measures how late the machine wakes it up after each pause: what no server can be blamed for.
 

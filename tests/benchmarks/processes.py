@@ -1,4 +1,4 @@
-"""What Linux says about a process: its resident memory now and at its most."""
+"""The present and the highest resident memory of a process, from Linux."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked in a benchmark: five questions, with patterns that differ each time and with patterns that repeat."""
+"""The five questions of a benchmark, with patterns that differ each time and patterns that repeat."""
 
 from __future__ import annotations
 

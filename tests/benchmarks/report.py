@@ -1,4 +1,4 @@
-"""One table for people and one JSON for machines."""
+"""The report of a benchmark: one table for people and one JSON file for programs."""
 
 from __future__ import annotations
 

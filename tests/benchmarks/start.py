@@ -1,4 +1,4 @@
-"""How long commands take from start to end, beside a Python that does nothing: ``python -m tests.benchmarks.start``.
+"""Duration of commands from start to end, beside an empty Python: ``python -m tests.benchmarks.start``.
 
 Everything is compiled by a first run that is not counted. Each round runs all commands one after the other, so that a
 machine that has something else to do slows all of them.

@@ -1,4 +1,4 @@
-"""One run over one server, ours or the real broker's: the same client asks the same questions."""
+"""One run over one server, broker-core or a real broker: the same client asks the same questions."""
 
 from __future__ import annotations
 

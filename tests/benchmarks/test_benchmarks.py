@@ -1,4 +1,4 @@
-"""The benchmark itself: its names and its client are right, and it runs from end to end."""
+"""The benchmark: its names and its client are right, and it runs from end to end."""
 
 from __future__ import annotations
 

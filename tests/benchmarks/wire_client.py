@@ -1,4 +1,4 @@
-"""A raw client that costs next to nothing: hand-made frames, and answers read into a buffer that is there already.
+"""A raw client with almost no cost: hand-made frames, and answers read into one reused buffer.
 
 It shares no code with the server, so neither its speed nor its mistakes are the server's.
 """

@@ -1,4 +1,4 @@
-"""The catalogue that most tests of this folder work on."""
+"""The catalogue fixture for most tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A namespace that is filled with topics, and what is in it then."""
+"""A namespace filled with topics, and its expected names."""
 
 from __future__ import annotations
 

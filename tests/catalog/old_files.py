@@ -1,4 +1,4 @@
-"""Files of catalogues that former releases made, by their own code: what an upgrade finds.
+"""Catalogue files of earlier releases, made by the code of those releases, for tests of upgrades.
 
 Each has the topics ``orders`` (three partitions, region eu), ``payments`` (region us) and the non-persistent
 ``metrics`` of ``public/default``, at version 6, of which one made a topic and the next one deleted it; and

@@ -1,4 +1,4 @@
-"""What the catalogue says of topics besides their names, over what was written."""
+"""Details of topics in the catalogue: partitions, ids and properties as they were written."""
 
 from __future__ import annotations
 

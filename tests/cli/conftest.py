@@ -1,4 +1,4 @@
-"""What tests of the command line share: running it in this process, and plugins that are installed for one test."""
+"""Fixtures for tests of the command line: running it in this process, and plugins installed for one test."""
 
 from __future__ import annotations
 

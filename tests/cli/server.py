@@ -1,4 +1,4 @@
-"""A broker for tests of commands that ask one: it runs in a thread of this process."""
+"""A broker in a thread of this process, for tests of commands that ask a broker."""
 
 from __future__ import annotations
 

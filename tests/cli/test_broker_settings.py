@@ -1,4 +1,4 @@
-"""The broker's settings as a command of a plugin sees them."""
+"""The broker's settings in a command of a plugin."""
 
 from __future__ import annotations
 

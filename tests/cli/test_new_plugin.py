@@ -1,4 +1,4 @@
-"""Writing a plugin to begin with."""
+"""Writing a new plugin from the templates."""
 
 from __future__ import annotations
 

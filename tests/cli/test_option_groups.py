@@ -1,4 +1,4 @@
-"""A parameter that stands for several options: what typer is shown, and what the command gets."""
+"""A parameter that stands for several options: the options for typer, and the value for the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking the running broker over HTTP, and what is said when it cannot be."""
+"""Asking the running broker over HTTP, and the error if it does not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starts quickly imports little, and a server has imported all that it needs before it is ready."""
+"""Quick commands import little, and a server imports everything before it is ready."""
 
 from __future__ import annotations
 

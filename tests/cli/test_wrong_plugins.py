@@ -1,4 +1,4 @@
-"""Installed plugins that do all that they must not, in a server as operators run it: it goes on, and ends when told."""
+"""Misbehaving installed plugins in a real server process: it keeps running, and stops when told."""
 
 from __future__ import annotations
 

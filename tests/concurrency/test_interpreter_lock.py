@@ -1,4 +1,4 @@
-"""The lock goes to who waits for it, however often a thread comes back for it."""
+"""A waiting thread gets the interpreter's lock, even if another thread asks for it again and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One turn of the loop has one amount of time, whoever asks for it."""
+"""All work in one turn of the event loop shares one time budget."""
 
 from __future__ import annotations
 

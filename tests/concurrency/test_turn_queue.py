@@ -1,4 +1,4 @@
-"""Keys take turns, whoever comes when and goes from where."""
+"""Keys take turns in the queue, in any order of arrivals and departures."""
 
 from __future__ import annotations
 

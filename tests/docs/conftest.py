@@ -1,4 +1,4 @@
-"""What the tests that run pages share."""
+"""Fixtures for the tests that run pages."""
 
 from __future__ import annotations
 

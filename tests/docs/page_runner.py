@@ -1,4 +1,4 @@
-"""Runs a page: its files are written, its scripts run, and its commands typed, in order and in one folder.
+"""Runs a page: writes its files, runs its scripts and types its commands, in order, in one folder.
 
 The commands are those of a fresh environment with the wheels of broker-core and its plugins: nothing is from the clone.
 

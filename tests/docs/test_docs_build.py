@@ -1,4 +1,4 @@
-"""The pages build without a warning, and none of them is lost."""
+"""The pages build without a warning, and each is in a table of contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comments and pages cite is in this repository: pages of docs/ with an anchor, and files.
+"""Pages, anchors and files that comments and pages cite exist in this repository.
 
 A number of a section or of a promise without its page is nobody's to look up.
 """

@@ -1,4 +1,4 @@
-"""docs/reference/dependencies.md has what the distributions depend on at run time."""
+"""docs/reference/dependencies.md has the run-time dependencies of the distributions."""
 
 from __future__ import annotations
 

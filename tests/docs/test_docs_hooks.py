@@ -1,4 +1,4 @@
-"""docs/reference/hooks.md has every hook with its exact arguments, and every field of what a hook is given."""
+"""docs/reference/hooks.md has every hook with its exact arguments, and every field of their objects."""
 
 from __future__ import annotations
 

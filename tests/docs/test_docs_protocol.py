@@ -1,4 +1,4 @@
-"""docs/reference/protocol.md: hashes are the hashes, codes the codes, and texts of errors those that are sent."""
+"""docs/reference/protocol.md: hashes, codes and texts of errors are those of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roles of docs/how-to/postgres-operate.md on a server that lets in whom Debian's lets in, and nobody else."""
+"""The roles of docs/how-to/postgres-operate.md on a server with Debian's rules of access."""
 
 from __future__ import annotations
 

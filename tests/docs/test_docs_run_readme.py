@@ -1,4 +1,4 @@
-"""The README's commands do what it says, in an environment with the wheels; tests/test_readme.py runs its plugins."""
+"""The README's commands run in an environment with the wheels; tests/test_readme.py runs its plugins."""
 
 from __future__ import annotations
 

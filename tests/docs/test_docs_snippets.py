@@ -1,4 +1,4 @@
-"""What the pages show is so: settings load, formats are right, options exist. `test_docs_run_*.py` run them."""
+"""Snippets of pages: settings load, formats are right, options exist. `test_docs_run_*.py` run the pages."""
 
 from __future__ import annotations
 

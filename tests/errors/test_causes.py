@@ -1,4 +1,4 @@
-"""The causes: words that are labels and keys, so each is another one."""
+"""The causes of errors are distinct words, because they are labels and keys."""
 
 from __future__ import annotations
 

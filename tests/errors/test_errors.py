@@ -1,4 +1,4 @@
-"""The tree of errors: who may be caught as what, and what a client is told."""
+"""The hierarchy of exceptions, and the errors that clients get."""
 
 from __future__ import annotations
 

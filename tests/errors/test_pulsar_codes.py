@@ -1,4 +1,4 @@
-"""What Pulsar's clients are told."""
+"""The codes of errors for Pulsar's clients."""
 
 from __future__ import annotations
 

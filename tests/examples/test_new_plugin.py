@@ -1,4 +1,4 @@
-"""What `broker-core plugins new` writes: installed, linted, tested and served, as its author and its user would."""
+"""The project of `broker-core plugins new`: installed, linted, tested and served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that run the mirror as a service: read by systemd's own checker where it is, and parsed in any case."""
+"""The files of the mirror service: parsed, and checked by systemd's own checker if it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unit of the server: read by systemd's own checker where it is, and compared with what the server does."""
+"""The unit of the server: compared with the server, and checked by systemd's own checker if installed."""
 
 from __future__ import annotations
 

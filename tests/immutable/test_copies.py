@@ -1,4 +1,4 @@
-"""Copies by name: all that is not changed is the same, of fields that nobody has thought of yet too."""
+"""Copies with some fields replaced by name; all other fields, future ones too, stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sealed fields: read and written by who has the descriptor, and by nobody else."""
+"""Sealed fields: only the holder of the descriptor can read and write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One real broker for all scenes; gateways are cheap, so each scene has its own."""
+"""Fixtures: one real broker for all scenes, and a gateway for each scene."""
 
 from __future__ import annotations
 

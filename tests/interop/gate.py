@@ -1,4 +1,4 @@
-"""Installs the plugin of the scenes as a distribution of its own, and gives it its rules."""
+"""Installs the plugin of the scenes as a distribution, and writes its rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin of the scenes. What it does stands in a JSON file that a scene rewrites while the server runs.
+"""The plugin of the scenes. A scene rewrites its rules, a JSON file, while the server runs.
 
 The file maps a namespace to its rules:
     "fail": true                   every listing raises

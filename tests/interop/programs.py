@@ -1,4 +1,4 @@
-"""The clients of the scenes: programs of their own with the official, unmodified client libraries in them."""
+"""The clients of the scenes: separate programs with the official, unmodified client libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scene plays on: the real broker, the gateway before it, the plugin's rules, and a hand to publish with."""
+"""The stage of a scene: the real broker, the gateway, the plugin's rules, and a publisher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real cluster mirrored into a real PostgreSQL by the command line, compared, spoilt on both sides, and mended."""
+"""Mirroring a real cluster into a real PostgreSQL: compared, damaged on both sides, and repaired."""
 
 from __future__ import annotations
 

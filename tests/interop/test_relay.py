@@ -1,4 +1,4 @@
-"""The look-up commands that the gateway relays, beside the broker's own answers to them."""
+"""The lookup commands that the gateway relays, compared with the broker's own answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that are not there yet, and then are there with their topic list watchers on.
+"""Brokers that start after the gateway, with their topic list watchers on.
 
 Such watchers would lead Java clients past the gateway, so the gateway warns as soon as it sees them.
 """

@@ -1,4 +1,4 @@
-"""Encoded names of somebody else: what is right passes, and any one byte that is wrong is found."""
+"""Checks of foreign encoded names: valid ones pass, and any single wrong byte is found."""
 
 from __future__ import annotations
 

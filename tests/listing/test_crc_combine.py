@@ -1,4 +1,4 @@
-"""Hashes of parts make the hash of the whole: the library's, and the topics hash of the broker."""
+"""Combining hashes of parts into the hash of the whole, as the library and the broker compute it."""
 
 from __future__ import annotations
 

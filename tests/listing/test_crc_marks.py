@@ -1,4 +1,4 @@
-"""The hash after changes, from marks or name by name: the broker's own of the names."""
+"""The hash after changes, by checkpoints or name by name, equals the broker's hash of the names."""
 
 from __future__ import annotations
 

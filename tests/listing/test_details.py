@@ -1,4 +1,4 @@
-"""What a plugin says of topics, checked on columns: each way to be wrong, and the words for it."""
+"""Details of topics from plugins, checked on columns: every mistake and its message."""
 
 from __future__ import annotations
 

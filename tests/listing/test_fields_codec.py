@@ -1,4 +1,4 @@
-"""The codec of topics' fields: as protobuf writes them, back again, and nothing else is taken for one."""
+"""The codec of encoded names: writes as protobuf does, reads it back, and refuses everything else."""
 
 from __future__ import annotations
 

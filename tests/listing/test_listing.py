@@ -1,4 +1,4 @@
-"""Listings: what they are built of and refuse, and that they are exactly the names given."""
+"""Listings: accepted and refused input, and exactly the given names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What listings hold: built, encoded and mapped ones say the same, and of the latter only what is asked is made."""
+"""Data of listings: built, encoded and mapped ones are equal, and mapped ones compute columns on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of a listing an answer has: a slice where they are neighbours, and memory that nobody writes."""
+"""The rows of an answer: a slice if they are adjacent, in memory that cannot be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a listing: the same as building it anew, whatever goes and comes."""
+"""Splicing changes into a listing gives the same as building it anew."""
 
 from __future__ import annotations
 

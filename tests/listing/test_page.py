@@ -1,4 +1,4 @@
-"""Positions and pages: what can be one, and the order that they have."""
+"""Positions and pages: valid values, and their order."""
 
 from __future__ import annotations
 

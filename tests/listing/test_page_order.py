@@ -1,4 +1,4 @@
-"""The order of pages over a listing: against the positions of its names, one by one."""
+"""The order of pages over a listing, compared with the positions of its names one by one."""
 
 from __future__ import annotations
 

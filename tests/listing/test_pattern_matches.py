@@ -1,4 +1,4 @@
-"""What of a listing matches a pattern, for any number of threads."""
+"""Matches of patterns in a listing, cached, for any number of threads."""
 
 from __future__ import annotations
 

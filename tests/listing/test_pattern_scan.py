@@ -1,4 +1,4 @@
-"""Scanning a large listing: each way of finding the matching rows gives the same, and long work can be ended."""
+"""Scanning a large listing: all methods find the same rows, and long scans can be cancelled."""
 
 from __future__ import annotations
 

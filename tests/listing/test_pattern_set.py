@@ -1,4 +1,4 @@
-"""Many patterns in one pass: the same rows as one pattern after the other, whatever way is chosen."""
+"""Many patterns in one pass find the same rows as one pattern after the other."""
 
 from __future__ import annotations
 

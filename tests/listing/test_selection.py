@@ -1,4 +1,4 @@
-"""Selections: exactly the names that a mask, rows or patterns leave, however they follow each other."""
+"""Selections: exactly the names that masks, rows and patterns leave, in any combination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics taken out of a selection and put into it: the listing of what is left, or an error where the order breaks."""
+"""Splicing topics out of and into a selection: the resulting listing, or an error for a wrong order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer of lines, before pipes that are read, are not read, and are closed."""
+"""The writer thread of the log, with pipes that are read, not read, and closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client sent is in a line as it can be shown, and breaks none."""
+"""Text from clients in log lines: control characters are escaped, and no line is broken."""
 
 from __future__ import annotations
 

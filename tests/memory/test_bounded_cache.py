@@ -1,4 +1,4 @@
-"""The cache of bounded memory: the least used go first, its limit is kept, and what leaves is told."""
+"""The cache of bounded memory: evicts the least recently used, keeps its limit, reports what leaves."""
 
 from __future__ import annotations
 

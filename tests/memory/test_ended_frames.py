@@ -1,4 +1,4 @@
-"""What failed or cancelled work had is free at once, without the cyclic collector."""
+"""Memory of failed or cancelled work is freed at once, without the cyclic collector."""
 
 from __future__ import annotations
 

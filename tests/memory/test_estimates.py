@@ -1,4 +1,4 @@
-"""What listings took: the first of a namespace runs alone, the others know; bounds, and hostile keys."""
+"""Estimates of memory: the first request of a namespace runs alone; bounds, and hostile keys."""
 
 from __future__ import annotations
 

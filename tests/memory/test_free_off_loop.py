@@ -1,4 +1,4 @@
-"""What a plugin returned is freed elsewhere, a little at a time, and never changed."""
+"""Lists from plugins are freed in a thread, in slices, and never changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as a file that is mapped read-only: what the kernel says is one, whatever Arrow says."""
+"""Read-only memory-mapped files are recognized by the kernel's word, not by Arrow's."""
 
 from __future__ import annotations
 

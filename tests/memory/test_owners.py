@@ -1,4 +1,4 @@
-"""What belongs to objects: by identity, until they end, wherever that is."""
+"""Data attached to objects by identity, until the objects end in any thread."""
 
 from __future__ import annotations
 

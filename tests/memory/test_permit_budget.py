@@ -1,4 +1,4 @@
-"""Memory permits: the scenes of the tests of Pulsar's limiter, and where ours differs.
+"""Memory permits: the scenes of Pulsar's own tests, and the differences of this server.
 
 docs/reference/pulsar-behaviour.md#the-memory-limiter
 """

@@ -1,4 +1,4 @@
-"""All budgets of a broker: how the limits are shared out between them."""
+"""All budgets of a broker, and how the limits are divided between them."""
 
 from __future__ import annotations
 

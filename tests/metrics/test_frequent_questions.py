@@ -1,4 +1,4 @@
-"""What was asked how often: exact while there is room, bounded always."""
+"""Counts of frequent questions: exact while there is room, bounded always."""
 
 from __future__ import annotations
 

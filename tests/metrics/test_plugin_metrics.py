@@ -1,4 +1,4 @@
-"""Metrics of plugins: scraped with the broker's, under names of their own, with faults that stay their own."""
+"""Metrics of plugins: scraped with the broker's, under their own names, with isolated failures."""
 
 from __future__ import annotations
 

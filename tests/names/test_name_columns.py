@@ -1,4 +1,4 @@
-"""Columns of names: what is taken for one, what is refused, and the rules of one name kept for all of them."""
+"""Columns of names: accepted and refused types, and the rules of single names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package of names: who only parses a name imports nothing large."""
+"""Importing the package of names imports nothing large."""
 
 from __future__ import annotations
 

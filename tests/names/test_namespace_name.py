@@ -1,4 +1,4 @@
-"""Names of namespaces: what parses, and what the errors say."""
+"""Names of namespaces: valid ones, and the errors of invalid ones."""
 
 from __future__ import annotations
 

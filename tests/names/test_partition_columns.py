@@ -1,4 +1,4 @@
-"""Partition suffixes taken off a column: for each name the same as for one name alone."""
+"""Removing partition suffixes from a column gives the same as name by name."""
 
 from __future__ import annotations
 

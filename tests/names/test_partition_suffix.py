@@ -1,4 +1,4 @@
-"""Suffixes of partitions: only a canonical index makes one."""
+"""Partition suffixes: only a canonical index makes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topics that brokers keep for themselves."""
+"""System topics, which brokers hide from listings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of topics: what parses, what the errors say, and what a name tells of its partition.
+"""Names of topics: valid ones, errors of invalid ones, and partitions.
 
 docs/reference/pulsar-behaviour.md#names-of-topics
 """

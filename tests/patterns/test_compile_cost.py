@@ -1,4 +1,4 @@
-"""The estimate from the text is never below what RE2 makes of it."""
+"""The estimate of compile cost from the text is never below RE2's real cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns as they are compiled: what is refused and how, what is remembered, and what is compiled at once."""
+"""Compiling patterns: refusals, caching, and small patterns that compile at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of patterns: what every match must look like, and nothing claimed where the text is strange."""
+"""Literal parts of patterns: what every match must contain, and no claim for unusual texts."""
 
 from __future__ import annotations
 

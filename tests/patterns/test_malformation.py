@@ -1,4 +1,4 @@
-r"""What is wrong with refused patterns: an error only for what is no regular expression in any dialect."""
+r"""Malformed patterns: an error only for text that is not a regular expression in any dialect."""
 
 from __future__ import annotations
 

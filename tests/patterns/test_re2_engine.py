@@ -1,4 +1,4 @@
-"""What RE2 may take for a pattern."""
+"""The limits of patterns for RE2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokens of patterns: every character once, read as RE2 reads it where RE2 takes it, in linear time."""
+"""Tokens of patterns: every character once, read as RE2 reads it, in linear time."""
 
 from __future__ import annotations
 

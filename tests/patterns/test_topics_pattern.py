@@ -1,4 +1,4 @@
-"""What a compiled pattern matches: the recorded answers of a broker, and single names."""
+"""Matches of compiled patterns: the recorded answers of a broker, and single names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What listers return: checked, built within what is reserved for it, and gone when the request fails."""
+"""Accepting a lister's answer: checked, built within reserved memory, freed when the request fails."""
 
 from __future__ import annotations
 

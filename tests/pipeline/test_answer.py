@@ -1,4 +1,4 @@
-"""An answer counts what it sends, and gives its permits back once."""
+"""An answer counts its bytes, and releases its permits once."""
 
 from __future__ import annotations
 

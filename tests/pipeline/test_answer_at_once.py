@@ -1,4 +1,4 @@
-"""What is answered without waiting, and what is not."""
+"""Listings that are answered without waiting, and listings that are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one call of a plugin has of the broker, and what is told of a wrong use."""
+"""The broker's services for one call of a plugin, and errors for their wrong use."""
 
 from __future__ import annotations
 

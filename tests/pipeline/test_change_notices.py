@@ -1,4 +1,4 @@
-"""Who is told of changes, and how a race with them is seen."""
+"""Notices of changes to followers, and detection of races with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a listing came about, in plain values."""
+"""The explanation of a listing as plain values."""
 
 from __future__ import annotations
 

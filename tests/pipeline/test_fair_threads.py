@@ -1,4 +1,4 @@
-"""Few threads, many connections: who gets the next slice."""
+"""Few threads, many connections: the order of slices is fair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer holds until it is sent, and what masks see."""
+"""The memory of an answer until it is sent, and the names that masks see."""
 
 from __future__ import annotations
 

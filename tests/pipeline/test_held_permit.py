@@ -1,4 +1,4 @@
-"""Heap permits of one request: from the estimate to the truth, and nothing left behind on any way out."""
+"""Heap permits of one request: from the estimate to the real size, released on every exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of several lookups in one question: each gets its own answer, and who asks later is asked about later."""
+"""Names of several lookups in one call of a mask: each lookup gets its own verdict."""
 
 from __future__ import annotations
 

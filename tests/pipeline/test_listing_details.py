@@ -1,4 +1,4 @@
-"""What an answer says of topics besides their names: from whom it is, and what is never believed unseen."""
+"""Details in an answer: their source, and that they are always checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A listing in progress is one request; what was listed is true of now unless it says how old it is."""
+"""A listing in progress is one request; its answer is current unless it says how old it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks in slices: the same answer as of the whole, in the memory of a slice."""
+"""Masks in slices give the same answer as in one piece, in the memory of a slice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of the end of a listing: to metrics, observers, the log and the counts of questions."""
+"""The outcome of a listing: reported to metrics, observers, the log and the counts of questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages: against brute force while topics change and masks hide a third; of the core's own cutting and of plugins'."""
+"""Pages against brute force, while topics change and masks hide a third: cut by the core and by plugins."""
 
 from __future__ import annotations
 

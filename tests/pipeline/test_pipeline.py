@@ -1,4 +1,4 @@
-"""The path of a listing without sockets: what takes permits, what takes threads, and what is told of it."""
+"""The path of a listing without sockets: permits, threads, and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rest of the chain: who is asked, whose failure it is, what is counted, and what the answer depends on."""
+"""The rest of the chain: its listers, its failures, its counts, and its dependencies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer of the rest holds is counted as long as somebody has it, on top of what the others hold."""
+"""The memory of an answer of the rest of the chain counts as long as anything refers to it."""
 
 from __future__ import annotations
 

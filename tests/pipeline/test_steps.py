@@ -1,4 +1,4 @@
-"""The rules that the quick way and the one that waits share."""
+"""The rules that the fast and the slow path share."""
 
 from __future__ import annotations
 

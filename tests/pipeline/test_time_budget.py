@@ -1,4 +1,4 @@
-"""What takes too long fails with an error that says so; all else stays what it is."""
+"""Work that takes too long fails with an error that says so; other errors stay as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One topic by its name: from what is kept where something is, and in time."""
+"""One topic by its name: from a cached listing if there is one, and in time."""
 
 from __future__ import annotations
 

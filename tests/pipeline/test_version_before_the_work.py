@@ -1,4 +1,4 @@
-"""Versions that plugins tell before the work: whose answer is taken again, and what is kept."""
+"""Versions before the listing: which cached answers are reused, and which answers are stored."""
 
 from __future__ import annotations
 

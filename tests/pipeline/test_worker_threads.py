@@ -1,4 +1,4 @@
-"""What the pipeline does in threads: patterns, searches, and everything else that is long."""
+"""Work of the pipeline in threads: patterns, searches, and other long work."""
 
 from __future__ import annotations
 

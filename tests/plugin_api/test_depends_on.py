@@ -1,4 +1,4 @@
-"""One table of which field belongs to which word, and the keys that are made of it."""
+"""The words of dependencies, their fields, and the cache keys made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of each hook: declared once, and true of what the broker does with it."""
+"""The facts of each hook: declared once, and true of the broker's behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers built page by page: the listing of the same names, matched, whatever the pages and the threads."""
+"""Answers built piece by piece equal the listing of the same names, for any pieces and threads."""
 
 from __future__ import annotations
 

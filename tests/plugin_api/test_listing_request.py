@@ -1,4 +1,4 @@
-"""A request: immutable, complete without a server, and its reservation of memory."""
+"""A request: immutable, usable without a server, and its reservation of memory."""
 
 from __future__ import annotations
 

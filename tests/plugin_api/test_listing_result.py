@@ -1,4 +1,4 @@
-"""What a lister may answer, and what is no answer."""
+"""Valid and invalid answers of a lister."""
 
 from __future__ import annotations
 

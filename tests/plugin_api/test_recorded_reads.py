@@ -1,4 +1,4 @@
-"""A request that tells what is read of it."""
+"""A request that records which of its fields are read."""
 
 from __future__ import annotations
 

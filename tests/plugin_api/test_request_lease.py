@@ -1,4 +1,4 @@
-"""Memory that a plugin takes on top: from coroutines and threads, and given back whatever happens."""
+"""Additional memory for a plugin, from coroutines and threads, always released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a request's properties read as a mapping does, and nothing that is given to them can write them."""
+"""A request's properties read like a mapping, and nothing can write them."""
 
 from __future__ import annotations
 

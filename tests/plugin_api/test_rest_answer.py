@@ -1,4 +1,4 @@
-"""The answer of what is behind a plugin: a value."""
+"""The answer of the rest of the chain is a value."""
 
 from __future__ import annotations
 

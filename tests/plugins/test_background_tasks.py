@@ -1,4 +1,4 @@
-"""Tasks of plugins: contained, started again, told of by name, and ended with the broker."""
+"""Background tasks of plugins: contained, restarted, reported by name, and ended with the broker."""
 
 from __future__ import annotations
 

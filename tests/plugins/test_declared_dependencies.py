@@ -1,4 +1,4 @@
-"""What a plugin depends on: what it declares, and what is found while it is asked."""
+"""Dependencies of a plugin: the declared ones, and those found while it runs."""
 
 from __future__ import annotations
 

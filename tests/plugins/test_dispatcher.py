@@ -1,4 +1,4 @@
-"""The plugins of one broker: whom it asks about which namespace, observers, start and end, what is counted."""
+"""The plugins of one broker: chains by namespace, observers, startup and shutdown, counts."""
 
 from __future__ import annotations
 

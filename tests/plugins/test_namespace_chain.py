@@ -1,4 +1,4 @@
-"""Whom a broker asks about a namespace: by hook, in the operator's order."""
+"""The plugins of a namespace: by hook, in the operator's order."""
 
 from __future__ import annotations
 

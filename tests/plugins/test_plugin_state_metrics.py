@@ -1,4 +1,4 @@
-"""The metrics of plugins: calls, breakers, what they hold the event loop for."""
+"""Metrics of plugins: calls, breakers, time on the event loop."""
 
 from __future__ import annotations
 

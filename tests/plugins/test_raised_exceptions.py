@@ -1,4 +1,4 @@
-"""Exceptions of plugins in words, however broken they are."""
+"""Exceptions of plugins as text, however broken the exceptions are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugins say is wrong, made texts that can be shown."""
+"""Problems that plugins report, as texts that are safe to show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks that hold the event loop, and hooks that raise what is no honest exception: failures like any other."""
+"""Hooks that block the event loop or raise unusual exceptions fail like any other."""
 
 from __future__ import annotations
 

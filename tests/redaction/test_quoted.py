@@ -1,4 +1,4 @@
-"""Texts as errors quote them."""
+"""Quoting text in errors."""
 
 from __future__ import annotations
 

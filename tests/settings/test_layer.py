@@ -1,4 +1,4 @@
-"""What the layers have in common: whose business a relative path is."""
+"""Layers of settings: how each resolves a relative path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings there are, and which one an unknown name most likely means."""
+"""The known settings, and the most likely meaning of an unknown name."""
 
 from __future__ import annotations
 

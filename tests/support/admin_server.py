@@ -1,4 +1,4 @@
-"""A small HTTP server that says what a cluster's admin interface said, and fails as one may: for faults only.
+"""A small HTTP server that imitates a cluster's admin interface, for tests of failures.
 
 Its answers are those that a broker 4.2.4 gave: an empty body for the properties of a partitioned topic that was made
 without any, 406 for those of a topic that is not persistent, 409 for those of a partition whose topic is gone.

@@ -1,4 +1,4 @@
-"""Plugins for tests of the chain: one that asks what is behind it, one that lists, one that fails."""
+"""Plugins for tests of the chain: one asks the rest of the chain, one lists, one fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time that passes because a test says so: no outcome hangs on how fast the machine is."""
+"""A clock that tests set, so that no result depends on the speed of the machine."""
 
 from __future__ import annotations
 

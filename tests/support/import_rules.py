@@ -1,4 +1,4 @@
-"""What a namespace holds after the import of a file, by the rules in plain Python, and files to try them with."""
+"""The expected result of importing a file, by the rules in plain Python, and files to test them."""
 
 from __future__ import annotations
 

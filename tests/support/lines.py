@@ -1,4 +1,4 @@
-"""What a program says on its standard output, line by line, and waiting for a line of it."""
+"""Reading a program's standard output line by line, and waiting for a line."""
 
 from __future__ import annotations
 

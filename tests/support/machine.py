@@ -1,4 +1,4 @@
-"""What this machine has for tests: the programs of a PostgreSQL server, a Java that Spark runs on.
+"""Programs on this machine for tests: a PostgreSQL server, and a Java that Spark runs on.
 
 ``python -m tests.support.machine postgres|java`` prints the folder, or says what is missing and ends with 1.
 """

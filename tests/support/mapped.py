@@ -1,4 +1,4 @@
-"""Memory that is a file without a name, mapped read-only."""
+"""Memory of an unnamed file, mapped read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pgbouncer that pools transactions, before a server of the tests'; it has fewer sessions than clients."""
+"""A pgbouncer in transaction mode before a test's PostgreSQL server, with fewer sessions than clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins as objects for tests, and what is needed to ask them without a server."""
+"""Plugins as objects for tests, and helpers to call them without a server."""
 
 from __future__ import annotations
 

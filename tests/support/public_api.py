@@ -1,4 +1,4 @@
-"""Which modules are public: the one list that the tests of the contract and of the documentation share."""
+"""The public modules: the list that the tests of the contract and of the documentation share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of Pulsar's protocol with all behind it but a catalogue, and the proof that it gave everything back."""
+"""A server of Pulsar's protocol without a catalogue, and a check that it released everything."""
 
 from __future__ import annotations
 

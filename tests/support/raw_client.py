@@ -1,4 +1,4 @@
-"""A client of Pulsar's protocol that does just what a test says: it reads only when it is told to."""
+"""A client of Pulsar's protocol under a test's full control: it reads only when told to."""
 
 from __future__ import annotations
 

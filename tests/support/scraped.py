@@ -1,4 +1,4 @@
-"""Metrics as a scraper reads them, and those of parts without a server."""
+"""Metrics as a scraper reads them, also of parts without a server."""
 
 from __future__ import annotations
 

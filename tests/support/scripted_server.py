@@ -1,4 +1,4 @@
-"""A lookup service that says what a test tells it to, over a real socket; made of the wire codec alone."""
+"""A lookup service that sends what a test tells it, over a real socket, made of the wire codec only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small catalogues and patterns for tests of the batch, and what a generation of them must be."""
+"""Small catalogues and patterns for tests of the batch, and the expected generations."""
 
 from __future__ import annotations
 

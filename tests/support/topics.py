@@ -1,4 +1,4 @@
-"""Topic names that are hard on a listing, and what a listing of them must be, one name at a time."""
+"""Difficult topic names, and the expected listing of them, one name at a time."""
 
 from __future__ import annotations
 

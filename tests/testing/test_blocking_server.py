@@ -1,4 +1,4 @@
-"""``broker_core.testing.BlockingServer``: the same without an event loop."""
+"""``broker_core.testing.BlockingServer``: the test server without an event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one command prints, apart from the rest."""
+"""The output of one command, separated from other output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The test kit finds masks that look at more than the name."""
+"""The test kit finds masks whose verdict depends on other names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks, in tests of plugins."""
+"""Askers in tests of plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields that are read and not declared."""
+"""The test kit finds fields that a plugin reads and does not declare."""
 
 from __future__ import annotations
 

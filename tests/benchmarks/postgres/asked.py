@@ -1,4 +1,4 @@
-"""What is asked: seven questions, as frames that differ each time, each with its goal and the answer by brute force.
+"""Seven questions as frames that differ each time, each with its goal and its answer by brute force.
 
 Names and properties are compared here by Python's own means, and the hash is of Python's own sorting: nothing of the
 server's has a part in what is expected.

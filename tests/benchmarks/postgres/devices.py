@@ -1,4 +1,4 @@
-"""The topics of this benchmark, with properties, and questions of known answers about them.
+"""The topics of this benchmark with properties, and questions about them with known answers.
 
 A local name is 40 characters: ``plant-017-line-0531-device-0531042-x0123``. Lines have 1,000 devices, plants 31 lines:
 prefixes of exactly 1,000 and 31,000 matches. The tag at the end spreads the numbers over groups of 1,000, so that it

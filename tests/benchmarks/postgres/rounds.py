@@ -1,4 +1,4 @@
-"""One connection to each size, all of them in turns: what else the machine does meanwhile hits all sizes alike."""
+"""One connection to each size, in turns, so that other load on the machine affects all sizes alike."""
 
 from __future__ import annotations
 

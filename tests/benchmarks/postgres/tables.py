@@ -1,4 +1,4 @@
-"""What was measured, as tables for people, in Markdown so that the documentation can have them, and as a plot."""
+"""Results as Markdown tables, which the documentation can show, and as a plot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one would write first: names joined with patterns by ``rlike``, grouped by pattern. For the ratio alone.
+"""The naive solution for comparison: names joined with patterns by ``rlike``, grouped by pattern.
 
 It cannot be right: ``rlike`` is Java's dialect and searches, so the patterns are anchored here, and its answers are
 compared by their counts where both dialects agree.

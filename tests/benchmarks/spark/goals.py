@@ -1,4 +1,4 @@
-"""What was measured beside what it should be: one line each."""
+"""Measured results beside their goals, one line each."""
 
 from __future__ import annotations
 

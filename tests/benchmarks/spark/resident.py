@@ -1,4 +1,4 @@
-"""Memory and work of a tree of processes, looked at again and again: a JVM, its Python daemon, all workers."""
+"""Memory and processor time of a tree of processes, sampled: a JVM, its Python daemon, all workers."""
 
 from __future__ import annotations
 

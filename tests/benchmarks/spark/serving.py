@@ -1,4 +1,4 @@
-"""What serving a generation costs: ``python -m tests.benchmarks.spark.serving``.
+"""The cost of serving a generation: ``python -m tests.benchmarks.spark.serving``.
 
 1,000,000 scattered matches of 2,000,000 names, 100,000 questions, 100 swaps under load; with ``--small`` a quick look
 that everything works.

@@ -1,4 +1,4 @@
-"""The benchmark's own parts: its names and patterns are what they say, and memory is counted."""
+"""Parts of the benchmark: its names and patterns are as described, and memory is counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which snapshots are kept: whatever is asked, what is counted is what is in memory."""
+"""The snapshot cache: for any sequence of questions, the counted memory is the real memory."""
 
 from __future__ import annotations
 

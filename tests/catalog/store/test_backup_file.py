@@ -1,4 +1,4 @@
-"""The copy that is kept before a migration."""
+"""The backup copy of a catalogue before a migration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One state of a catalogue, read while others write."""
+"""One state of a catalogue, read while other processes write."""
 
 from __future__ import annotations
 

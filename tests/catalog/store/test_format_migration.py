@@ -1,4 +1,4 @@
-"""Files of former releases come forward by themselves: copied, whole, once; and read as they are until then."""
+"""Migration of catalogue files of earlier releases: backup, one transaction, reading without it."""
 
 from __future__ import annotations
 

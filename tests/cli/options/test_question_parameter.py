@@ -1,4 +1,4 @@
-"""A question as one parameter of a plugin's command."""
+"""A ListingRequest as one parameter of a plugin's command."""
 
 from __future__ import annotations
 

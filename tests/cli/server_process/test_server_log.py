@@ -1,4 +1,4 @@
-"""One place through which all lines of a server go."""
+"""All lines of a server go through one log."""
 
 from __future__ import annotations
 

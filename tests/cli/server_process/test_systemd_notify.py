@@ -1,4 +1,4 @@
-"""What systemd is told, over a real socket of each kind."""
+"""Notifications to systemd, over a real socket of each kind."""
 
 from __future__ import annotations
 

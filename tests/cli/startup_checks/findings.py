@@ -1,4 +1,4 @@
-"""What tests of the checks before a start share."""
+"""Helpers for tests of the checks before a start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lookup client's questions, and what it makes of the answers."""
+"""The lookup client: its questions, and how it reads the answers."""
 
 from __future__ import annotations
 

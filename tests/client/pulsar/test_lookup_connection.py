@@ -1,4 +1,4 @@
-"""One connection: handshake, requests side by side, keep-alive, large answers, and servers that misbehave."""
+"""One connection: handshake, concurrent requests, keep-alive, large answers, misbehaving servers."""
 
 from __future__ import annotations
 

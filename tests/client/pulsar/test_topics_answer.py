@@ -1,4 +1,4 @@
-"""Answers to listings: what protobuf makes of them, and nothing that is damaged."""
+"""Answers to listings decode as with protobuf, and damaged ones are refused."""
 
 from __future__ import annotations
 

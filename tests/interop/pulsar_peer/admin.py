@@ -1,4 +1,4 @@
-"""The few calls of a broker's admin REST interface that scenes make."""
+"""The calls of a broker's admin REST interface that scenes need."""
 
 from __future__ import annotations
 

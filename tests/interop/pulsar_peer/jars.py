@@ -1,4 +1,4 @@
-"""Where the jars of the real broker and of the official Java client come from: Maven Central, by Maven, once."""
+"""Downloads the jars of the real broker and of the official Java client from Maven Central, once."""
 
 from __future__ import annotations
 

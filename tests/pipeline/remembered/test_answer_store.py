@@ -1,4 +1,4 @@
-"""What is held of plugins' answers: bounded whatever is put in, and charged for all that it holds."""
+"""The store of plugins' answers: bounded, and charged for all that it holds."""
 
 from __future__ import annotations
 

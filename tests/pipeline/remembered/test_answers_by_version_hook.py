@@ -1,4 +1,4 @@
-"""Answers by the version that was told before the work: what is kept, and what is not."""
+"""Answers cached by the version hook: which are stored, and which are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last good answer to a question: the newest one, to exactly that question, and never older than allowed."""
+"""The last good answer to a question: the newest, for exactly that question, never too old."""
 
 from __future__ import annotations
 

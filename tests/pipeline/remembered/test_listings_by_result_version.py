@@ -1,4 +1,4 @@
-"""Answers with a version are built once; memory is bounded, and the least used ones go first."""
+"""Answers with a version are built once; memory is bounded, least recently used first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masks by version: asked once for the same names, for whom they depend on, and never after they changed."""
+"""Masks cached by version: called once for the same names and asker, never reused after a change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lister returned is believed only as far as it was looked at."""
+"""Names from a lister are trusted only as far as they were checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that nobody waits for: kept, counted, and never in the way of the end."""
+"""Calls that outlive their deadline: kept, counted, and no obstacle to the shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of one call: it runs while the plugin works, and stands still while it waits for permits."""
+"""The deadline of one call: it pauses while the plugin waits for permits."""
 
 from __future__ import annotations
 

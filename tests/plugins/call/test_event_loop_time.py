@@ -1,4 +1,4 @@
-"""How long an async hook holds the event loop: each step by itself, whatever it awaits."""
+"""How long an async hook holds the event loop: each step by itself."""
 
 from __future__ import annotations
 

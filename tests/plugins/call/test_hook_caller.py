@@ -1,4 +1,4 @@
-"""One hook of one plugin, asked in every way that it can go wrong."""
+"""Calling one hook of one plugin, with every kind of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is counted of the calls of a plugin."""
+"""Statistics of the calls of a plugin."""
 
 from __future__ import annotations
 

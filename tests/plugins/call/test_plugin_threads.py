@@ -1,4 +1,4 @@
-"""A plugin's threads: few, its own, and never in the way of the process's end."""
+"""A plugin's threads: few, its own, and no obstacle to the end of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lister returned: the answer and its word, or words for its author."""
+"""Checks of a lister's return value: the answer, or an error message for the author."""
 
 from __future__ import annotations
 

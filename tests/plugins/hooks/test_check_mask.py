@@ -1,4 +1,4 @@
-"""Masks: what is taken, and what is refused rather than guessed."""
+"""Checks of masks: accepted types, and types that are refused."""
 
 from __future__ import annotations
 

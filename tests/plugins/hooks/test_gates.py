@@ -1,4 +1,4 @@
-"""Asking the gates: all must let it pass, and whatever goes wrong keeps them closed."""
+"""Gates: all must let a request pass, and every failure refuses it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The chain of listers: order, pass through, failures by policy, what is no answer."""
+"""The chain of listers: order, pass through, failures by policy, invalid answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observers: told one after the other, never waited for, never too many."""
+"""Observers: called one after the other, never waited for, with a bounded queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start and end of plugins, plain or async, and what happens when they fail at it."""
+"""Startup and shutdown of plugins, plain or async, and their failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugins tell before the work: asked once for each question, and checked."""
+"""The version hook: called once for each question, and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of a plugin, checked before any of them is called."""
+"""The hooks of a plugin are checked before any of them is called."""
 
 from __future__ import annotations
 

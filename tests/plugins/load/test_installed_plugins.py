@@ -1,4 +1,4 @@
-"""Entry points: which plugins there are, and importing the one that is meant."""
+"""Entry points: finding the installed plugins, and importing only the enabled one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin's table: the operator's word, then the plugin's, then the core's."""
+"""A plugin's table: the operator's value, then the plugin's default, then the core's default."""
 
 from __future__ import annotations
 

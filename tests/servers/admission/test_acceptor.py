@@ -1,4 +1,4 @@
-"""Accepting, and what happens where no descriptor is left: in a process of its own, whose limit is low."""
+"""Accepting clients without free file descriptors, in a process with a low limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The places for requests that a server has."""
+"""The limit of concurrent requests of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much all connections have under way, and when one of them has to go."""
+"""The load of all connections together, and the choice of a connection to close."""
 
 from __future__ import annotations
 

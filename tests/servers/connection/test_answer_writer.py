@@ -1,4 +1,4 @@
-"""Frames arrive whole and in order, and whatever happens to the peer, permits come back."""
+"""Frames arrive whole and in order, and permits are always released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection of another protocol than Pulsar's: lines of text, answered in lines, by a handler of thirty lines."""
+"""A connection of a protocol other than Pulsar's: lines of text, with a handler of thirty lines."""
 
 from __future__ import annotations
 

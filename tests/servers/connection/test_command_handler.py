@@ -1,4 +1,4 @@
-"""What a protocol brings to its connections; the handler of Pulsar's keeps to it (mypy compares them)."""
+"""The interface of a protocol's handler; Pulsar's handler follows it (mypy compares them)."""
 
 from __future__ import annotations
 

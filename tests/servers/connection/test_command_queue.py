@@ -1,4 +1,4 @@
-"""Commands are handled in order, a few milliseconds at a time, and not while answers wait for their reader."""
+"""Commands run in order, a few milliseconds at a time, and not while answers wait for their reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pace of an answer: quick peers get large pieces, slow ones small ones, and an end of patience."""
+"""The pace of an answer: large pieces for fast readers, small ones for slow readers, and a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of one connection: how many, and what each gives back when it ends."""
+"""The running requests of one connection: their number, and the resources that each releases."""
 
 from __future__ import annotations
 

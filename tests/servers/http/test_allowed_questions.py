@@ -1,4 +1,4 @@
-"""Questions for whoever may list their namespaces."""
+"""`/questions` shows only namespaces that the client may list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each path answers."""
+"""The answer of each HTTP path."""
 
 from __future__ import annotations
 

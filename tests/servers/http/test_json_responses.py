@@ -1,4 +1,4 @@
-"""Errors as responses in JSON."""
+"""Errors as JSON responses."""
 
 from __future__ import annotations
 

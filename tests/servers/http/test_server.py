@@ -1,4 +1,4 @@
-"""Listening, connections, and what is read of them."""
+"""The HTTP server: listening, connections, and limits of requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each command gets, by a handler without a socket, and mostly without an event loop."""
+"""The answer to each command, by a handler without a socket, and mostly without an event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection: handshake, listings, keep-alive. It lives on after everything but what closes it."""
+"""One connection: handshake, listings, keep-alive, and the few errors that close it."""
 
 from __future__ import annotations
 

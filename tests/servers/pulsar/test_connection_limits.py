@@ -1,4 +1,4 @@
-"""The limits of a connection: frames, properties, permits, places and time; request ids and order."""
+"""The limits of a connection: frames, properties, permits, requests and time; request ids and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lookups on a connection: answered by whoever does, bounded as listings are."""
+"""Lookups on a connection, with the same bounds as listings."""
 
 from __future__ import annotations
 

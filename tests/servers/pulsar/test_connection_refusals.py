@@ -1,4 +1,4 @@
-"""What a connection refuses, and lives on."""
+"""Commands that a connection refuses while it stays open."""
 
 from __future__ import annotations
 

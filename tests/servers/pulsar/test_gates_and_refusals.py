@@ -1,4 +1,4 @@
-"""Gates (``broker_core_authorize``) and ``TopicListingResult.refused`` as clients see them: nothing passes beside."""
+"""Gates and refusals of listers as clients see them: no request passes around a gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever bytes come, and however many connections: the server lives, bounded, and others are answered."""
+"""Hostile bytes and many connections: the server stays up and bounded, and answers other clients."""
 
 from __future__ import annotations
 

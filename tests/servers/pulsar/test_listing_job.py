@@ -1,4 +1,4 @@
-"""A listing as a frame: small at once or large later, or the error in its place."""
+"""A listing as a frame: a small one at once, a large one later, or an error."""
 
 from __future__ import annotations
 

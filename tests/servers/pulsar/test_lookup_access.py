@@ -1,4 +1,4 @@
-"""What a lookup command wants to do, and with which topic."""
+"""The action and the topic of a lookup command, for gates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lookup: past the gates, then to whatever answers it; every error has the form of its answer."""
+"""A lookup: gates first, then the lookup service; every error has the form of its answer."""
 
 from __future__ import annotations
 

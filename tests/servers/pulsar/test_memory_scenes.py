@@ -1,4 +1,4 @@
-"""Resident memory of a served broker beside neighbours that take all they can: it is bounded by the permits.
+"""Resident memory of a server with greedy clients is bounded by the permits.
 
 What is measured is the highest that the process ever had, far away from both bounds: what these scenes took before is
 several times what they may take.

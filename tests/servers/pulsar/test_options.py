@@ -1,4 +1,4 @@
-"""What a server of Pulsar's protocol is set up with."""
+"""The options of a server of Pulsar's protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugins answer, as clients of the protocol see it: whatever a plugin says, an exact answer or an error."""
+"""Answers of plugins as Pulsar clients see them: always an exact answer or an error."""
 
 from __future__ import annotations
 

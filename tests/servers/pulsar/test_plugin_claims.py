@@ -1,4 +1,4 @@
-"""What plugins claim of their answers, that they filtered and which hash they have: checked, or computed anew."""
+"""Claims of plugins about their answers (filtered, hash): checked, or computed anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins that fail, as clients of the protocol see it: an error that names the plugin, and the broker unharmed."""
+"""Failing plugins as Pulsar clients see them: an error that names the plugin, and an unharmed broker."""
 
 from __future__ import annotations
 

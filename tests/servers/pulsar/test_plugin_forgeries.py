@@ -1,4 +1,4 @@
-"""Objects that only look like the core's own: refused by each way into it, and nobody else ever meets what they did."""
+"""Forged objects that imitate the core's types: refused at every entry, with no effect on others."""
 
 from __future__ import annotations
 

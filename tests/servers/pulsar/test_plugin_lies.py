@@ -1,4 +1,4 @@
-"""What a plugin may lie with by any road: caught, counted, and the right answer goes out, or an error."""
+"""False claims of plugins by any way: found and counted; the right answer is sent, or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lookups of topics that plugins list, describe or hide: what a client is told, and what a cluster hears of it."""
+"""Lookups of topics that plugins list, describe or hide: answers to clients, and relayed commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers with a version are built once, for exactly those who may share them."""
+"""Answers with a version are built once, and shared by exactly the clients that may share them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin that writes to what it is given: what the others are asked, and what the core goes by, stays as it was."""
+"""A plugin that writes to its arguments changes nothing for other plugins or the core."""
 
 from __future__ import annotations
 

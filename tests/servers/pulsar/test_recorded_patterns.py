@@ -1,4 +1,4 @@
-"""What a real broker answered to 287 hostile questions, asked of this server, whoever lists."""
+"""The 287 recorded questions to a real broker get the same answers from this server, for any lister."""
 
 from __future__ import annotations
 

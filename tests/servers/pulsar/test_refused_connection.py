@@ -1,4 +1,4 @@
-"""Clients for whom there is no place: told in answer to their CONNECT, counted, and gone soon."""
+"""Clients above the connection limit: told in answer to CONNECT, counted, and closed soon."""
 
 from __future__ import annotations
 

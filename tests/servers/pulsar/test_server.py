@@ -1,4 +1,4 @@
-"""Listening, what all connections share, and the end."""
+"""The server of Pulsar's protocol: listening, parts that connections share, and the stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow readers give way to those who wait for the memory of their answers, and to nobody else."""
+"""Slow readers are closed when other requests wait for their memory, and only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that goes away, in every phase of its request: after that nothing is held, and nothing went wrong."""
+"""A client that disconnects in any phase of its request: nothing is held, and nothing fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to a cluster that comes, goes and comes back."""
+"""Connections to a cluster that starts, stops and comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster as one thing: what it warns an operator of, once."""
+"""The upstream cluster: warnings to the operator, each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same cutting, with the socket reading straight into the frame."""
+"""The buffered frame decoder, with the socket reading directly into the frame."""
 
 from __future__ import annotations
 

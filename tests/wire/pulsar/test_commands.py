@@ -1,4 +1,4 @@
-"""Commands: what real clients and a broker sent decodes to what was recorded, and nothing hostile gets through."""
+"""Commands of real clients and a broker decode as recorded, and hostile ones are refused."""
 
 from __future__ import annotations
 

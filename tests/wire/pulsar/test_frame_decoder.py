@@ -1,4 +1,4 @@
-"""Cutting a stream into commands, whatever the chunks it comes in and whatever the bytes."""
+"""Splitting a stream into commands, for any chunks and any bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a frame, and the largest that a peer reads."""
+"""The format of a frame, and the largest frame that a peer reads."""
 
 from __future__ import annotations
 

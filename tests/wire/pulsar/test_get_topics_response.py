@@ -1,4 +1,4 @@
-"""Head, encoded topics and tail are exactly the frame that protobuf would have made."""
+"""Head, encoded topics and tail equal the frame that protobuf makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large commands decode to the same, and none takes longer than its size says."""
+"""Large commands decode to the same, in time linear in their size."""
 
 from __future__ import annotations
 
