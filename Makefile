@@ -1,4 +1,4 @@
-# Each target makes what it needs. `make` alone says what there is.
+# Each target makes its own prerequisites. `make` alone lists the targets.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -20,17 +20,17 @@ help:
 
 setup: $(STAMP)
 
-# Keyed on the lock and on pyproject.toml: a newer one of them makes the environment anew, in place.
+# Keyed on the lock and on pyproject.toml: a change of either updates the environment in place.
 $(STAMP): requirements/dev.txt requirements/uv.txt pyproject.toml scripts/setup.sh scripts/common.sh plugins/postgres/pyproject.toml plugins/spark/pyproject.toml
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 	@touch $@
 
-# A PostgreSQL server, a JRE and PySpark: large, and not in the way of `make run`.
+# A PostgreSQL server, a JRE and PySpark: large, so `make run` does not install them.
 $(TEST_STAMP): $(STAMP) requirements/batch.txt scripts/setup-test.sh
 	@scripts/setup-test.sh
 	@touch $@
 
-# With the build backend of the lock, so that nothing is fetched.
+# With the build backend of the lock, so that pip fetches nothing.
 wheels: $(STAMP)
 	@rm -rf dist
 	@for project in . plugins/postgres plugins/spark; do \
@@ -52,7 +52,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.start
 	$(BIN)/python -m tests.benchmarks.postgres
 
-# The part with PostgreSQL alone: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.
+# Only the part with PostgreSQL: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.
 bench-postgres: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.postgres $(ARGS)
 

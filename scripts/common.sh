@@ -1,4 +1,4 @@
-# What the scripts of the set-up share: saying, failing, and apt where it may be used.
+# Functions of the setup scripts: messages, failing, and apt if it may be used.
 say() { echo "setup: $*" >&2; }
 fail() { say "$*"; exit 1; }
 may_use_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }

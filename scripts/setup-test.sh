@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What tests need besides .venv: PySpark and its like from requirements/batch.txt (by hash), the programs of a PostgreSQL
-# server, pgbouncer, and a JRE 17 or 21. The three last come by apt where they are missing and this is root on Debian;
-# else it is said what to install. Run by `make test`; safe to run again.
+# Installs what tests need besides .venv: PySpark and the other libraries of requirements/batch.txt (by hash), the programs
+# of a PostgreSQL server, pgbouncer, and a JRE 17 or 21. As root on Debian it installs missing programs by apt; otherwise it
+# says what to install. Run by `make test`; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
 
 if ! .venv/bin/python -m tests.support.machine postgres; then
   may_use_apt || fail "no PostgreSQL server (14 or later) found: install it (Debian: apt install postgresql)"
-  # The tests start servers of their own: Debian's must not begin one, on the usual port, by itself.
+  # The tests start servers of their own, so Debian must not start one on the usual port.
   no_cluster=/etc/postgresql-common/createcluster.d/broker-core-tests.conf
   mkdir -p "$(dirname $no_cluster)"
   echo "create_main_cluster = false" > $no_cluster
@@ -16,7 +16,7 @@ if ! .venv/bin/python -m tests.support.machine postgres; then
   rm -f $no_cluster
 fi
 if ! PATH="$PATH:/usr/sbin" command -v pgbouncer >/dev/null; then
-  # A few tests only: without it they are skipped, and say so.
+  # Only a few tests need it; without it they are skipped with a message.
   if may_use_apt && apt_install pgbouncer; then say "pgbouncer is installed"; else say "no pgbouncer: its tests are skipped"; fi
 fi
 if ! .venv/bin/python -m tests.support.machine java; then

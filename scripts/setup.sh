@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv from the lock: python3 -m venv, uv inside of it, everything of requirements/dev.txt (by hash), and the
+# Creates .venv from the lock: python3 -m venv, uv inside it, everything of requirements/dev.txt (by hash), and the
 # distributions of this repository editable. Run by `make setup`; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 . scripts/common.sh
 
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
-# Debian and Ubuntu split venv's ensurepip off into a package of its own.
+# On Debian and Ubuntu, venv's ensurepip is in a separate package.
 has_venv() { "$1" -c 'import ensurepip, venv' 2>/dev/null; }
 
 find_python() {
