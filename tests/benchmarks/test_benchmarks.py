@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.wire.pulsar import pulsar_api_pb2 as pb
+from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
 from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
 from tests.benchmarks.start import COMMANDS, NOTHING, measure_starts
 from tests.benchmarks.wire_client import connect_frame, get_topics_frame, ping_frame, read_answer

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.errors import ServerError
-from broker_core.wire.pulsar import pulsar_api_pb2 as pb
+from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
 from tests.benchmarks.wire_client import RawClient
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.served import Served

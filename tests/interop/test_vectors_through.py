@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from broker_core.names import Mode
-from broker_core.wire.pulsar import pulsar_api_pb2 as pb
+from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
 from tests.benchmarks.wire_client import RawClient
 from tests.support.served import Served, broker_core_command
 from tests.support.vectors import pattern_vectors

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
-from broker_core.wire.pulsar import pulsar_api_pb2
+from broker_core.wire.pulsar.messages import pulsar_api_pb2
 
 __all__ = [
     "NAMESPACE",
