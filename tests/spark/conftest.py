@@ -1,4 +1,4 @@
-"""A Spark session for the tests of one process: two threads of one JVM, started when it is first needed."""
+"""The Spark session of the tests: two threads of one JVM, started when first needed."""
 
 from __future__ import annotations
 

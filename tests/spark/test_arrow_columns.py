@@ -1,4 +1,4 @@
-"""Helpers over columns do to every value, also of a slice, what their names say."""
+"""The helpers over columns work for every value, in slices too."""
 
 from __future__ import annotations
 

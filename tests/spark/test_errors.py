@@ -1,4 +1,4 @@
-"""Errors of generations say which file and why, also when they come out of another process."""
+"""Errors of generations name the file and the reason, after a pickle too."""
 
 from __future__ import annotations
 

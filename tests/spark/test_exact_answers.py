@@ -1,4 +1,4 @@
-"""Over the protocol: every answer is the catalogue's own as of now, whatever is precomputed, changed or swapped."""
+"""Over the protocol: every answer is the catalogue's current one, whatever is precomputed, changed or swapped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.spark_model import Asked, CatalogueModel, publish, random_nam
 async def serving(
     settings: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[tuple[Server, SparkPlugin, CatalogueModel, str]]:
-    """A server with the plugin on a store of its own, which is empty."""
+    """A server with the plugin on an empty store of its own."""
     uri = f"memory://{uuid4()}"
     plugin = SparkPlugin()
     tables: dict[str, dict[str, Any]] = {
@@ -34,7 +34,7 @@ async def serving(
 
 
 async def check(server: Server, model: CatalogueModel, asked: Asked, random: Random) -> None:
-    """One question, and sometimes the same with the hash that it was answered with."""
+    """Ask a question, and sometimes again with the hash of its answer."""
     namespace, mode, pattern, properties = asked
     expected = model.answer(asked)
     answer = await server.list(namespace, pattern=pattern, mode=mode, properties=properties)
@@ -51,7 +51,7 @@ async def check(server: Server, model: CatalogueModel, asked: Asked, random: Ran
 async def swap_under_questions(
     server: Server, plugin: SparkPlugin, model: CatalogueModel, questions: list[Asked], random: Random
 ) -> None:
-    """Let the plugin look at the pointer while these are asked."""
+    """Refresh the generation while these questions are asked."""
     look = asyncio.create_task(plugin.lister.refresher.refresh())
     await asyncio.gather(*(check(server, model, question, random) for question in questions))
     await look

@@ -1,4 +1,4 @@
-"""A build gives the same bytes for the same catalogue, and a small change touches few of them."""
+"""Equal catalogues give equal bytes, and a small change touches few of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generation of the Postgres plugin's database, followed by that plugin's change log; other questions are its own."""
+"""A generation of the Postgres plugin's database follows that plugin's change log. Other questions are its own."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_the_database_is_followed(database: Database) -> None:
         (log,) = server.broker.pipeline.dispatcher.change_logs
         version = await log.version(NamespaceName.parse(NAMESPACE))
         await asyncio.to_thread(_publish, uri, version, dict(topics))
-        await check(server, topics)  # by the database: nothing is served yet
+        await check(server, topics)  # from the database: nothing is served yet
         await spark.lister.refresher.refresh()
         for _ in range(12):
             served = spark.lister.counts.answers["served"]
@@ -110,7 +110,7 @@ async def test_the_database_is_followed(database: Database) -> None:
                 await put(local, topics[local])
         assert spark.lister.refresher.served is not None
         assert spark.lister.refresher.served.overlay_names() > 5
-        # What no log can tell apart is read anew from the database.
+        # What the log cannot tell is read from the database.
         await connection.execute("TRUNCATE broker_core.topics")
         topics.clear()
         await check(server, topics)

@@ -1,4 +1,4 @@
-"""The plugin in a broker: found by its entry point, and asked over the protocol."""
+"""The plugin in a broker: found by its entry point, asked over the protocol."""
 
 from __future__ import annotations
 

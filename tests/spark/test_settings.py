@@ -1,4 +1,4 @@
-"""The table ``[plugins.spark]``: what an operator writes, and what is refused."""
+"""The table ``[plugins.spark]``: valid and refused settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker_core_spark.settings import SparkSettings
 def test_a_store_is_all_that_is_needed() -> None:
     options = read_table({"store": "s3://bucket/listings"}, SparkSettings)
     assert options.settings == SparkSettings(store="s3://bucket/listings")
-    # An answer that fails is left to who is asked next; the plugin has its answers looked at as any other.
+    # A failed answer passes to the next lister. Answers are verified as those of any plugin.
     assert options.on_failure == "next"
     assert options.verify_filtered == "always"
 

@@ -1,4 +1,4 @@
-"""A whole generation in one process, by the same parts as the Spark job and to the same bytes: for small catalogues."""
+"""A whole generation built in one process, for tests: the bytes that the Spark job must give."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["build_generation", "matches_of"]
 
-#: The names of each domain of each namespace: local names, in any order.
+#: The local names of each domain of each namespace, in any order.
 Catalogue = Mapping[str, Mapping[str, Any]]
-#: The properties of topics, by the full name without a partition suffix; of a topic that is not here there are none.
+#: The properties of topics by their full name without partition suffix.
 Properties = Mapping[str, Mapping[str, str]]
 
 
@@ -45,10 +45,10 @@ def build_generation(
     segment_bytes: int = SEGMENT_BYTES,
     stamps: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """Write all files of a generation; publish it by :mod:`broker_core_spark.store.publishing`.
+    """Write all files of a generation. :mod:`broker_core_spark.store.publishing` publishes it.
 
-    Without ``versions`` the catalogue is static. Patterns must be such that RE2 runs them
-    (:exc:`~broker_core.errors.InvalidPattern` otherwise).
+    Without ``versions`` the catalogue is static. Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that
+    RE2 refuses.
     """
     questions = list(questions)
     required = required_selectors(questions)
@@ -89,7 +89,7 @@ def _segments(
 
 
 def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, bool]]:
-    """Runs in the order of all names, each with whether it begins a segment."""
+    """The runs in the order of all names, each with whether it begins a segment."""
     for namespace in sorted(catalogue):
         for domain in DOMAIN_ORDER:
             names = EncodedNames.of(namespace, domain, catalogue[namespace].get(domain, []))
@@ -111,7 +111,7 @@ def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
 def matches_of(
     names: EncodedNames, selectors: Sequence[NameSelector], properties: Properties
 ) -> Iterator[tuple[NameSelector, Matches]]:
-    """What each selector picks of some names: by matching all of them, one pattern after the other."""
+    """The names that each selector picks, by matching pattern after pattern over all names."""
     for selector in selectors:
         picked: Matches = (0, len(names))
         if selector.pattern is not None:

@@ -1,4 +1,4 @@
-"""Small catalogues and questions for generations of precomputed listings, and what their answers must be."""
+"""Small catalogues and questions, their expected answers, and generations that are read back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 _numbers = count()
 
-#: Two namespaces with names that are hard on an order, and one that is empty.
+#: Two namespaces with names that are hard to sort, and an empty one.
 CATALOGUE: Mapping[str, Mapping[str, Any]] = {
     "t/n": {
         "persistent": [

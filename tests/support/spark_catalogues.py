@@ -71,7 +71,7 @@ def questions_about(namespace: str) -> list[dict[str, Any]]:
 def expected_generation(
     catalogue: Path, patterns: Path, folder: Path, *, property_keys: Sequence[str] = (), segment_bytes: int
 ) -> Manifest:
-    """The generation by one process that matches pattern by pattern, from an embedded catalogue."""
+    """The generation of an embedded catalogue, built in one process pattern by pattern."""
     names: dict[str, dict[str, list[str]]] = {}
     properties: dict[str, Mapping[str, str]] = {}
     versions: dict[str, int | None] = {}
@@ -111,7 +111,7 @@ def generation_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
 def result_of(
     folder: Path, rows: Sequence[Mapping[str, Any]], topics: Mapping[str, Sequence[str]]
 ) -> BuildResult:
-    """A result without Spark, of persistent topics: for what is made of results."""
+    """A build result without Spark, of persistent topics."""
     store = open_store(str(folder))
     loaded = questions_of_rows([("row", row) for row in rows], property_keys=("k",))
     known = [question for question in loaded.questions if question.namespace in topics]
@@ -143,12 +143,12 @@ def result_of(
 
 
 def staging_area(tmp_path: Path, *property_keys: str) -> StagingArea:
-    """A place below a folder where names are staged with some properties."""
+    """A staging area below a folder."""
     return StagingArea(str(tmp_path / "store"), "temporary/test", property_keys, 1 << 20)
 
 
 def staged_names(place: StagingArea, runs: Iterable[SortedRun]) -> dict[tuple[str, str, str], str | None]:
-    """The (namespace, domain, local name) of all names that were staged, with their first property."""
+    """The staged (namespace, domain, local name) triples, with their first property."""
     store, count = place.open(), len(place.property_keys)
     rows = joined_names(
         [read_blocks(store, run.path, run.blocks, count) for run in runs if run.blocks], count

@@ -1,4 +1,4 @@
-"""A catalogue whose every listing is known by brute force, and generations of it: for tests of the Spark plugin."""
+"""A catalogue with listings by brute force, and generations of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Asked = tuple[str, Mode, str | None, dict[str, str]]
 
 
 def random_name(random: Random) -> str:
-    """A full name of a topic, now and then of one that other topics are named like."""
+    """A full name of a topic, sometimes one with the prefix of others."""
     local = f"{random.choice(_WORDS)}-{random.choice(_WORDS)}-{random.randrange(40)}"
     if random.random() < 0.05:
         local = random.choice(["__change_events", "a\nb", "x-partition-", "x-partition-007"])
@@ -41,7 +41,7 @@ def random_name(random: Random) -> str:
 
 
 def random_question(random: Random) -> Asked:
-    """What a client may ask; some patterns are none that RE2 knows."""
+    """A client's question. RE2 refuses some of the patterns."""
     namespace = random.choice(NAMESPACES)
     one, other, number = random.choice(_WORDS), random.choice(_WORDS), random.randrange(40)
     pattern = random.choice(
@@ -131,7 +131,7 @@ class CatalogueModel:
         return sorted(found, key=utf16_key)
 
     def _parts(self, name: str) -> tuple[str, str, str]:
-        """Namespace, domain and what patterns match of a name; a topic that nobody sees is in no namespace."""
+        """(namespace, domain, text to match) of a name. A hidden topic is in no namespace."""
         parts = self._parsed.get(name)
         if parts is None:
             topic = TopicName.parse(name)
@@ -142,7 +142,7 @@ class CatalogueModel:
     def _matcher(self, pattern: str | None) -> Callable[[str], object]:
         text = None if pattern is None else strip_scheme(pattern)
         if pattern is None or text is None or text == ".*" or not compile_pattern(pattern).supported:
-            return lambda _: True  # what RE2 does not know is left to the client
+            return lambda _: True  # the client filters what RE2 refuses
         if text not in self._engines:
             self._engines[text] = re2.compile(text)
         engine = self._engines[text]
@@ -152,7 +152,7 @@ class CatalogueModel:
 async def publish(
     uri: str, model: CatalogueModel, asked: Iterable[Asked], **options: Any
 ) -> PublishedPointer:
-    """Build a generation of the catalogue as it is, for these questions, and publish it."""
+    """Build a generation of the current catalogue for these questions and publish it."""
     catalogue: dict[str, dict[str, list[str]]] = {
         name: {domain: [] for domain in DOMAINS} for name in NAMESPACES
     }

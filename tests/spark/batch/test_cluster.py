@@ -1,4 +1,4 @@
-"""``local-cluster[2,1,1024]``: real executors, a worker that dies, speculation on; and the same bytes."""
+"""A build on ``local-cluster[2,1,1024]``, with a dying worker and speculation, gives the same bytes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.support.spark_catalogues import (
 
 SEGMENT_BYTES = 8192
 
-#: Found by Python on its start in the executors alone: the first segment there is written, and then its worker dies;
-#: another one fails to be written once.
+#: Python of the executors imports this at its start. The first worker dies after it has written a segment, and another
+#: write fails once.
 _FAULTS = """
 import os
 if os.environ.get("BATCH_FAULTS"):

@@ -1,6 +1,6 @@
-"""The batch as a client of Spark Connect: the same bytes, from a server that knows nothing of the job's files.
+"""A build through Spark Connect gives the same bytes. The server does not have the job's files.
 
-Needs the packages of ``pyspark[connect]``, which nothing else here does: without them it is skipped.
+Skipped without the packages of ``pyspark[connect]``, which nothing else here needs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ for package in ("pyspark", "grpc", "grpc_status", "zstandard"):
     pytest.importorskip(package, reason="without pyspark[connect]")
 
 SEGMENT_BYTES = 8192
-_PATIENCE = 300  # seconds; a client tries again until the server is there
+_PATIENCE = 300  # seconds; the client tries until the server is there
 _JOB = """
 import json, sys
 from broker_core_spark.batch.errors import InvalidCatalogue
@@ -48,7 +48,7 @@ with spark_session(master=server) as spark:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """A server of Spark Connect; its address."""
+    """The address of a Spark Connect server."""
     import pyspark
 
     home = Path(pyspark.__file__).parent

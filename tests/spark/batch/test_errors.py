@@ -1,4 +1,4 @@
-"""Errors of the batch are errors of the broker, so that the command line shows them as one line."""
+"""Errors of the batch are errors of the broker, so the command line shows one line."""
 
 from __future__ import annotations
 

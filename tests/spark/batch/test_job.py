@@ -1,4 +1,4 @@
-"""The whole batch: the same bytes for any number of partitions, what is refused, properties, skew, recorded answers."""
+"""Whole builds: equal bytes for any number of partitions, refused patterns, properties, skew."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_the_bytes_are_the_same_for_any_number_of_partitions(
     assert published is not None
     assert published.generation == result.generation
     assert not list((tmp_path / "store" / "temporary").iterdir())  # nothing staged is left behind
-    # One namespace has nine of ten names: no task has most of the segments.
+    # One namespace has nine of ten names, and no task has most of the segments.
     if partitions == 7:
         assert result.tasks == 7
 

@@ -1,6 +1,6 @@
-"""A job that is killed, at random points of its work: what is published stays whole, and the next job works.
+"""Builds killed at random: what is published stays whole, and the next build works.
 
-``BROKER_CORE_TEST_KILLS=20`` kills more often than the three times of every run.
+``BROKER_CORE_TEST_KILLS=20`` kills more often than three times.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATIENCE = 300  # seconds; a JVM starts in this time
 
 
 def files(store: Path) -> int:
-    """How many files there are in the store, whole or not."""
+    """The number of files in the store, finished or not."""
     return sum(1 for path in store.rglob("*") if path.is_file())
 
 
@@ -53,7 +53,7 @@ with spark_session(master="local[2]", conf=quick) as spark:
     for turn in range(KILLS):
         fill(catalogue, {"public/large": [f"later-{turn}-{number}" for number in range(300)]})
         before = files(store)
-        # A job makes some 50 files: the mark, runs, plans, segments, the manifest, the pointer.
+        # A job makes some 50 files: the mark, runs, assignments, segments, the manifest, the pointer.
         wanted = before + pick.randint(1, 50)
         job = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
         try:
@@ -65,7 +65,7 @@ with spark_session(master="local[2]", conf=quick) as spark:
             try:
                 os.killpg(job.pid, signal.SIGKILL)
             except ProcessLookupError:
-                pass  # it was done already
+                pass  # the job was done
             job.wait()
         opened = open_store(str(store))
         pointers = list(readable_pointers(opened)) if store.exists() else []
@@ -80,7 +80,7 @@ with spark_session(master="local[2]", conf=quick) as spark:
     newest, *_ = readable_pointers(opened)
     whole = Generation.open(opened, newest.generation)
     assert whole.topics == len(names) + 300 * KILLS
-    # What the killed jobs left goes when it is old.
+    # The files of killed jobs go when they are old.
     collected = collect_garbage(opened, keep=1, grace=timedelta(0))
     assert collected.kept == (newest.generation,)
     needed = {*(file.name for file in whole.manifest.files), f"manifests/{newest.generation}.json"}

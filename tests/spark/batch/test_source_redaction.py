@@ -1,4 +1,4 @@
-"""Nothing of an address that could be a secret is shown, and of one that is not clear nothing but its scheme."""
+"""No secret of an address is shown, and of an ambiguous address only the scheme."""
 
 from __future__ import annotations
 

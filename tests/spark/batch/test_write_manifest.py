@@ -1,4 +1,4 @@
-"""A manifest is written last, of parts that fit together."""
+"""The manifest is written last, of parts that fit."""
 
 from __future__ import annotations
 

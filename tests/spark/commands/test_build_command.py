@@ -1,4 +1,4 @@
-"""`broker-core spark build`, in this process: what it prints, its exit codes, settings that it takes from a file."""
+"""``broker-core spark build``: its output, its exit codes, its settings. In this process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def arguments(spark: SparkSession, tmp_path: Path) -> list[str]:
-    """The command with a catalogue and patterns; it runs in the session of the tests."""
+    """The arguments for a catalogue and patterns. The session of the tests is used."""
     assert spark.version
     names = [{"name": f"orders-{number}", "properties": {"region": "eu"}} for number in range(3)]
     fill(tmp_path / "catalogue.sqlite", {"a/b": [*names, "orders-x"]})

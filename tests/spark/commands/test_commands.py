@@ -1,4 +1,4 @@
-"""The group of commands is whole, and costs nothing before one of them runs."""
+"""The group has all commands, and imports nothing heavy before one runs."""
 
 from __future__ import annotations
 

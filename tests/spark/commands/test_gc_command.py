@@ -1,4 +1,4 @@
-"""``gc`` says what it removed, and a dry run what it would."""
+"""``gc`` prints what it removed, and a dry run what it would remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exporting what a broker was asked: from a running broker's HTTP port to the file of a batch."""
+"""The questions of a running broker's HTTP port become the pattern file of a batch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_no_broker_runs_stays_out() -> None:
 
 
 def raw(**values: str) -> str:
-    """A line with values as they are written in JSON, which Python would not write."""
+    """A line with values in JSON that Python would not write."""
     good = {"namespace": '"t/n"', "mode": '"ALL"', "pattern": '"x"', "properties": "{}"}
     counted = {"count": "9", "error": "0", "seconds": "1.5"}
     return "{" + ",".join(f'"{key}":{value}' for key, value in (good | counted | values).items()) + "}"
@@ -111,7 +111,7 @@ def test_what_is_too_long_for_a_broker_stays_out() -> None:
 def test_what_a_newer_broker_says_besides_does_not_matter() -> None:
     found, _ = worth_precomputing(raw(later="[1]"), "http://b", limit=10, min_count=1, max_length=1024)
     assert found == [{"namespace": "t/n", "mode": "ALL", "pattern": "x", "properties": {}}]
-    assert not questions_of_rows([("here", found[0])]).refused  # the batch reads what is written
+    assert not questions_of_rows([("here", found[0])]).refused  # the batch reads the file
 
 
 def test_a_file_that_cannot_be_replaced_leaves_nothing_beside(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `broker-core spark status` shows: of the store alone, and of the running broker."""
+"""``broker-core spark status``: of the store alone, and of a running broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command works on the store of its option, else on the one of the settings, and says where there is neither."""
+"""The store of a command is that of its option, else that of the settings."""
 
 from __future__ import annotations
 

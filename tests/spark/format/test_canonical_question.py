@@ -1,4 +1,4 @@
-"""Questions that have the same answers are one question; everything else is another."""
+"""Questions with equal answers are one question, and no others."""
 
 from __future__ import annotations
 

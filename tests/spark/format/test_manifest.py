@@ -1,4 +1,4 @@
-"""A manifest has one form, and whatever has another is refused with the reason."""
+"""A manifest has one form. Every other is refused with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions file has one sorted line for each question, and is refused where it is anything else."""
+"""The questions file has one sorted line a question. Anything else is refused."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def column(names: list[str]) -> pa.LargeStringArray:
 
 
 def hash_of(text: bytes) -> int:
-    """As the specification of the format has it."""
+    """The hash of the specification."""
     value = sum((byte + 1) * pow(0x9E3779B97F4A7C15, place, 2**64) for place, byte in enumerate(text)) & _MASK
     value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
     value = (value ^ (value >> 27)) * 0x94D049BB133111EB & _MASK

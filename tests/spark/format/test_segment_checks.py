@@ -1,4 +1,4 @@
-"""Runs follow each other through all segments, in one order, and segments begin and end where the format says."""
+"""Runs are in one order through all segments, and segments begin at boundaries."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ TARGET = 300
 NAMESPACES = ("a/a", "b/b", "c/c")
 ASKED = [CanonicalQuestion.of(namespace, mode, None) for namespace in NAMESPACES for mode in Mode]
 
-#: (namespace, domain, what the names begin with, how many) of the runs of each segment.
+#: (namespace, domain, prefix of the names, number of names) of the runs of each segment.
 Layout = Sequence[Sequence[tuple[str, str, str, int]]]
 P, N = "persistent", "non-persistent"
 
 
 def names_of(namespace: str, domain: str, head: str, count: int, *, first: bool) -> list[str]:
-    """Ascending names, of which the first one begins a segment if ``first`` says so, and no other."""
+    """Ascending names. The first one begins a segment if ``first`` says so; the others begin none."""
     every = pa.array([f"{head}{number:05}" for number in range(2000)], pa.large_string())
     begins = begins_segment(namespace, domain, every, target=TARGET)
     start = int(np.flatnonzero(begins)[0]) if first else 0
@@ -46,7 +46,7 @@ def names_of(namespace: str, domain: str, head: str, count: int, *, first: bool)
 
 
 def manifest_of(store: Store, layout: Layout) -> Manifest:
-    """The manifest of such segments, which nothing looked at."""
+    """The manifest of such segments, unchecked."""
     entries: list[SegmentEntry] = []
     required = required_selectors(ASKED)
     for runs in layout:
@@ -106,7 +106,7 @@ def test_segments_in_order_are_opened() -> None:
 
 @pytest.mark.parametrize("how", INTERLEAVED)
 def test_segments_that_are_interleaved_are_refused_by_their_files(how: str) -> None:
-    """Also where nobody looks at the manifest for itself."""
+    """The runs show it too, without a check of the manifest."""
     store = memory()
     manifest = manifest_of(store, INTERLEAVED[how])
     with pytest.raises(InvalidGeneration, match="are not behind those before it") as caught:
@@ -141,7 +141,7 @@ def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_tha
     with pytest.raises(InvalidGeneration, match="not all in front of the first one of the next") as caught:
         checks.check_end(0, last_place(run))
     assert caught.value.file == entry.name
-    checks.check_end(1, ("z/z", 1, b""))  # the last one has none behind it
+    checks.check_end(1, ("z/z", 1, b""))  # nothing follows the last segment
 
 
 def test_a_cut_that_is_missing_within_a_run_is_found_where_every_name_is_looked_at() -> None:

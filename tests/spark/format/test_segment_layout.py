@@ -1,4 +1,4 @@
-"""Where the sections of a run are follows from their sizes."""
+"""The positions of a run's sections follow from their sizes."""
 
 from __future__ import annotations
 

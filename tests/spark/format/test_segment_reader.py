@@ -1,4 +1,4 @@
-"""A segment that is not what it says is refused, whatever was done to it: never a crash, never a wrong listing."""
+"""A changed segment is refused: no crash, no wrong listing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def refused(content: bytes) -> str:
 
 
 def sections() -> list[tuple[int, int]]:
-    """Where the directory says that the sections of the second run are."""
+    """The positions of the sections of the second run, from the directory."""
     at, size, _ = segment_layout.TRAILER.unpack_from(RAW, len(RAW) - segment_layout.TRAILER.size)
     runs = json.loads(RAW[at : at + size])["runs"]
     start = segment_layout.HEADER.size
@@ -101,7 +101,7 @@ def test_what_was_written_is_read() -> None:
 
 @pytest.mark.parametrize("part", range(8))
 def test_a_flipped_bit_is_refused_or_is_another_name(part: int) -> None:
-    """What the structure cannot tell (a letter of a name that nobody asked for) is left to the checksum of the file."""
+    """A changed letter of a name that no selector picks is left to the file's checksum."""
     random = Random(part)
     places = [*range(200), *range(len(RAW) - 450, len(RAW)), *random.sample(range(len(RAW)), 150)]
     before = fingerprint(read(RAW))
@@ -190,7 +190,7 @@ def changed(section: int, make: Callable[[bytearray], object]) -> bytes:
 def entry(number: int, field: str, value: int) -> Callable[[bytearray], object]:
     def make(part: bytearray) -> None:
         entries = np.frombuffer(part, segment_layout.ENTRY).copy()
-        # By what they pick, since their keys are hashes.
+        # Sorted by the picked names, because keys are hashes.
         order = np.lexsort((entries["count"], entries["kind"]))
         entries[field][order[number]] = value
         part[:] = entries.tobytes()

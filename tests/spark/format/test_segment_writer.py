@@ -1,4 +1,4 @@
-"""A segment has what it was given, the same bytes each time, and refuses what is out of order."""
+"""A segment has what it was given, in the same bytes each time. Runs out of order are refused."""
 
 from __future__ import annotations
 

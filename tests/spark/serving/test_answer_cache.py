@@ -1,4 +1,4 @@
-"""Kept answers: right for a version, bounded by what anybody still has of them."""
+"""Cached answers are right for a version, and bounded by what anybody still has."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def test_an_answer_is_kept_for_a_version() -> None:
     kept = answers.get(b"a")
     assert kept is not None
     assert (kept.number, kept.selection) == (5, some)
-    answers.put(b"a", 4, None)  # made earlier, and only ended later
+    answers.put(b"a", 4, None)  # of an earlier version, finished later
     assert answers.get(b"a") == kept
     answers.renew(b"a", kept, 9)
     renewed = answers.get(b"a")
     assert renewed is not None
     assert (renewed.number, renewed.selection) == (9, some)
-    answers.renew(b"a", kept, 10)  # of something that is not kept any more
+    answers.renew(b"a", kept, 10)  # of an answer that is not kept any more
     assert answers.get(b"a") == renewed
     assert answers.get(b"c") is None
 

@@ -1,4 +1,4 @@
-"""A generation that lies is caught when it is asked, counted, told of, and the client has the right answer."""
+"""A wrong answer of a generation is found when it is asked, counted and reported, and the client gets the right one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES = [f"persistent://public/default/t-{number:05}" for number in range(20_000
 
 
 def others(names: EncodedNames, picked: Matches) -> Matches:
-    """Topics that do not match, not one that does."""
+    """Only topics that do not match."""
     rows = np.arange(*picked) if isinstance(picked, tuple) else picked
     return np.setdiff1d(np.arange(len(names)), rows)
 
@@ -44,12 +44,12 @@ def one_more(names: EncodedNames, picked: Matches) -> Matches:
 
 @pytest.fixture
 def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Opening samples postings and hashes; here it happens to look at others than those that are wrong."""
+    """Opening samples, and here it samples what is right."""
     monkeypatch.setattr(generation, "SampleChecks", lambda: SampleChecks(hashed_bytes=0, rematched=0))
 
 
 def faulty(monkeypatch: pytest.MonkeyPatch, change: Callable[[EncodedNames, Matches], Matches]) -> None:
-    """A batch whose matching is wrong for each pattern, and whose hashes are those of what it picked."""
+    """A batch with wrong matches for each pattern, and their hashes."""
     right = module.matches_of
 
     def matches_of(
@@ -76,7 +76,7 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
                 await check(server, model, asked, Random(1))
         assert plugin.lister.counts.passed["wrong_answer"] >= 4
         assert plugin.lister.counts.answers.total() >= 2  # all topics are right
-        # And after a change, which is not spliced into what is wrong.
+        # After a change too: changes are not spliced into a wrong answer.
         await model.create("persistent://public/default/t-199", Random(1))
         for asked in REGISTERED:
             await check(server, model, asked, Random(1))
@@ -111,7 +111,7 @@ async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pyte
 
 
 def answer_of(pattern: str, *, wrong: bool = False) -> tuple[CanonicalQuestion, PrecomputedAnswer]:
-    """A large scattered answer, which is not looked at on the event loop."""
+    """A large scattered answer, which is verified beside the event loop."""
     listing = Listing.from_names("public/default", Mode.PERSISTENT, NAMES)
     found = listing.matching(compile_pattern(pattern))
     rows = found.row_array + (1 if wrong else 0)
@@ -159,7 +159,7 @@ async def test_a_large_wrong_answer_is_passed_on_each_time() -> None:
 
 
 async def test_names_that_were_changed_in_the_file_are_no_answer() -> None:
-    """What is mapped is private; should its bytes be others all the same, that is no answer either."""
+    """Mapped bytes are private. If they change all the same, there is no answer."""
     listing = Listing.from_names("public/default", Mode.PERSISTENT, NAMES[:10])
     damaged = bytearray(listing.all().body())
     damaged[damaged.index(b"default")] = ord("x")

@@ -1,4 +1,4 @@
-"""What is served: checked before, swapped, kept where the next one is none, and gone when nobody has it any more."""
+"""The served generation: verified before, swapped, kept if the next one is refused, and freed with its last reader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def publish(folder: Path, *names: str) -> Manifest:
 
 
 def damage(folder: Path, kind: str, manifest: Manifest) -> Path:
-    """Spoil a file of a generation."""
+    """Damage a file of a generation."""
     segment = folder / manifest.segments[0].name
     data = bytearray(segment.read_bytes())
     segment.chmod(0o644)
@@ -69,7 +69,7 @@ def refresher_of(folder: Path, refresh: float) -> GenerationRefresher:
 
 @pytest.fixture
 async def refresher(tmp_path: Path) -> AsyncIterator[GenerationRefresher]:
-    """One that looks when the test says so."""
+    """A refresher that a test calls."""
     made = refresher_of(tmp_path / "store", refresh=3600)
     yield made
     await made.close()
@@ -131,7 +131,7 @@ async def test_a_generation_that_is_not_what_it_must_be_is_refused(
     assert refresher.refused.generation == second.id
     assert segment.name in refresher.refused.reason
     assert results == ["ok", "failed"]
-    await refresher.refresh()  # not checked again and again
+    await refresher.refresh()  # not verified again each time
     assert results == ["ok", "failed"]
     await asyncio.to_thread(use_generation, open_store(str(folder)), first.id)
     await refresher.refresh()

@@ -1,4 +1,4 @@
-"""The metrics: what is served and counted, under the plugin's own prefix."""
+"""The metrics of the plugin: counters, and what is served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasons to leave a question to the next lister."""
+"""Reasons to pass a question to the next lister."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_it_says_why() -> None:
 
 
 def test_every_reason_that_is_given_is_described() -> None:
-    """A word that is misspelt somewhere would be a metric of its own."""
+    """A misspelt word would be a metric of its own."""
     given = set()
     for source in Path(broker_core_spark.serving.__path__[0]).rglob("*.py"):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):

@@ -1,4 +1,4 @@
-"""When a generation answers and when not: an answer is the catalogue's own, and a refusal has its reason."""
+"""A generation gives the catalogue's own answer, or passes the question with a reason."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def filled(model: CatalogueModel, count: int = 20) -> None:
 
 
 async def served_of(plugin: SparkPlugin, server: Server, model: CatalogueModel, asked: Asked) -> bool:
-    """Ask; whether it was the plugin that answered, rightly in any case."""
+    """Ask, check the answer, and return whether the plugin gave it."""
     before = plugin.lister.counts.answers.total()
     await check(server, model, asked, Random(9))
     return plugin.lister.counts.answers.total() > before
@@ -74,7 +74,7 @@ async def test_what_is_not_in_the_generation_is_passed_on() -> None:
         for question, reason in asked:
             assert not await served_of(plugin, server, model, question)
             assert plugin.lister.counts.passed[reason] > 0
-        # The scheme is no part of the question, nor what selects nothing.
+        # Neither the scheme nor a property that does not select is a part of the question.
         with_scheme: Asked = (
             "public/default",
             Mode.PERSISTENT,
@@ -141,7 +141,7 @@ async def test_an_answer_that_does_not_fit_is_passed_on() -> None:
         await model.delete("persistent://public/default/t-50")
         assert not await served_of(plugin, server, model, ALL)
         assert plugin.lister.counts.passed["answers_limit"] > 0
-        assert await served_of(plugin, server, model, TENS)  # which the change does not concern
+        assert await served_of(plugin, server, model, TENS)  # the change does not concern it
 
 
 async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> None:
@@ -165,7 +165,7 @@ async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> 
 
 
 class Hides:
-    """A mask: nobody sees names that end in 2."""
+    """A mask: names that end in 2 are hidden."""
 
     @hookimpl
     def broker_core_visible(self, topics: pa.LargeStringArray) -> Any:
@@ -190,7 +190,7 @@ async def test_masks_and_checks_work_on_its_answers(verify: str) -> None:
                 expected = [name for name in model.answer(asked) if not name.endswith("2")]
                 answer = await server.list(namespace, mode=mode, pattern=pattern, properties=properties)
                 assert (answer.topics, answer.topics_hash) == (expected, topics_hash(expected))
-            # The second time answers are spliced.
+            # The second answers are spliced.
             await model.delete("persistent://public/default/t-13")
             await model.create("persistent://public/default/t-13-new", Random(3))
             await model.create("persistent://public/default/t-13", Random(5))

@@ -1,4 +1,4 @@
-"""The lister answers what is precomputed, leaves the rest to the next lister, and counts both."""
+"""The lister answers precomputed questions, passes the others, and counts both."""
 
 from __future__ import annotations
 

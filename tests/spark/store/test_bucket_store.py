@@ -1,4 +1,4 @@
-"""A bucket whose puts are not conditional is refused with the reason; options and errors are said plainly."""
+"""A bucket without conditional puts is refused with the reason. Options and errors are plain."""
 
 from __future__ import annotations
 

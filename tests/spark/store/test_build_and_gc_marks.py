@@ -1,4 +1,4 @@
-"""A mark counts until it is older than the time of grace, by the clock of the store."""
+"""A mark counts until it is older than the time of grace, by the store's time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store is a place for generations where it creates a name only once."""
+"""A store that creates a name twice is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.generations import memory
 
 
 class Replacing(FolderStore):
-    """A folder whose files are replaced by those of the same name."""
+    """A folder in which a put replaces the file of the same name."""
 
     def put_new(self, path: str, data: object) -> bool:
         assert isinstance(data, bytes)

@@ -1,4 +1,4 @@
-"""A folder that is no place for generations is refused with the reason, and a write that fails leaves nothing."""
+"""An unsuitable folder is refused with the reason, and a failed write leaves nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_file_system_without_links_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_file_system_that_creates_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "link", os.replace)  # as if a link took the place of what is there
+    monkeypatch.setattr(os, "link", os.replace)  # a link replaces the file
     with pytest.raises(StoreFailed, match="creates a file twice"):
         FolderStore(tmp_path).put_new("segments/a", b"")
 
@@ -42,7 +42,7 @@ def test_a_link_whose_answer_was_lost_is_seen_to_be_made(
     link = os.link
 
     def lost(source: Any, target: Any) -> None:
-        """As NFS has it: the link is made, its answer is lost, and the request sent again."""
+        """NFS: the link is made, its answer is lost, and the request is sent again."""
         link(source, target)
         link(source, target)
 

@@ -1,4 +1,4 @@
-"""Gc removes what no kept generation needs, never what one needs or what a build may count on."""
+"""``gc`` removes what no kept generation needs, and nothing that a generation or a build needs."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tm
     assert "pointers/000000000099.json" in done.unreadable[0]
     for one in generations:
         assert Generation.open(store, one.id).topics == 105
-    # Once as many newer ones are there as are kept, it goes as any old pointer does.
+    # It goes like any old pointer when enough newer ones are kept.
     use_generation(store, generations[0].id)
     done = collect_garbage(store, keep=1, grace=AT_ONCE)
     assert done.kept == (generations[0].id,)
@@ -162,7 +162,7 @@ def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tm
 
 
 class SlowStore:
-    """A store that takes a part of the time of a gc for each call of some methods, by a clock that it moves itself."""
+    """A store in which some methods take a part of a gc's time, by a clock that they move."""
 
     def __init__(self, store: Store, patch: pytest.MonkeyPatch, **parts: float) -> None:
         self._store, self._parts, self._now = store, parts, 0.0
@@ -217,7 +217,7 @@ def test_an_empty_store_stays_empty(tmp_path: Path) -> None:
 
 
 def test_publishers_and_gc_at_once_never_leave_a_hole(tmp_path: Path) -> None:
-    """What is published is whole, whenever a gc looked: builds share files that each gc would like to remove."""
+    """A published generation is whole at any time: builds share files that each gc would remove."""
     store = open_store(str(tmp_path))
     publish(store, 0)
 
@@ -231,7 +231,7 @@ def test_publishers_and_gc_at_once_never_leave_a_hole(tmp_path: Path) -> None:
         done = 0
         for _ in range(12):
             try:
-                # Files may go at once; marks count, since they are younger than an hour.
+                # Files may go at once. Marks are younger than an hour and count.
                 collect_garbage(store, keep=1, grace=timedelta(hours=1))
                 done += 1
             except StoreFailed:

@@ -1,4 +1,4 @@
-"""What is mapped is nobody else's: no name, and still there when the file is closed."""
+"""A private file has no name, and its map outlives it."""
 
 from __future__ import annotations
 

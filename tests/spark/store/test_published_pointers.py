@@ -1,4 +1,4 @@
-"""The newest pointer says what is served; one that cannot be read is told and never passed over."""
+"""The newest pointer names the served generation. An unreadable one is told, never skipped."""
 
 from __future__ import annotations
 

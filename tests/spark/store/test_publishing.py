@@ -1,4 +1,4 @@
-"""Of any number of publishers none is lost, the last is served, and an older generation can be served again."""
+"""No publisher at the same time is lost, the last one is served, and an older generation can be served again."""
 
 from __future__ import annotations
 
@@ -142,9 +142,9 @@ def test_a_generation_with_a_damaged_file_is_published_only_where_the_build_know
         with pytest.raises(InvalidGeneration, match=r"checksum.*not published") as caught:
             build.publish(manifest)
         assert caught.value.file == segment.name
-        # What the build has written or read itself is not read once more.
+        # Files that the build wrote or read are not read again.
         assert build.publish(manifest, verified={segment.name}).number == 1
-        # To write the generation again mends it.
+        # Writing the generation again repairs it.
         assert made(store, 3) == manifest
         assert build.publish(manifest).number == 2
     store.replace(manifest.questions.name, b"x" * manifest.questions.size)

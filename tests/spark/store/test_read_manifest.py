@@ -1,4 +1,4 @@
-"""A manifest is read by its checksum, which is the name of the generation."""
+"""A manifest is verified by its checksum, the id of the generation."""
 
 from __future__ import annotations
 

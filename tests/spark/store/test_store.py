@@ -1,4 +1,4 @@
-"""What every store does: a name is created once, whole, by one of any number of writers."""
+"""All kinds of stores: one of any number of writers creates a name, once and whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An address means one store, or is refused with what is wrong with it."""
+"""An address names one store, or is refused with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file whose name is its content is verified when it is read, and replaced where it is damaged."""
+"""A file named by its checksum is verified when it is read, and replaced if it is damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments that are kept are read back whole: damaged ones are told apart, and those of a faulty writer refused."""
+"""Kept segments are read whole: damaged ones are named, and those of a faulty writer are refused."""
 
 from __future__ import annotations
 

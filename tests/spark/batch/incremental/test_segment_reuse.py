@@ -1,4 +1,4 @@
-"""Incremental builds: equal to full ones after changes of every kind, while untouched segments are kept."""
+"""Incremental builds equal full ones after changes of every kind, and keep unchanged segments."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def catalogue_of(folder: Path) -> tuple[Path, Path]:
 def equal_to_full(
     spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, turn: int
 ) -> BuildResult:
-    """Build incrementally, and compare every file with those of one process that makes all anew."""
+    """Build incrementally, and compare every file with those of a full build in one process."""
     result = build(
         spark,
         catalogue=str(catalogue),
@@ -99,7 +99,7 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
             catalog.delete(TopicName.parse(f"persistent://tiny/ns-5/orders-{place}"))
     some = equal_to_full(spark, catalogue, patterns, tmp_path, 3)
     assert some.segments_kept > every // 2
-    # Other questions of one namespace: its segments are made anew, and those of others are kept.
+    # Other questions of one namespace: only its segments are made anew.
     rows = [*questions_about("public/large"), *questions_about("tiny/ns-3")]
     rows += [
         {"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}},
@@ -163,7 +163,7 @@ def test_a_build_mends_what_is_damaged(spark: SparkSession, tmp_path: Path, incr
     assert mended.segments_written == 3
     assert mended.segments_kept == (len(manifest.segments) - 3 if incremental else 0)
     assert generation_files(store, manifest) == whole
-    # The manifest and the questions: then nothing is known of what was, and all is made anew.
+    # Without the manifest or the questions nothing is known of the last build, and all is made anew.
     for name in (manifest.questions.name, f"manifests/{manifest.id}.json"):
         (store / name).write_bytes(b"\xff" + whole[name][1:])
         assert built(incremental).generation == manifest.id
@@ -171,7 +171,7 @@ def test_a_build_mends_what_is_damaged(spark: SparkSession, tmp_path: Path, incr
 
 
 def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
-    """Without Spark: random changes never leave a changed name in a segment that is kept."""
+    """Random changes never leave a changed name in a kept segment. Without Spark."""
     catalogue, patterns = catalogue_of(tmp_path)
     manifest = expected_generation(
         catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=SEGMENT_BYTES
@@ -201,7 +201,7 @@ def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
 
 
 def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
-    """After a restore the catalogue comes to the same numbers with other topics."""
+    """A restored catalogue comes to the same version numbers with other topics."""
     catalogue, patterns = catalogue_of(tmp_path)
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(catalogue.read_bytes())
@@ -249,7 +249,7 @@ def test_a_manifest_that_lies_about_where_segments_begin_is_not_built_upon(tmp_p
 
 @pytest.mark.parametrize("lie", ["fewer names", "smaller segments"])
 def test_a_published_manifest_that_lies_is_made_anew(spark: SparkSession, tmp_path: Path, lie: str) -> None:
-    """All of its checksums fit, so that only a look into the segments tells."""
+    """The checksums of such a generation are right. Only its segments show the lie."""
     catalogue, patterns = tmp_path / "catalogue.sqlite", tmp_path / "patterns.jsonl"
     fill(catalogue, {"public/large": [f"orders-{number}" for number in range(3000)]})
     write_patterns(patterns, [{"namespace": "public/large", "pattern": ".*7"}])
@@ -259,7 +259,7 @@ def test_a_published_manifest_that_lies_is_made_anew(spark: SparkSession, tmp_pa
         catalogue, patterns, tmp_path / "store", property_keys=KEYS, segment_bytes=cut_by
     )
     assert len(made.segments) > 3
-    # An odd number of names: the offsets of one fewer take as many bytes with their padding.
+    # The number is odd, so that the padded offsets of one name fewer have the same size.
     number = next(at for at, entry in enumerate(made.segments) if at and entry.runs[-1][2] % 2)
     segments = list(made.segments)
     if lie == "fewer names":

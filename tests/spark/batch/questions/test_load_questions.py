@@ -1,4 +1,4 @@
-"""Questions from files and tables: reduced, each once, refused where no broker evaluates them, errors with the line."""
+"""Questions of files and tables: reduced, each once, refused where brokers do not evaluate them, with places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row: what is understood, and that whatever else it is ends in an error with its place."""
+"""A row is a question, or an error with its place."""
 
 from __future__ import annotations
 

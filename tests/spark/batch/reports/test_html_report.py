@@ -1,4 +1,4 @@
-"""The report: what it says, and that nobody's text becomes HTML."""
+"""The HTML report: its contents, and foreign text is escaped."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_the_page_says(tmp_path: Path) -> None:
     assert "RE2 refuses it" in sections["Refused patterns"]
     assert "no/where" in sections["Namespaces that the catalogue does not have"]
     assert "1 of 2" in sections["Coverage"]  # namespaces with a question
-    assert "72.7%" in sections["Coverage"]  # of 11 times, 3 asked what is refused
+    assert "72.7%" in sections["Coverage"]  # 3 of 11 times the question was refused
     assert "postgresql://host/<db>" in sections["Coverage"]
     assert "\x07" not in html_page(result)
 

@@ -1,4 +1,4 @@
-"""The table of counts and hashes."""
+"""The Parquet table of counts and hashes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS: list[dict[str, Any]] = [
     {"namespace": "a/b", "pattern": "persistent://a/b/t.*"},
     {"namespace": "a/b", "mode": "ALL", "properties": {"k": "v", "z": "0"}},
 ]
-NO_SPARK = cast(Any, None)  # a local file is written without it
+NO_SPARK = cast(Any, None)  # a local file is written without Spark
 
 
 def test_one_row_a_question(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Counts and hashes of questions from the run_entries of segments."""
+"""Counts and hashes of questions, added up from the entries of segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making segments in a task: duplicates, contradictions, properties, and what the driver is told."""
+"""A task makes segments: repeated names, contradictory properties, and results for the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: every key in exactly one segment, every block where it is needed, work in equal shares."""
+"""Assignments: every key is in one segment, every block where it is needed, and the work is shared equally."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of source is a catalogue that a snapshot can be taken of."""
+"""Every kind of source has the interface of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which source an address means."""
+"""The kind of catalogue that an address opens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker_core_spark.batch.sources.postgres_database import PostgresSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
 from tests.support.spark_catalogues import fill
 
-NO_SPARK = cast(Any, None)  # none of these asks it for anything before it is read
+NO_SPARK = cast(Any, None)  # nothing is read before a snapshot
 
 
 def test_addresses(tmp_path: Path) -> None:
@@ -26,9 +26,9 @@ def test_addresses(tmp_path: Path) -> None:
     def kind(source: str) -> type:
         return type(open_catalogue(source, spark=NO_SPARK, namespace="a/b"))
 
-    assert kind(str(tmp_path / "catalogue.bin")) is EmbeddedSource  # by what is in it
+    assert kind(str(tmp_path / "catalogue.bin")) is EmbeddedSource  # by its content
     assert kind((tmp_path / "catalogue.bin").as_uri()) is EmbeddedSource
-    assert kind(str(tmp_path / "new.sqlite")) is EmbeddedSource  # by its name: refused when it is read
+    assert kind(str(tmp_path / "new.sqlite")) is EmbeddedSource  # by its name; reading refuses it
     assert kind(str(tmp_path / "names")) is NamesSource
     assert kind("postgresql://host/db") is kind("postgres://host/db") is PostgresSource
     assert (

@@ -1,4 +1,4 @@
-"""Tables as catalogues: columns of every documented form, and what is refused."""
+"""Tables as catalogues: every documented form of columns, and refused ones."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         pytest.raises(InvalidCatalogue, match="no column 'name' among title"),
     ):
         snapshot.read(place, None)
-    # A task says what is wrong with a name, and nobody tries it again.
+    # An invalid name is not tried again, and the task says what is wrong with it.
     pq.write_table(
         pa.table({"name": ["persistent://a/b/fine", "persistent://a/b"]}), tmp_path / "bad.parquet"
     )

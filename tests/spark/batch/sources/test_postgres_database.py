@@ -1,4 +1,4 @@
-"""The Postgres plugin's database as a catalogue: one snapshot for all tasks, versions, the change log."""
+"""The database of the Postgres plugin as a catalogue: one snapshot for all tasks, versions, changes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_all_tasks_read_one_snapshot(
     filled(database)
     staging = StagingArea(str(tmp_path), "temporary/test", ("region",), 1 << 20)
     with PostgresSource(database.dsn, spark).snapshot() as snapshot:
-        # After the snapshot: none of it may be seen.
+        # Later than the snapshot, and not to be seen.
         database.sql("DELETE FROM broker_core.topics WHERE local_name < 'orders-3'")
         database.sql(
             "INSERT INTO broker_core.topics (namespace, domain, local_name) "

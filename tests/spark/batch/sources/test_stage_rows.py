@@ -1,4 +1,4 @@
-"""Rows of full and local names are staged by namespace, or refused with what is wrong."""
+"""Rows of full and local names are staged by namespace, or refused with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Java is taken, and what is said where there is none that Spark runs on."""
+"""The chosen Java, and the message without a suitable one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from broker_core_spark.batch.spark.java_home import JavaMissing, find_java_home
 
 
 def java(home: Path, version: str, *, release: bool = True) -> Path:
-    """A folder that looks like the home of a Java, whose program says its version."""
+    """A folder like the home of a Java, whose program prints its version."""
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
     program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tasks: results are collected once, what is wrong with the input comes back as itself, the rest with its reason."""
+"""Results of partitions are collected once. Invalid input is its own error, other failures have a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The session of the batch: the one that is there, or a local one with settings of its own."""
+"""The session of a build: the active one, or a local one with its own settings."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_a_session_that_is_there_is_used_as_it_is(spark: SparkSession) -> None:
     with spark_session(master="local[7]", conf={"spark.sql.shuffle.partitions": "99"}) as session:
         assert session is spark
     assert spark.conf.get("spark.sql.shuffle.partitions") == before
-    assert spark.range(3).count() == 3  # it was not stopped
+    assert spark.range(3).count() == 3  # it is still running
 
 
 def test_settings_of_a_local_one(spark: SparkSession) -> None:
-    # The fixture's session was made by the same function, with three settings of its own.
+    # The fixture's session is made by the same function, with three settings more.
     assert spark.conf.get("spark.driver.memory") == "512m"
     for key in ("spark.ui.enabled", "spark.driver.bindAddress", "spark.sql.session.timeZone"):
         assert spark.conf.get(key) == LOCAL_SETTINGS[key]

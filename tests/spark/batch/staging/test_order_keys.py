@@ -1,4 +1,4 @@
-"""Keys sort as all names of a catalogue do, and lead back to the names."""
+"""Keys sort as all names of a catalogue do, and names can be read from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sorted runs: what is written is what is read, in order, with what the driver needs to know."""
+"""Sorted runs are read as they were written, in order, and tell the driver what is in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is staged of a source, and where."""
+"""The staging area of a build, which tasks get by pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer after changes: what matching all names anew gives, whatever came, went and changed its properties."""
+"""A patched answer equals matching all names anew, whatever changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def asked(
 
 
 def of_generation(names: list[str], mode: Mode, wanted: list[str]) -> tuple[Selection, int]:
-    """A precomputed answer, and where its listing begins in the one of all modes."""
+    """A precomputed answer, and the row of the listing of all modes where its listing begins."""
     listing = Listing.from_names(NAMESPACE, mode, [n for n in names if mode.lists(TopicName.parse(n).domain)])
     rows = listing.positions(pa.array(wanted, pa.large_string())) if wanted else np.empty(0, np.int64)
     others = sum(name.startswith("non-") for name in visible(names)) if mode is Mode.PERSISTENT else 0

@@ -1,4 +1,4 @@
-"""Finding the change log of a generation's catalogue."""
+"""Finding the change log of a generation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Log:
 
 @dataclass
 class Of:
-    """As much of a manifest as matters."""
+    """The parts of a manifest that matter here."""
 
     catalogue_id: str = "one"
     static: bool = False

@@ -1,4 +1,4 @@
-"""Following a namespace: as of now, read once for all who ask, and never further than the log leads exactly."""
+"""Following a namespace: up to now, read once for all questions, never beyond what the log says."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def follower_from(catalog: SqliteCatalog, names: list[str], **options: object) -
 
 
 def copied(catalog: SqliteCatalog, to: Path) -> Callable[[], None]:
-    """A copy of the catalogue as it is now; what is returned writes it back into the open file."""
+    """A copy of the catalogue. The returned function writes it back into the open file."""
     copy = sqlite3.connect(to, check_same_thread=False)
     with catalog.reading() as connection:
         connection.backup(copy)
@@ -61,7 +61,7 @@ async def log(catalog: SqliteCatalog) -> AsyncIterator[CatalogLogReader]:
 
 
 class Scripted:
-    """A log that says what a test wants, and counts."""
+    """A change log that answers as a test says, and counts."""
 
     name = "scripted"
 
@@ -126,7 +126,7 @@ async def test_changes_are_seen_as_soon_as_they_are_committed(
 
 async def test_a_gap_is_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -> None:
     follower = follower_from(catalog, [])
-    for number in range(120):  # more than the log of this test keeps
+    for number in range(120):  # more than the log keeps
         catalog.create(topic(str(number)))
     for _ in range(2):
         with pytest.raises(PassToNextLister, match="reaches back") as refused:
@@ -144,7 +144,7 @@ async def test_more_changes_than_allowed_are_the_end(catalog: SqliteCatalog, log
     with pytest.raises(PassToNextLister, match="more than 3") as refused:
         await follower.current(log)
     assert refused.value.reason == "overlay_limit"
-    # What was right last stays known, for who may answer with it.
+    # The last known state stays, for stale answers.
     assert (len(follower.overlay), follower.version) == (3, before)
 
 
@@ -185,7 +185,7 @@ async def test_a_copy_from_before_the_generation_is_the_end() -> None:
     log.number = 4
     with pytest.raises(PassToNextLister, match="older than the generation"):
         await follower.current(log)
-    log.number = 7  # what happened since 4 may be something else than before
+    log.number = 7  # changes since version 4 may be others than before
     with pytest.raises(PassToNextLister):
         await follower.current(log)
 
@@ -213,7 +213,7 @@ async def test_changes_are_read_once_for_all_who_ask() -> None:
     log.number, log.gate = 2, asyncio.Event()
     tasks = [asyncio.create_task(follower.current(log)) for _ in range(50)]
     await eventually(lambda: log.reads == 1)
-    tasks[0].cancel()  # the one that began it
+    tasks[0].cancel()  # the question that began the read
     log.gate.set()
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(results[0], asyncio.CancelledError)
@@ -270,7 +270,7 @@ async def test_a_version_that_a_restored_copy_comes_to_again_is_another_one(
     assert len((await before.current(log))[0]) == 1
     await asyncio.to_thread(restore)
     for number, follower in enumerate(followers):
-        # The first time the number is that of the generation, the second time it is beyond.
+        # The first number is that of the generation, the second one is beyond it.
         await asyncio.to_thread(catalog.create, topic(f"new-{number}"))
         with pytest.raises(PassToNextLister, match="restored"):
             await follower.current(log)

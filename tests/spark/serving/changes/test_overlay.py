@@ -1,4 +1,4 @@
-"""The names that changed: what becomes of changes, and which of them a question matches."""
+"""The overlay has the final state of changed names, and matches questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Postings of several segments become rows of one listing, with the hash and the size of exactly these names."""
+"""Postings of several segments become rows of one listing, with their hash and count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A generation answers as matching every name one by one would: names, order, hash and size."""
+"""A generation answers as matching name by name does: names, order, hash and count."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_properties_pick_too() -> None:
 
 
 def test_a_registered_question_costs_next_to_no_memory() -> None:
-    """What stays of a question is mapped; the bound is the plugin's promise of 200 bytes a question."""
+    """Questions are mapped: each takes less than 200 bytes of memory."""
     catalogue = {"t/n": {"persistent": [f"x{i:04}" for i in range(200)]}}
     store = memory()
     few, many = (

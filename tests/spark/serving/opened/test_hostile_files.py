@@ -1,7 +1,7 @@
-"""Whatever is done to the files of a generation: it is refused by a file's name, or every answer is right.
+"""A generation with changed files is refused by a file's name, or every answer is right.
 
-A file that was changed is found by its checksum. So here most are given a name (and a manifest) that fits what they
-have become, as a faulty or hostile writer would: then only what they say can be looked at.
+The checksum finds a changed file. So most changed files here get the name and the manifest of their new content, as a
+faulty or hostile writer would give them. Then only the content can be checked.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ SEGMENT = max(MADE.segments, key=lambda entry: len(entry.runs))
 
 
 def opened(files: Files, manifest: bytes) -> Generation:
-    """Open what a store with these files and this manifest has."""
+    """Open the generation of a store with these files and this manifest."""
     store = memory()
     for name, content in files.items():
         store.put_new(name, content)
@@ -74,7 +74,7 @@ def opened(files: Files, manifest: bytes) -> Generation:
 
 
 def fitting(name: str, content: bytes) -> tuple[Files, Manifest]:
-    """Files and manifest in which one file has another content, and the name that this content must have."""
+    """Files and manifest with another content of one file, under the name of that content."""
     folder, _, suffix = name.partition("/")
     entry = FileEntry(
         f"{folder}/{hashlib.sha256(content).hexdigest()}.{suffix.partition('.')[2]}", len(content)
@@ -91,7 +91,7 @@ def fitting(name: str, content: bytes) -> tuple[Files, Manifest]:
 def refused_or_right(
     files: Files, manifest: bytes, catalogue: Mapping[str, Mapping[str, Any]] = CATALOGUE
 ) -> str | None:
-    """The file that was refused; ``None`` where there was nothing wrong, and no answer is."""
+    """The file that was refused, or ``None`` if nothing is wrong. Every answer is right then."""
     text = manifest.decode("latin-1")
     names = {
         manifest_name(hashlib.sha256(manifest).hexdigest()),
@@ -117,7 +117,7 @@ def test_without_damage_all_of_it_is_right() -> None:
 
 
 def places(content: bytes) -> tuple[set[int], set[int]]:
-    """(bytes that say where something is, the borders of parts) of a segment."""
+    """(bytes of positions, borders of the parts) of a segment."""
     at, size, _ = segment_layout.TRAILER.unpack_from(content, len(content) - segment_layout.TRAILER.size)
     structural = {*range(segment_layout.HEADER.size), *range(at, len(content))}
     borders = {0, segment_layout.HEADER.size, at, at + size, len(content)}
@@ -129,7 +129,7 @@ def places(content: bytes) -> tuple[set[int], set[int]]:
         for number, (begin, length) in enumerate(place.sections()):
             end = begin + length
             borders |= {begin, end, end + segment_layout.padding(length)}
-            if number in (0, 3):  # offsets and rows: the first and the last of them, and zeros behind
+            if number in (0, 3):  # offsets and rows: the first, the last, and the padding
                 structural |= {*range(begin, min(begin + 8, end)), *range(max(begin, end - 8), end)}
             structural |= set(range(end, end + segment_layout.padding(length)))
         if place.entries:
@@ -139,7 +139,7 @@ def places(content: bytes) -> tuple[set[int], set[int]]:
 
 
 def flipped(content: bytes, among: Iterable[int], seed: int) -> Iterator[bytes]:
-    """The content with one bit of one of these bytes turned, for each of them."""
+    """The content with one flipped bit, for each of these bytes."""
     random = Random(seed)
     for place in sorted(among):
         yield content[:place] + bytes([content[place] ^ (1 << random.randrange(8))]) + content[place + 1 :]
@@ -147,7 +147,7 @@ def flipped(content: bytes, among: Iterable[int], seed: int) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("part", range(4))
 def test_every_flipped_bit_of_a_segment_is_found_without_its_checksum(part: int) -> None:
-    """All names are in the hash of a question here; so nothing at all can change unseen."""
+    """A hash covers every name here, so no change can go unseen."""
     content = FILES[SEGMENT.name]
     structural, _ = places(content)
     rest = sorted(set(range(len(content))) - structural)
@@ -199,7 +199,7 @@ def test_swapped_and_foreign_files_are_refused_by_name() -> None:
     for name, taken in permutations([*names, *(file.name for file in other.files)], 2):
         if name not in FILES:
             continue
-        # By the name that it should have, where the checksum tells, or the size before it.
+        # Refused by its own name, or by its size.
         with pytest.raises((InvalidGeneration, StoreFailed)) as caught:
             opened(FILES | {name: contents[taken]}, MADE.data)
         assert name in str(caught.value)
@@ -241,9 +241,9 @@ SPREAD_BYTES = 512
 
 
 def spread(random: Random) -> list[list[tuple[tuple[str, int], EncodedNames]]] | None:
-    """All names in segments, each of which is as it must be and begins where it must, with runs of one in another.
+    """All names in valid segments that begin at boundaries, with runs of one segment in another.
 
-    A run is ((namespace, number of its domain), names). ``None`` where a run fits into no segment.
+    A run is ((namespace, number of its domain), names). Returns ``None`` where a run fits into no segment.
     """
     segments: list[list[tuple[tuple[str, int], EncodedNames]]] = []
     others: list[tuple[tuple[str, int], EncodedNames]] = []
@@ -268,7 +268,7 @@ def spread(random: Random) -> list[list[tuple[tuple[str, int], EncodedNames]]] |
 
 
 def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None:
-    """Each segment by itself is right: only all of them together have no order."""
+    """Each segment is right. Only together they have no order."""
     questions = [CanonicalQuestion.of(namespace, mode, None) for namespace in SPREAD for mode in Mode]
     required = required_selectors(questions)
     store = memory()
@@ -321,7 +321,7 @@ def test_parts_that_are_cut_out_written_over_or_repeated(
     content = FILES[name]
     for where, size, what in edits:
         at = int(where * len(content))
-        # A float is where another part of the same file begins.
+        # A float is a position in another part of the same file.
         start = int(what * len(content)) if isinstance(what, float) else 0
         put = content[start : start + size] if isinstance(what, float) else what
         content = content[:at] + put + content[at + size :]

@@ -1,4 +1,4 @@
-"""Postings that are not what the pattern picks are found out by matching some names again."""
+"""Matching some names again finds wrong postings."""
 
 from __future__ import annotations
 

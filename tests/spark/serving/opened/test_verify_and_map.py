@@ -1,4 +1,4 @@
-"""Files of a generation are checked wholly before anything is answered from them; each is named when it is refused."""
+"""Files of a generation are verified before any answer, and a refused one is named."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_runs_other_than_the_manifest_s_are_refused() -> None:
 
 
 def lying(manifest: Manifest, number: int, **parts: Any) -> Manifest:
-    """The manifest with other things said of one segment."""
+    """The manifest with a changed entry of one segment."""
     segments = list(manifest.segments)
     segments[number] = replace(segments[number], **parts)
     return replace(manifest, segments=tuple(segments))
@@ -125,14 +125,14 @@ def test_a_first_name_that_the_manifest_does_not_have_is_refused(number: int, ho
     entry = made.segments[number]
     local = entry.first_local[:-1] if how == "before" else entry.first_local + "!"
     manifest = lying(made, number, first_local=local)
-    manifest.check()  # nothing in the manifest itself tells
+    manifest.check()  # the manifest alone does not show it
     with pytest.raises(InvalidGeneration, match="its first name is") as caught:
         verify_and_map(store, manifest, None, SampleChecks())
     assert caught.value.file == entry.name
 
 
 def test_segments_that_begin_elsewhere_than_the_format_says_are_refused() -> None:
-    """Equal to a full build is only what was cut as a full build would."""
+    """A segment that a full build would not make is refused."""
     store = memory()
     made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
     with pytest.raises(InvalidGeneration, match="none that begins a segment") as caught:
