@@ -20,7 +20,7 @@ __all__ = ["Answer", "RestTrace", "Trace"]
 class Answer:
     """One answer. ``selection`` is ``None`` where the client's hash still holds (``changed`` is false then).
 
-    It may hold heap permits: whoever gets an answer calls :meth:`release` when its bytes have left, or on any other way
+    It may hold heap permits: the caller calls :meth:`release` when its bytes have left, or on any other way
     out. ``lister`` is the plugin that answered, ``catalog`` or ``upstream``; ``plan`` how the pattern was applied.
     """
 
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Trace:
-    """What happened to one request, for ``explain``: filled in where somebody asks for it."""
+    """What happened to one request, for ``explain``: filled in on demand."""
 
     gates: list[ChainStep] = field(default_factory=list)
     chain: list[ChainStep] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Trace:
     permits: dict[str, int] = field(default_factory=dict)
     #: What a plugin said that is not so.
     false_claims: list[str] = field(default_factory=list)
-    #: Who asked for the rest of the chain, what, and what came of it.
+    #: The plugins that asked for the rest of the chain, their questions and the results.
     rest: list[RestTrace] = field(default_factory=list)
 
     def rest_of(self, plugin: str, request: ListingRequest) -> RestTrace:

@@ -25,7 +25,7 @@ __all__ = ["Listers"]
 
 
 class Listers:
-    """Everybody who lists; one for a pipeline."""
+    """All listers of a pipeline."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Listers:
         """What the plugins from number ``first`` of the chain say, or the default lister."""
         request = progress.request
         if self._dispatcher.masks(request.namespace):
-            # A mask changes what the client's hash is of: whoever lists must not compare it with the whole.
+            # The client's hash is of the masked names: a lister must not compare it with the whole.
             request = without_hash(request)
         if self._dispatcher.lists(request.namespace):
             accepted = await self.of_plugins(progress, request, first=first)

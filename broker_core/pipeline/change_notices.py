@@ -1,4 +1,4 @@
-"""Who is told that topics changed: those that keep answers, and those that wait for changes."""
+"""Notices that topics changed: to caches of answers, and to callers that wait for changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MANY: Final = 10_000
 
 
 class ChangeNotices:
-    """The notices of one broker; for its event loop. Whoever subscribes is told in that order, at once."""
+    """The notices of one broker; for its event loop. Subscribers are called at once, in the order of subscription."""
 
     def __init__(self) -> None:
         self._told: dict[int, OnChange] = {}

@@ -1,7 +1,7 @@
 """Few threads for many connections: work in slices, in turns, what is cheap before what is dear.
 
 1. Each work has a level, by what it may cost and by what it has taken so far. A level has four times the share of the
-   next dearer one while both have something to do, so nobody waits for what is dear, and what is dear goes on.
+   next dearer one while both have something to do, so cheap work does not wait for dear work, and dear work goes on.
 2. Within a level the connections take turns, one slice each. The works of one connection come one after another.
 3. A connection that has used up its allowance waits until it has some again; the others go on.
 
@@ -87,7 +87,7 @@ class Allowance:
 
 
 class _Job:
-    """A work, and who waits for it."""
+    """A piece of work, and the callers that wait for it."""
 
     __slots__ = (
         "arrived",
@@ -155,7 +155,7 @@ class FairThreads:
         self._threads = ThreadPoolExecutor(size, thread_name_prefix=name)
         self._lock = threading.Lock()  # held for some microseconds, by the event loop too
         self._levels = [_Level() for _ in range(len(_COSTS) + 1)]
-        self._jobs: set[_Job] = set()  # that somebody waits for
+        self._jobs: set[_Job] = set()  # that a caller waits for
         self._same: dict[Hashable, _Job] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._active = 0  # threads
@@ -165,7 +165,7 @@ class FairThreads:
 
     @property
     def waiting(self) -> int:
-        """Works of which nothing has been done yet."""
+        """Work that has not begun."""
         return self._not_begun
 
     async def run(self, key: Hashable, work: SlicedWork[T]) -> T:
@@ -195,7 +195,7 @@ class FairThreads:
             del job
 
     def close(self) -> None:
-        """End the threads once the slices that run are done, and cancel who waits."""
+        """End the threads once their running slices are done, and cancel the waiting callers."""
         self._closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
         with self._lock:
@@ -236,14 +236,14 @@ class FairThreads:
             self._unqueue(job, key)
 
     def _leave(self, job: _Job, key: Hashable) -> None:
-        """Somebody does not wait any more."""
+        """A caller no longer waits."""
         if key not in job.waiting.values():
             self._unqueue(job, key)
         if not job.waiting:
             self._forget(job)
 
     def _forget(self, job: _Job) -> None:
-        """It is done, or nobody waits for it."""
+        """It is done, or no caller waits for it."""
         self._park(job)
         self._jobs.discard(job)
         if job.arrived is not None:
@@ -380,12 +380,12 @@ class FairThreads:
         with self._lock:
             self._forget(job)
         assert self._loop is not None
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed: no caller waits
             self._loop.call_soon_threadsafe(_tell, job)
 
 
 def _tell(job: _Job) -> None:
-    """Give the result to all who wait; on the event loop."""
+    """Give the result to all waiting callers; on the event loop."""
     while job.waiting:
         future, _ = job.waiting.popitem()
         if future.done():

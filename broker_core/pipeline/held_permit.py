@@ -54,11 +54,11 @@ class HeldPermit:
         self._reserved = 0  # in all, and granted
         self._leased = 0  # on top of it, and granted
         self._peak = 0  # the most that was asked for, whatever was granted
-        #: Objects that outlive whoever leased for them, and the leased bytes that each has as long as it lives.
+        #: Objects that may outlive the request, and the leased bytes that belong to each of them.
         self._kept: list[tuple[weakref.ref[Any], int]] = []
         self._is_over = False
         self._growing = asyncio.Lock()  # one update at a time: each replaces the permit
-        self._waiting: asyncio.Future[None] | None = None  # done when nobody wants more any longer
+        self._waiting: asyncio.Future[None] | None = None  # done when no permits are wanted any more
         self.loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -109,7 +109,7 @@ class HeldPermit:
         return size <= self._reserved and not self._is_over and not self._kept and self._permit is not None
 
     async def grow(self, size: int) -> None:
-        """``size`` bytes on top of all else, until they are given back; raises as :meth:`reserve` does."""
+        """``size`` additional bytes, until they are given back; raises as :meth:`reserve` does."""
         await self._hold(0, whole_count(size))
 
     def try_grow(self, size: int) -> bool:
@@ -136,9 +136,9 @@ class HeldPermit:
         self._shrink()
 
     def keep_with(self, owner: Any, size: int) -> None:
-        """``size`` of the bytes that were leased are those of ``owner``: until nobody has it any more.
+        """``size`` of the leased bytes belong to ``owner``, until it is freed.
 
-        Where somebody has it when the request is over, they move to the budget of the snapshots; where that is full,
+        If it outlives the request, they move to the budget of the snapshots; where that is full,
         they stay heap permits, and are ``owner``'s: the log says so once.
         """
         self._kept.append((weakref.ref(owner), size))
@@ -161,7 +161,7 @@ class HeldPermit:
             self._granted(reserved, leased)
             return
         async with self._growing:
-            # Nobody else takes while this one waits, but what is given back meanwhile may go.
+            # No other part of the request takes permits while this one waits; some may be given back.
             permit = self._permit
             if permit is None or self._is_over:
                 raise _over()
@@ -203,7 +203,7 @@ class HeldPermit:
             self.give_back(ended)
 
     def _move(self) -> None:
-        """Leave what is kept beyond the request with those who keep it."""
+        """Leave the permits of objects that outlive the request to these objects."""
         leases = self._permits.leases
         for reference, size in self._kept:
             owner = reference()
@@ -257,7 +257,7 @@ class HeldPermit:
             permit.release()
 
     def give_up(self) -> None:
-        """The request failed: let go of everything, and let the next one find out the size."""
+        """The request failed: release everything, and let the next request find out the size."""
         self._end()
         self._estimate.failed()
         self._move()

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _SharedRun(Generic[P, T]):
-    """What is asked together: the parts of all who ask, and their size."""
+    """One run for several callers: the parts of all of them, and their size."""
 
     __slots__ = ("parts", "size", "task")
 
@@ -45,7 +45,7 @@ class NextRuns(Generic[P, T]):
         return len(self._running)
 
     def waiting(self, key: Hashable) -> int:
-        """The size of all that the next run is for; 0 where nobody waits for one."""
+        """The size of the next run; 0 where no caller waits for one."""
         run = self._next.get(key)
         return 0 if run is None else run.size
 
@@ -67,7 +67,7 @@ class NextRuns(Generic[P, T]):
         run.parts.append(part)
         run.size += size
         assert run.task is not None
-        # Shielded: others may wait for it, and who goes away must not end it.
+        # Shielded: a caller that is cancelled must not end the run of the others.
         return await asyncio.shield(run.task), start
 
     async def _asked(
@@ -89,31 +89,31 @@ class NextRuns(Generic[P, T]):
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
-    """An exception that everybody who waited for has gone away from is nobody's."""
+    """Read the exception of a run whose callers were all cancelled: asyncio would log it as never retrieved."""
     if not task.cancelled():
         task.exception()
 
 
 class RunEnd(Enum):
-    """What a run left to those who waited for it."""
+    """The outcome of a run, for the callers that waited for it."""
 
     KEPT = auto()  # its answer is where all look for it
-    NOT_KEPT = auto()  # an answer, which only who asked has
-    GAVE_UP = auto()  # nothing: who asked has gone, or had no memory
+    NOT_KEPT = auto()  # an answer that only the first caller has
+    GAVE_UP = auto()  # nothing: the first caller was cancelled, or had no memory
 
 
 class VersionedRuns:
-    """Runs by key, each of which is its first asker's own: with his memory and his time. For one event loop."""
+    """Runs by key. Each belongs to its first caller: it uses that caller's memory and time. For one event loop."""
 
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Future[RunEnd] | None] = {}
 
     def __contains__(self, key: Hashable) -> bool:
-        """Whether somebody runs it."""
+        """Whether a run is under way."""
         return key in self._running
 
     def begin(self, key: Hashable) -> None:
-        """Who asks runs it himself, until :meth:`end` or :meth:`fail`."""
+        """The caller runs it itself, until :meth:`end` or :meth:`fail`."""
         self._running[key] = None
 
     def end(self, key: Hashable, end: RunEnd) -> None:
@@ -127,7 +127,7 @@ class VersionedRuns:
         future = self._running.pop(key)
         if future is not None:
             future.set_exception(failure)
-            future.exception()  # those who waited may have gone
+            future.exception()  # the waiting callers may be cancelled
 
     async def wait(self, key: Hashable, seconds: float) -> RunEnd:
         """How the run ends that is under way; after that time, as one of which nothing is kept.

@@ -1,4 +1,4 @@
-"""What masks say of the names of single topics: all who wait at a time are asked about together, by who asks.
+"""Masks of single topics: one call of a mask for all waiting lookups of the same asker.
 
 A mask is about each name by itself, so the names of several lookups may stand in one column. A client that opens
 hundreds of topics looks each of them up; a call of a plugin for each costs many times what the answer does.
@@ -17,7 +17,7 @@ from broker_core.pipeline.in_flight import NextRuns
 
 __all__ = ["MasksInFlight"]
 
-#: Names in one column; who comes with more asks alone.
+#: Names in one column; a caller with more names asks alone.
 _MOST: Final = 16 * 1024
 
 Seen: TypeAlias = "np.ndarray[Any, Any] | None"

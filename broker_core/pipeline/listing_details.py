@@ -110,7 +110,7 @@ class ListingDetails:
         topics: pa.LargeStringArray,
         wants: frozenset[str],
     ) -> list[Details]:
-        """What whoever listed says of these topics when it is asked."""
+        """What the lister says of these topics when it is asked."""
         describers = self._describers(progress, accepted)
         asks_default = accepted.lister == self._lister.name and wants != {"partitions"}
         found: list[Details] = []

@@ -1,4 +1,4 @@
-"""How listings ended: counted by metrics and by question, told to observers, logged where nobody foresaw it."""
+"""How listings ended: counted by metrics and by question, told to observers, logged where unexpected."""
 
 from __future__ import annotations
 

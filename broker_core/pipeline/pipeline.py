@@ -74,7 +74,7 @@ class Pipeline:
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
         self.kept = ListingsByResultVersion(self.answers)
-        #: Who is told that topics or masks changed.
+        #: The subscribers that are told that topics or masks changed.
         self.changes = ChangeNotices()
         self.changes.subscribe(self.kept.forget)
         self._outcomes = Outcomes(metrics, dispatcher, self.options)

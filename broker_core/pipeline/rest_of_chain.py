@@ -1,4 +1,4 @@
-"""What is behind a plugin: answered to the plugin that asks for it (``request.rest()``)."""
+"""The rest of the chain behind a plugin (``request.rest()``): asking it and returning its answer."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class RestOfChain:
         try:
             accepted = await self._ask(inner, first)
             selection = accepted.selection
-            assert selection is not None  # nobody was given a hash to compare with
+            assert selection is not None  # no lister was given a hash to compare with
             filtered = accepted.filtered
             if inner.pattern is not None and not filtered:
                 selection = await self._workers.matching(request.asker, selection, inner.pattern)

@@ -1,4 +1,4 @@
-"""The memory of one answer of the rest of the chain: a part of the request's, on top of what the others hold."""
+"""The memory of one ``request.rest()``: a part of the request's permits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The rules of a listing's steps: one set, for the answer at once and for the one that waits.
+"""The rules of a listing's steps, shared by the immediate answer and the one that waits.
 
-What is quick enough for the event loop; which pattern the core applies, and the plan that this is; of what there is a
-hash, who may compare it, and whether the client's still holds; how much memory is taken before anything is known.
+They say: which work is quick enough for the event loop; which pattern the core applies, and by which plan; whether an
+answer has a hash, and whether the client's hash still matches; how much memory a request acquires first.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def has_hash(request: ListingRequest) -> bool:
 
 
 def without_hash(request: ListingRequest) -> ListingRequest:
-    """The request for whoever must not compare the client's hash with what he knows."""
+    """The request without the client's hash, for a lister that must not compare it."""
     return request if request.topics_hash is None else replace(request, topics_hash=None)
 
 

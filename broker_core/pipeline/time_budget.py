@@ -1,4 +1,4 @@
-"""The time that an answer may take: what takes longer fails with an error that says so."""
+"""The time budget of an answer: work that exceeds it fails with an error that says so."""
 
 from __future__ import annotations
 

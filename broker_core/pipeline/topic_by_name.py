@@ -1,9 +1,9 @@
 """One topic by its name: does it exist, how many partitions has it, and may this asker see it?
 
-Whoever lists a namespace describes its topics, in the order of the chain: by ``broker_core_describe_topics`` where it
-has that hook, else by what it lists. Where its answers do not depend on the pattern it is asked for all of the
-namespace, and all who ask at that time share the answer; else for the one topic, by a literal pattern. At last the
-catalogue says what it lists; brokers upstream are asked elsewhere for what they know.
+The listers of a namespace describe its topics, in the order of the chain: a plugin by ``broker_core_describe_topics``
+where it has that hook, otherwise by its listing. A lister whose answers do not depend on the pattern is asked for the
+whole namespace, and concurrent requests share its answer; any other lister is asked for the one topic, by a literal
+pattern. The catalogue comes last. Upstream brokers are asked elsewhere.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _FEW: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What is known of a topic; ``exists`` is false where whoever lists its namespace does not list it."""
+    """What is known of a topic; ``exists`` is false where the lister of its namespace does not list it."""
 
     partitions: int
     exists: bool = True
-    #: The names that it is listed by, where it was found in a listing and somebody masks the namespace.
+    #: The names that it is listed by, where it was found in a listing and a plugin masks the namespace.
     names: pa.LargeStringArray | None = None
     #: False where only a plugin that does not list the namespace knows it: whether it exists is for others to say.
     listed: bool = True
@@ -123,7 +123,7 @@ class TopicsByName:
     async def topic(
         self, topic: TopicName, asker: Asker, *, by_hook: bool | None = None, answered: set[str] | None = None
     ) -> Topic | None:
-        """What plugins say of a topic; ``None`` where nobody who lists its namespace is there to say anything.
+        """What plugins say of a topic; ``None`` where no plugin lists its namespace.
 
         ``by_hook`` true: plugins are only asked to describe it, and ``answered`` gets the names of those that did not
         pass; false: they are only asked to list, without those in ``answered``. Raises :exc:`ListingFailed`.
@@ -204,7 +204,7 @@ class TopicsByName:
     async def _as_listed(
         self, plugin: LoadedPlugin, described: Topic, topic: TopicName, asker: Asker, deadline: float
     ) -> Topic:
-        """What a plugin described, by the names that it lists it by where somebody may hide these."""
+        """What a plugin described, by its listed names where a mask may hide them."""
         if not plugin.lists:
             return copied(described, listed=False)
         if not described.exists or not self._dispatcher.masks(topic.namespace):
@@ -282,7 +282,7 @@ class TopicsByName:
         estimate = self._estimates.of(request.namespace, question, unknown_size(self._permits))
         held = HeldPermit(self._permits, estimate, request.asker.connection)
         progress = ListingInProgress(copied(request, reserve_bytes=held.reserve), request.pattern, held, None)
-        # Who waits for it has a time of his own, and may be gone before this ends.
+        # Each caller has a deadline of its own, and may be cancelled before this ends.
         async with self._budget.until(request.deadline), held:
             accepted = await self._ask(progress, progress.request, only=names)
         leases = self._permits.leases
@@ -336,7 +336,7 @@ def partition_names(topic: TopicName, low: int, high: int) -> pa.LargeStringArra
 
 
 def _with(found: Topic, told: Topic | None) -> Topic:
-    """A topic as it is listed, with the number of partitions that somebody told who knows better."""
+    """A topic as it is listed, with the number of partitions from a better source."""
     return found if told is None or not found.exists else copied(found, partitions=told.partitions)
 
 

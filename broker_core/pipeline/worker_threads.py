@@ -1,7 +1,7 @@
-"""The threads of the pipeline: patterns are compiled, listings searched, and columns built and gathered in them.
+"""The worker threads of the pipeline: they compile patterns, search listings, build and gather columns.
 
-Each kind of work has threads of its own, and the connections take turns in each (:mod:`.fair_threads`). What is quick
-is done on the event loop instead, as long as its turn has time for it.
+Each kind of work has threads of its own, and the connections take turns in each (:mod:`.fair_threads`). Quick
+work is done on the event loop instead, while its turn has time left.
 """
 
 from __future__ import annotations

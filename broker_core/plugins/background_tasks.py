@@ -1,8 +1,8 @@
-"""The work that a plugin lets run beside its hooks (``broker.spawn``): supervised, and ended with the broker.
+"""Background tasks of plugins (``broker.spawn``): supervised, and ended with the broker.
 
-An ``async`` function runs as a task on the event loop, a plain one in a thread of its own. What a task raises ends
-neither: it is logged, shown by the task's name, and the task is started again after a pause that grows with each
-failure. A task that returns has done its work.
+An ``async`` function runs as a task on the event loop, a plain one in a thread of its own. An
+exception of a task is logged and shown with the task's name, and the task is started again after a pause that grows
+with each failure. A task that returns is finished.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _BackgroundTask:
 
 
 class BackgroundTasks:
-    """The tasks of one plugin. :meth:`claim` is for any thread, all else for the event loop."""
+    """The tasks of one plugin. :meth:`claim` is for any thread, the other methods are for the event loop."""
 
     def __init__(self, plugin: str, abandoned: Abandoned) -> None:
         self._plugin = plugin
@@ -204,7 +204,7 @@ class BackgroundTasks:
         error = work.exception()
         if error is None:
             return work.result()
-        # A new carrier: the work keeps its own, with the traceback of who waited for it.
+        # A new exception: the task keeps its own, with the traceback of the waiting caller.
         raise RaisedByPlugin(plain(error)) from None
 
 

@@ -1,4 +1,4 @@
-"""What the answers of plugins depend on: what they declare, and what is found while they are asked."""
+"""What plugins' answers depend on: what they declare, and what they are seen to read."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 class Dispatcher:
     """Asks the plugins of one registry. ``on_call`` is told of each call, for metrics.
 
-    ``has_gates`` and ``has_observers`` are plain attributes: where there is nobody to ask, asking costs nothing.
+    ``has_gates`` and ``has_observers`` are plain attributes: without gates or observers they cost nothing.
     """
 
     def __init__(self, registry: PluginRegistry, *, on_call: CallObserver | None = None) -> None:
@@ -170,7 +170,7 @@ class Dispatcher:
     def report_problems(self, plugin: str, problems: Collection[str]) -> None:
         """What a plugin says is wrong with what it works on, in place of what it said before.
 
-        Where all of it has gone, nobody waits for the plugin's breakers: the next call is made.
+        Where all problems are gone, the plugin's breakers close: the next call is made.
         """
         before = self._problems.get(plugin)
         self._problems[plugin] = tuple(map(without_credentials, problems))
@@ -218,7 +218,7 @@ class Dispatcher:
         }
 
     def abandoned_calls(self) -> dict[str, int]:
-        """For metrics: calls of each plugin that still run though nobody waits for them any more."""
+        """For metrics: the abandoned calls of each plugin."""
         return {name: runner.abandoned_calls for name, runner in self._runners.items()}
 
     def passed_over(self) -> dict[str, int]:

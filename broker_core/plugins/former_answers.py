@@ -1,4 +1,4 @@
-"""Who keeps former answers of plugins, as the chain asks for them: by a version, or for ``on_failure = "stale"``."""
+"""Former answers of plugins, as the chain asks for them: by a version, or for ``on_failure = "stale"``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LastAnswerKeeper(Protocol):
         """The plugin was asked at that time, and this is what came of it; ``None`` is a pass through."""
 
     def refused(self, plugin: LoadedPlugin) -> None:
-        """The plugin refused the question: what it answered before is true for nobody any more."""
+        """The plugin refused the question: its former answers are no longer valid."""
 
     def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> FormerAnswer | None:
         """The last answer, not older than the plugin's ``max_stale``; ``None`` where there is none."""

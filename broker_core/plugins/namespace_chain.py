@@ -1,4 +1,4 @@
-"""The plugins that have a say about one namespace: the callers of each hook, in the operator's order."""
+"""The plugins of one namespace: the callers of each hook, in the operator's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The metrics of plugins that are read from the dispatcher: breakers, calls left behind, time on the event loop."""
+"""The metrics of plugins that are read from the dispatcher: breakers, abandoned calls, time on the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plugin raised, in words that do not fail in their turn.
+"""Reading exceptions that a plugin raised, safely.
 
 An exception of a plugin is an object like any other that it hands over: its ``str()`` may raise or be megabytes, its
 fields may have been changed, its causes may go on for ever. Everything read of it here is checked, bounded, valid

@@ -1,4 +1,4 @@
-"""What a plugin says is wrong with what it works on, as texts that can be shown."""
+"""The problems that a plugin reports (``broker_core_check``), as texts that are safe to show."""
 
 from __future__ import annotations
 

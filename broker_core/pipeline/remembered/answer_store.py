@@ -1,8 +1,8 @@
-"""Answers of plugins that are held in memory, for whatever reason: one bound for all of them.
+"""The store of plugins' answers in memory: one bound for all kinds of them.
 
 Memory comes from the ``snapshots`` budget, of which the catalogue's snapshots keep at least a half, since many
 different questions could take it all. A listing that several answers are made of is charged once, for as long as
-anybody has it (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose
+it is referenced (:mod:`~broker_core.memory.leases`); each answer is charged for its key, since clients choose
 patterns and properties. The least used answer makes room, and what does not fit is not held.
 """
 
@@ -84,7 +84,7 @@ class AnswerStore:
         if listing is not None and not size and id(listing) not in self._shared:
             # What made room was all that held this listing: it counts anew.
             return self.put(key, namespace, value, listing, text)
-        # Who holds a listing has its lease: an entry that is dropped while its answer is sent gives nothing back yet.
+        # The lease belongs to the listing: an entry that is dropped while its answer is sent gives nothing back yet.
         leased = listing is None or listing in self._leases
         permit = self._budget.try_acquire(own)
         whole = (

@@ -79,7 +79,7 @@ class _AnswersInTheMaking:
 
 
 class _MakingAnswer:
-    """A block in which a plugin is asked; ``key`` is ``None`` where nobody waits for its end.
+    """A block in which a plugin is asked; ``key`` is ``None`` where no request waits for its end.
 
     It is a :class:`~broker_core.plugins.former_answers.Making`.
     """

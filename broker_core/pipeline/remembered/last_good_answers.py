@@ -1,7 +1,7 @@
 """The last good answer of each plugin to each question, for those whose ``on_failure`` is ``stale``.
 
-What is remembered is what the plugin said, checked, before the masks: these are applied anew to a former answer, so
-that it shows nobody what is hidden from him now, and its hash is computed of what is left. "Pass through" is an answer
+The plugin's checked answer is remembered from before the masks. The masks are applied again to a former answer, so that
+it never shows a topic that is hidden now; its hash is computed from the remaining names. "Pass through" is an answer
 too: the question goes on to the next lister as it did the last time.
 
 The age of an answer counts from the moment in which the plugin was asked: it was true at some time after that. An

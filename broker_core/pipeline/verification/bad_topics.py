@@ -1,4 +1,4 @@
-"""The failure that a wrong answer of a lister, or a describer, is."""
+"""The failure of a lister, or a describer, whose answer is wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["bad_topics"]
 
 
 def bad_topics(what: str, plugin: str | None = None) -> ListingFailed:
-    """What is wrong with an answer, as a verb with its object; whoever asked puts the plugin's name in front,
+    """What is wrong with an answer, as a verb with its object; the caller puts the plugin's name in front,
     unless ``plugin`` is given.
     """
     return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics", plugin=plugin)

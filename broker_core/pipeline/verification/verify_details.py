@@ -1,4 +1,4 @@
-"""Details as plugins give them: each value checked, and none about a topic that nobody asked about."""
+"""Checking the details that plugins give: each value, and that each is about a topic that was asked about."""
 
 from __future__ import annotations
 

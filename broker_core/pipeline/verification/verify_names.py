@@ -1,4 +1,4 @@
-"""What a lister returned, checked and made a selection: nothing that it says is used unchecked.
+"""Checking the names that a lister returned, and making a selection of them.
 
 docs/explanation/promises.md#plugins-cannot-hurt-the-broker
 """

@@ -1,4 +1,4 @@
-"""Pages as plugins give them: checked, and told from the whole."""
+"""Checking the pages that plugins give, and telling a page from a whole listing."""
 
 from __future__ import annotations
 

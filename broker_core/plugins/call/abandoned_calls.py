@@ -1,4 +1,4 @@
-"""Work of plugins that nobody waits for any more, but that may still run.
+"""Abandoned calls of plugins: their callers have given up, but they may still run.
 
 A plugin can ignore its cancellation. Its task is kept then, or it would be collected while it runs, and its error is
 read, or asyncio would report it as forgotten. At the end of the broker such a task must not hold the process:

@@ -1,4 +1,4 @@
-"""A circuit breaker: whoever fails again and again is left alone for a while, then tried once."""
+"""A circuit breaker: a hook that fails repeatedly is not called for a while, then tried once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CircuitBreaker:
             self.recovered()
 
     def recovered(self) -> None:
-        """Whoever failed knows that the cause is gone: calls are made again, and failures counted from none."""
+        """The plugin says that the cause is gone: close the breaker and reset the count of failures."""
         self.state = BreakerState.CLOSED
         self.failures = 0
 

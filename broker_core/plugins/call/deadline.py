@@ -1,4 +1,4 @@
-"""The time that one call of a plugin has, which stands still while the plugin waits for the broker."""
+"""The deadline of one call of a plugin. Its clock stops while the plugin waits for the broker (permits, ``rest()``)."""
 
 from __future__ import annotations
 

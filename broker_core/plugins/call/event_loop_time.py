@@ -1,8 +1,8 @@
 """How long the ``async`` hooks of plugins hold the event loop.
 
-A coroutine runs in steps, from one ``await`` that waits to the next. While a step runs, nobody else's does: no PING is
-answered. asyncio can neither interrupt a step nor tell whose it was, so each is timed here. Tasks that a hook starts by
-itself run their steps outside of this, and are not seen.
+A coroutine runs in steps, from one waiting ``await`` to the next. While a step runs, the event loop is blocked: no
+PING is answered. asyncio cannot interrupt a step, and does not tell which hook it belonged to, so each step is timed
+here. Tasks that a hook starts by itself are not timed.
 """
 
 from __future__ import annotations

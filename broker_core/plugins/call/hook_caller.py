@@ -3,9 +3,9 @@
 docs/explanation/promises.md#plugins-cannot-hurt-the-broker
 
 Theory of operation. :class:`~broker_core.plugins.call.plugin_runner.PluginRunner` runs the hook, contained and within
-its deadline. Here is what comes of it: each call is admitted by the hook's circuit breaker and counted, and whatever
-goes wrong is a :class:`PluginFailed`, but what the hook got from the broker itself (``request.reserve()``): that is the
-broker's own answer. A plugin that leaves too many calls behind is not called any more until some of them have ended.
+its deadline. This module handles the result: the hook's circuit breaker admits each call, the call is counted, and
+a failure becomes a :class:`PluginFailed`. An error that the broker itself raised to the hook (``request.reserve()``) is
+passed on as it is. A plugin with too many abandoned calls is not called until some of them have ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller"]
 
 log = structlog.get_logger(__name__)
 
-#: Tasks past their deadline that one plugin may leave behind; more, and it is not called.
+#: Abandoned tasks that one plugin may have; with more, it is not called.
 ABANDONED_TASKS: Final = 100
 #: At most one line of the log for each hook in so many seconds.
 _LOG_EVERY: Final = 1.0

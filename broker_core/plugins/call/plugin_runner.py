@@ -1,9 +1,9 @@
-"""The one place where functions of plugins are run: contained, within a deadline, in a thread where they may block.
+"""Running a plugin's functions: contained, within a deadline, in a thread where they may block.
 
-A call is work of its own: a task for an ``async`` function, a thread of the plugin's for a plain one. Whoever runs it
-waits for it up to the deadline; then it cancels the work and goes on, whether or not the work ends. Work that goes on
-after its deadline is *abandoned*: it is kept and counted. An ``async`` function that does not give the event loop back
-cannot be interrupted; the time is measured, and what it answers beyond its deadline is not taken.
+A call runs by itself: an ``async`` function as a task, a plain function in a thread of the plugin. The caller waits
+for it until the deadline, then cancels it and goes on, whether or not it ends. A call that runs past its deadline is
+*abandoned*: it is kept and counted. An ``async`` function that blocks the event loop cannot be interrupted: the time is
+measured, and an answer past the deadline is rejected.
 
 What a failure means is not decided here: :class:`~broker_core.plugins.call.hook_caller.HookCaller` does it for hooks
 that are asked again and again, :mod:`~broker_core.plugins.hooks.startup_shutdown` for those of the start and the end.
@@ -60,7 +60,7 @@ class PluginRunner:
 
     @property
     def abandoned_calls(self) -> int:
-        """Calls that still run though nobody waits for them any more, in threads and on the loop."""
+        """The number of abandoned calls, in threads and on the event loop."""
         return self.threads.abandoned + len(self.abandoned)
 
     async def run(
@@ -110,5 +110,5 @@ class PluginRunner:
             return work.result()
         if is_a(error, ThreadsFull):
             raise error
-        # A new carrier: the work keeps its own, with the traceback of who waited for it.
+        # A new exception: the task keeps its own, with the traceback of the waiting caller.
         raise RaisedByPlugin(plain(error)) from None

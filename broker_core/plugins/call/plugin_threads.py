@@ -1,9 +1,9 @@
 """The threads of one plugin, where its synchronous hooks run.
 
-Few, and its own: a plugin that blocks takes nobody else's. They are daemons, so that a hook that never returns does not
-delay the exit of the process (``concurrent.futures`` would wait for it). A call whose caller gave up is abandoned: it
-keeps its thread until it returns. When abandoned calls have taken all threads, or too many calls wait for one, the pool
-is full, and that is a failure at once: waiting would only hide it.
+Each plugin has a few threads of its own: a plugin that blocks delays no other. They are daemon threads, so that a hook
+that never returns does not delay the exit of the process (``concurrent.futures`` would wait for it). A call whose
+caller gave up is abandoned: it keeps its thread until it returns. When abandoned calls have taken all threads, or too
+many calls wait for one, the pool is full, and a new call fails at once: waiting would only hide the failure.
 
 All bookkeeping happens on the event loop's thread; a worker takes jobs and reports back, nothing else.
 """
@@ -55,7 +55,7 @@ class PluginThreads:
         self._started = 0
         self._closed = False
         self.busy = 0
-        self.abandoned = 0  # busy with calls that nobody waits for any more
+        self.abandoned = 0  # busy with abandoned calls
 
     @property
     def waiting(self) -> int:
@@ -127,7 +127,7 @@ class PluginThreads:
         if call.running:
             call.abandoned = True
             self.abandoned += 1
-            while self._waiting and self.abandoned >= self._size:  # nobody will take those that wait
+            while self._waiting and self.abandoned >= self._size:  # no thread will take the waiting jobs
                 waiting, _ = self._waiting.popitem(last=False)
                 if not waiting.future.done():
                     waiting.future.set_exception(ThreadsFull(self._all_hang()))
@@ -154,7 +154,7 @@ def _work(
             error = raised
         try:
             call.loop.call_soon_threadsafe(ended, call, result, error)
-        except RuntimeError:  # the loop is closed: nobody is there to hear it
+        except RuntimeError:  # the loop is closed: no caller is left
             return
         call = None
         del result, error  # a thread that waits for its next job keeps no answer alive

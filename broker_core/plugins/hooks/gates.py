@@ -1,7 +1,7 @@
-"""The gates (``broker_core_authorize``): nobody passes unless each of them has answered that he may.
+"""The gates (``broker_core_authorize``): a client passes only if every gate has allowed it.
 
-They are asked one by one in the operator's order; the first that refuses, or fails, ends it. Whatever goes wrong with a
-gate keeps the gate closed: what it raises, its deadline, its breaker, an answer that is none. No decision is kept.
+Gates are asked one by one in the operator's order; the first refusal or failure ends it. Every failure of a gate keeps
+the gate closed: an exception, its deadline, its breaker, an invalid answer. No decision is cached.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[Ch
 
 
 def _closed(plugin: str, failure: ListingFailed) -> PluginFailed:
-    """A gate that fails has let nobody pass, and the client learns that it may not, whatever the gate raised."""
+    """A gate that fails lets no client pass; the client is told that it may not, whatever the gate raised."""
     name = f"plugin {plugin!r} "
     said = failure.message
     said = said.removeprefix(name) if said.startswith(name) else f"failed: {said}"

@@ -41,7 +41,7 @@ LIST: Final = "broker_core_list_topics"
 
 @dataclass(frozen=True, slots=True)
 class ChainResult:
-    """How the chain ended. ``answer`` and ``plugin`` are ``None`` where nobody took the request.
+    """How the chain ended. ``answer`` and ``plugin`` are ``None`` where no plugin took the request.
 
     ``steps`` has one entry for each plugin that lists, asked or not, in the order of the chain; ``accepted`` is what
     the caller's ``accept`` made of the answer. Of a former answer in place of a failed one there is only ``accepted``.

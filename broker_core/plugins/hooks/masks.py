@@ -1,4 +1,4 @@
-"""The masks (``broker_core_visible``): all of a namespace are asked, and what they say is ANDed.
+"""The masks (``broker_core_visible``): all masks of a namespace are asked, and their answers are ANDed.
 
 A mask that fails is always an error, whatever its ``on_failure`` says: it must not open the gate.
 """

@@ -1,4 +1,4 @@
-"""The observers (``broker_core_listing_served``): told about served listings, without anybody waiting for them."""
+"""The observers (``broker_core_listing_served``): told about served listings; no client waits for them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Observer:
 
 
 class Observers:
-    """All observers, each of which is told about the namespaces of its plugin."""
+    """All observers; each is told about the namespaces of its plugin."""
 
     def __init__(
         self, plugins: Iterable[LoadedPlugin], callers: Mapping[str, Mapping[str, HookCaller]]

@@ -1,4 +1,4 @@
-"""Finding plugins and checking them before anything is asked: what is wrong with one stops the start.
+"""Loading the enabled plugins and checking them: a fault of one stops the start of the broker.
 
 A plugin is a module or an instance that an entry point of the group ``broker_core`` loads to; the name of the entry
 point is the plugin's. Only plugins that the operator enabled are imported. pluggy validates the implementations; they
