@@ -104,5 +104,5 @@ def _version() -> str:
 
     try:
         return version("broker-core")
-    except PackageNotFoundError:  # a source tree that nobody installed
+    except PackageNotFoundError:  # a source tree that is not installed
         return "0+unknown"

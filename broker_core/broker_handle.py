@@ -44,7 +44,7 @@ class BrokerHandle:
     def topics_changed(self, namespace: NamespaceName | str | None) -> None:
         """Say that this plugin's answers, or its masks, about a namespace changed, or with ``None`` about all.
 
-        What is kept by a version is dropped, and whoever waits for changes is told. In any thread: on the event loop at
+        What is kept by a version is dropped, and waiting subscribers are told. In any thread: on the event loop at
         once; elsewhere in its next turn, before any answer that the same thread gives afterwards. Once the broker has
         stopped it does nothing.
         """
@@ -67,14 +67,14 @@ class BrokerHandle:
         return (*own, *self._pipeline.dispatcher.change_logs)
 
     def questions(self, limit: int | None = None) -> list[QuestionCount]:
-        """What was asked how often, the most frequent first; bounded, without who asked."""
+        """What was asked how often, the most frequent first; bounded, without the askers."""
         return self._pipeline.questions.most_asked(limit)
 
     def report_problems(self, problems: Collection[str] | str) -> None:
         """Say what is wrong now with what this plugin works on, in place of what it said before; nothing: all is well.
 
         Where it was not, the plugin is asked again at once, though it failed so often that it was not asked for now.
-        A single string is one problem. ``GET /plugins`` shows the texts to whoever asks, so they have no secrets. In
+        A single string is one problem. ``GET /plugins`` shows the texts to every client, so they have no secrets. In
         any thread, as :meth:`topics_changed`. Raises :exc:`TypeError` for what is no collection of strings.
         """
         told = as_problems(problems)

@@ -1,4 +1,4 @@
-"""What tells of changes to topics: the protocol between whoever holds topics and whoever follows them.
+"""Change logs of topics: the protocol between a store of topics and its followers.
 
 The embedded catalogue has a change log, and a plugin that holds topics offers its own by the hook
 ``broker_core_change_log``. A plugin that keeps something made of topics (a precomputed listing, say) follows one: it
@@ -141,5 +141,5 @@ class ChangeLog(Protocol):
 
         A gap may have any reason: ``since`` is of another catalogue, is newer than what is there (a restored copy), has
         another stamp than the version of this number has here (the same), or is older than the log
-        reaches back. Whoever gets one reads the whole namespace anew.
+        reaches back. A follower then reads the whole namespace again.
         """

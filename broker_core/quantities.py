@@ -48,8 +48,8 @@ _BYTES: Final = {
 _SIZE_PARTS: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.ASCII | re.IGNORECASE)
 _PLAIN_NUMBER: Final = re.compile(r"\s*\d+(?:\.\d+)?\s*", re.ASCII)
 
-#: Who listens everywhere, by the address that means it, is reached from the same machine here.
-_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nobody listens by it
+#: The loopback address by which a server that listens on a wildcard address is reached from the same machine.
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here
 
 
 _DURATION: Final = "duration such as '30s', '250ms', '2m' or a number of seconds"
@@ -184,7 +184,7 @@ class ListenAddress:
 
     @property
     def from_here(self) -> ListenAddress:
-        """Where this machine reaches who listens there: at loopback, who listens everywhere."""
+        """The address by which this machine reaches a listener: loopback for a wildcard address."""
         return ListenAddress(_LOOPBACK.get(self.host, self.host), self.port)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Listing from the catalogue: one snapshot of a namespace for all who ask, always of the newest version.
+"""Listing from the catalogue: one shared snapshot per namespace, always of the newest version.
 
 A listing must see every change that was committed before it was asked for, also by another process. So each one looks
 at the file (:class:`~.file_watch.FileWatch`, some microseconds on the event loop), then reads the namespace's version
@@ -155,7 +155,7 @@ class CatalogLister:
             selecting = self._loop.create_task(asyncio.to_thread(snapshot.select, pairs))
             self._selecting_now[key] = selecting
             selecting.add_done_callback(lambda _: self._selecting_now.pop(key, None))
-        # Shielded: others may wait for it, and who goes away must not end it.
+        # Shielded: a cancelled request must not end the load of the others.
         return await asyncio.shield(selecting)
 
     def _selecting(self, properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -195,7 +195,7 @@ class CatalogLister:
             if kept is not None:
                 return kept.snapshot
             began, read = self._reads.get(key) or self._begin_read(key)
-            # Shielded: others may wait for it, and who goes away must not end it.
+            # Shielded: a cancelled request must not end the load of the others.
             snapshot = await asyncio.shield(read)
             if began >= arrived:
                 return snapshot
@@ -215,10 +215,10 @@ class CatalogLister:
     def _read_ended(self, key: SnapshotKey, task: asyncio.Task[Snapshot]) -> None:
         del self._reads[key]
         if not task.cancelled():
-            task.exception()  # who waited has it; nobody may have waited to the end
+            task.exception()  # the waiting requests have it; all of them may have been cancelled
 
     async def _read(self, key: SnapshotKey) -> Snapshot:
-        """The newest snapshot: permits first, then a place among those that are read, so that nobody waits in one."""
+        """The newest snapshot: permits first, then a place for loading, so that no load waits for permits."""
         async with self._reopening:
             if self._watch.replaced:
                 await asyncio.to_thread(self._catalog.notice)

@@ -1,7 +1,7 @@
 """Topic ids as KIP-516 has them: random UUIDs of version 4 whose base64 never begins with ``-``.
 
 Kafka redraws an id that would begin with ``-`` so that command lines can take it as an argument, and so do we; such an
-id of somebody else is still read.
+foreign id is still read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One line on standard error, which no text of somebody else's can break and which shows no password."""
+"""One line on standard error: foreign text cannot break it, and it shows no password."""
 
 from __future__ import annotations
 

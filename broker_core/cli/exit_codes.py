@@ -21,7 +21,7 @@ def exit_code_of(command: Callable[[], object], *, debug: bool) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
-        # Whoever read our output has enough of it, as `head` does. Python must not complain about it once more at exit.
+        # The reader of our output has closed it, as `head` does. Python must not complain about it once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
     except KeyboardInterrupt:

@@ -55,7 +55,7 @@ class NewCatalog:
 
 
 def others_nearby(loaded: LoadedSettings) -> list[Path]:
-    """Catalogues that are there, where somebody may have expected this one."""
+    """Existing catalogues nearby, one of which may have been meant."""
     path = loaded.settings.catalog.path.absolute()
     found: dict[Path, None] = {}
     for candidate in _candidates(loaded):

@@ -38,7 +38,7 @@ def import_progress(source: BinaryIO) -> Iterator[Callable[[Literal["read", "wri
 
 
 def _size(source: BinaryIO) -> int | None:
-    """Bytes of a file; ``None`` for a pipe, whose end nobody knows."""
+    """Bytes of a file; ``None`` for a pipe, whose size is unknown."""
     try:
         status = os.fstat(source.fileno())
     except OSError:  # no file at all

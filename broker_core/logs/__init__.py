@@ -1,6 +1,6 @@
-"""The log of a process: lines that never wait for whoever reads them, and that no client's text can break.
+"""The log of a process: writing a line never waits for its reader, and a client's text cannot break a line.
 
-Whoever logs hands a rendered line to a bounded queue; one thread writes it. A line is folded into a count where the
+A logger hands a rendered line to a bounded queue; one thread writes it. A line is folded into a count where the
 same was said a moment ago, dropped where the queue is full, and counted in both cases.
 """
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 __all__ = ["DroppedLineCount", "Reason", "dropped_lines"]
 
-#: ``full``: nobody read what was written before; ``rate``: folded into the count of a later line; ``failed``: the
+#: ``full``: earlier lines were not read; ``rate``: folded into the count of a later line; ``failed``: the
 #: system did not take it (no space on the disk, the reader is gone).
 Reason = Literal["full", "rate", "failed"]
 

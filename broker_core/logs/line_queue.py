@@ -1,6 +1,6 @@
-"""One thread that writes lines to a file descriptor, so that nobody else ever waits for who reads them.
+"""A bounded queue of lines and the one thread that writes them to a file descriptor: no other thread waits for it.
 
-A pipe that nobody reads is full after 64 KiB, a terminal can be stopped, a disk can hang. Whoever has a line to say
+A pipe without a reader is full after 64 KiB, a terminal can be stopped, a disk can hang. Whoever has a line to say
 puts it into a bounded queue and goes on. The descriptor stays as it is, blocking: it is shared with other processes.
 The thread asks whether it takes more, and then writes no more than a pipe takes at once.
 """
@@ -163,7 +163,7 @@ class LineQueue:
                 try:
                     left = left[os.write(descriptor, left[:bound]) :]
                     begun = True
-                except BlockingIOError:  # somebody else made it non-blocking, and was quicker
+                except BlockingIOError:  # another process made it non-blocking, and was quicker
                     continue
             self._torn = False
         except OSError:

@@ -1,4 +1,4 @@
-"""The problems that a plugin reports (``broker_core_check``), as texts that are safe to show."""
+"""The problems that a plugin reports (``broker_core_problems``), as texts that are safe to show."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _settings_among(environment: Mapping[str, str]) -> dict[SettingPath, str]:
 
 
 def _plugin_name(spelled: str, plugins: Iterable[str]) -> str:
-    """The plugin that a variable means; where nobody knows it, its name with ``-``, as distributions are named."""
+    """The plugin that a variable means; where it is unknown, its name with ``-``, as distributions are named."""
     for plugin in plugins:
         if re.sub(r"[^a-z0-9]", "_", plugin.lower()) == spelled:
             return plugin

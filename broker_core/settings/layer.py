@@ -24,7 +24,7 @@ class Layer(Protocol):
 
 
 def resolve_paths(values: dict[str, Any], folder: Path) -> None:
-    """A relative path is the business of who wrote it: of a file's folder, or of the working directory."""
+    """A relative path belongs to its source: to the settings file's folder, or to the working directory."""
     for name, key in FILES:
         table = values.get(name)
         if isinstance(table, dict) and isinstance(table.get(key), str | Path) and str(table[key]).strip():

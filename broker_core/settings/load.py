@@ -93,7 +93,7 @@ def find_problems(
 ) -> tuple[LoadedSettings | None, list[SettingProblem]]:
     """All that :func:`load_settings` refuses, and what there is without that.
 
-    A setting that is unknown or wrong is left out, as if nobody had set it, so that the rest can be looked at. ``None``
+    A setting that is unknown or wrong is left out, as if it were not set, so that the rest can be checked. ``None``
     where nothing can be read.
     """
     try:

@@ -1,4 +1,4 @@
-"""What one command prints and reads, apart from all else that goes on in the process of a test.
+"""The standard streams of one command, apart from the rest of the test's process.
 
 ``sys.stdout`` and its like belong to the whole process, in which a server may be logging. So each of them is one that
 looks where it is called from: in the context of a command it is the command's own, elsewhere the one that was there.
@@ -43,7 +43,7 @@ _users = 0
 
 
 class _Routed:
-    """One of the process's streams, for whoever has none of his own."""
+    """A stream of the process, for code outside of commands."""
 
     def __init__(self, name: str, original: Any) -> None:
         self._name = name

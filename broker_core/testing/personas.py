@@ -1,4 +1,4 @@
-"""Who asks in a test: a connection of the kit has the role and the address that the test gives it.
+"""The identity of a test's connection: the role and the address that the test gives it.
 
 No transport carries a role yet, and an address is what the network says. So the kit tells its own server of each
 persona beforehand, under a name that nobody can guess, and the persona's connections give it as their client's

@@ -92,7 +92,7 @@ def topics_matching(
 ) -> Iterator[TopicState]:
     """The topics of a namespace (``number`` in the file) whose name matches in full, as they are.
 
-    Raises :exc:`~broker_core.errors.InvalidPattern`, also for what RE2 does not run: nobody filters after us.
+    Raises :exc:`~broker_core.errors.InvalidPattern`, also where RE2 does not support the pattern.
     """
     compiled = compile_pattern(pattern)
     if not compiled.supported:

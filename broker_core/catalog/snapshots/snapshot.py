@@ -84,7 +84,7 @@ class _PropertyColumn:
         return int(self.codes.nbytes + self.values.nbytes) + 150 * len(self.new_values)
 
 
-#: A snapshot without its listing: what can be kept of it while nobody may keep the listing itself.
+#: A snapshot without its listing: kept where the listing itself may not be kept.
 SnapshotRest = tuple[CatalogVersion, Mapping[str, _PropertyColumn]]
 
 

@@ -80,7 +80,7 @@ class SnapshotCache:
         return known
 
     def _living(self, key: SnapshotKey) -> Snapshot | None:
-        """One that is not kept, while somebody has its listing still."""
+        """An unkept snapshot, while its listing is still referenced."""
         listing, rest = self._alive.get(key, (None, None))
         found = None if listing is None else listing()
         return None if found is None or rest is None else Snapshot.of_rest(found, rest)
@@ -154,7 +154,7 @@ class SnapshotCache:
         return kept
 
     def _leave(self, key: SnapshotKey, snapshot: Snapshot) -> None:
-        """Not kept: others who ask share it as long as somebody has it."""
+        """Not kept: concurrent requests share it while it is referenced."""
         alive = self._alive
 
         def ended(reference: weakref.ref[Listing]) -> None:
@@ -175,7 +175,7 @@ class SnapshotCache:
             )
 
     def let_go(self, key: SnapshotKey) -> None:
-        """Forget one, and the others of the namespace that share its listing; who has it still keeps it in memory."""
+        """Forget a snapshot, and the others of its namespace that share its listing; a request may still hold it."""
         kept = self._kept.get(key)
         if kept is None:
             return
@@ -184,7 +184,7 @@ class SnapshotCache:
             other = self._kept.get((key[0], mode))
             if other is not None and other.snapshot.listing is listing:
                 del self._kept[key[0], mode]
-        # Nobody new will ask this listing.
+        # No new request will use this listing.
         data_of(listing).memo.close()
 
     def drop_all(self) -> None:

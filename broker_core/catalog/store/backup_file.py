@@ -1,4 +1,4 @@
-"""A copy of the catalogue's file beside it, as it is before it is migrated: whole, and in nobody else's place."""
+"""A backup of the catalogue's file, beside it, before a migration: complete, and never over an existing file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def room_for(path: Path) -> tuple[int, int]:
 def back_up(path: Path, source: sqlite3.Connection, version: int) -> Path:
     """Copy the database that ``source`` reads to ``NAME.format-VERSION.backup`` beside it; returns that path.
 
-    Whoever calls it holds the lock of writers. The copy has the rights (and, where that may be, the owner) of the
+    The caller holds the lock of writers. The copy has the rights (and, where that may be, the owner) of the
     file; it is on the disk before it gets its name, and takes nobody's: another one there gets ``-2`` behind it. Raises
     :exc:`CatalogError` where there is no room, or the folder cannot be written; nothing is left behind then.
     """
@@ -93,7 +93,7 @@ def _make_empty(part: Path, real: Path) -> None:
 
 def _copy(source: sqlite3.Connection, part: Path) -> None:
     with closing(sqlite3.connect(part, isolation_level=None)) as target:
-        target.execute("PRAGMA journal_mode = OFF")  # nobody needs half of a copy
+        target.execute("PRAGMA journal_mode = OFF")  # half of a copy is of no use
         target.execute("PRAGMA synchronous = OFF")
         source.backup(target, pages=_PAGES_A_STEP, sleep=0)
     uri = f"{part.absolute().as_uri()}?mode=ro&immutable=1"

@@ -1,4 +1,4 @@
-"""The embedded catalogue's change log for those who follow it: the versions as cheap as a listing has them.
+"""Reading the embedded catalogue's change log; looking at a version costs no more than it costs a listing.
 
 It has a :class:`~.file_watch.FileWatch` of its own, beside the one of the lister: each has to notice for itself that
 another file was put into the place of the catalogue.

@@ -6,7 +6,7 @@ Formats are numbered (``user_version`` of the database):
 2. Each version that the log leads from has a stamp.
 
 A file of an earlier format that is only read stays as it is: a connection to it sees what is missing as empty temporary
-tables. Whoever writes brings it forward first.
+tables. A writer migrates it first.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class MigrationAhead:
-    """What whoever writes a file of an earlier format does first; ``needed`` and ``free`` are bytes of its folder."""
+    """The migration that a writer must do first; ``needed`` and ``free`` are bytes of the file's folder."""
 
     before: int
     after: int
@@ -115,7 +115,7 @@ def migrate_file(path: Path, *, patience: float = _PATIENCE) -> Migration | None
         try:
             before = format_of(connection)
             with closing(connect(path, busy_timeout=_STEP)) as reader:
-                # Nobody but us writes: another connection sees what was committed last, and that stays so.
+                # We hold the lock of writers: another connection sees what was committed last, and that stays so.
                 backup = back_up(path, reader, before)
             try:
                 for version in range(before, SCHEMA_VERSION):

@@ -102,14 +102,14 @@ class NamespaceChange:
         self.changed = True
 
     def leave_gap(self) -> None:
-        """The changes of this version are not in the log, so nobody can catch up across it."""
+        """The changes of this version are not in the log, so a follower cannot catch up across it."""
         self._connection.execute("DELETE FROM changes WHERE namespace = ?", (self.id,))
         self._log_from = self.version
         self._log_rows = 0
         self.changed = True
 
     def finish(self) -> None:
-        """Write the new version and let go of what the bounds no longer hold."""
+        """Write the new version, and delete log entries beyond the bounds."""
         self._trim(self.version - self._bounds.versions)
         if self._log_rows > self._bounds.rows:
             # Down to seven eighths, so that this look for the cut is not repeated with every small change.
@@ -148,7 +148,7 @@ def read_catalog_id(connection: sqlite3.Connection) -> str:
 
 
 def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> CatalogVersion:
-    """The namespace's version; number 0 where nobody ever put a topic into it."""
+    """The namespace's version; number 0 where it never had a topic."""
     catalog_id, number, stamp = connection.execute(
         "SELECT m.catalog_id, n.version, s.stamp FROM meta m LEFT JOIN namespaces n ON n.name = ?"
         " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version",

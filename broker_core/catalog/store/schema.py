@@ -82,7 +82,7 @@ def pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def is_blank(connection: sqlite3.Connection) -> bool:
-    """Whether this is a database without anything in it that nobody has claimed."""
+    """Whether this is an empty database without an application id."""
     (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return not objects and not pragma(connection, "application_id") and not pragma(connection, "user_version")
 

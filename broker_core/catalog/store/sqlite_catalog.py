@@ -186,7 +186,7 @@ class SqliteCatalog:
                     if kept:
                         self._idle.append(connection)
             finally:
-                if not kept:  # after an error too: who knows what state it left the connection in
+                if not kept:  # after an error too: the state of the connection is unknown
                     connection.close()
 
     @contextmanager

@@ -279,5 +279,5 @@ def _checkpoint(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.OperationalError:  # a reader or writer is there; the log is moved later, by whoever comes
+    except sqlite3.OperationalError:  # there is a reader or writer; a later connection moves the log
         pass

@@ -5,7 +5,7 @@ Rules, for both formats:
 - The first byte of the file decides: ``{`` means JSON lines, anything else plain names.
 - A line ends with a line feed; the last one may go without. Nothing else is taken off: spaces, ``#`` and carriage
   returns belong to the name. A file of names whose every line ends in a carriage return has Windows line ends and is
-  refused, rather than imported under names that nobody asks for; so is one that begins with a byte order mark.
+  refused, rather than imported under wrong names; so is one that begins with a byte order mark.
 - An empty line is an error: it is no name.
 - A name with a ``/`` is a full name and must be in the namespace; one without is the local name of a persistent topic.
 - Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives

@@ -84,7 +84,7 @@ def explain_listing(
 ) -> None:
     """Run one listing without a server: what each plugin answered, the plan, sizes, permits, hash.
 
-    It takes the plugins, the catalogue or the brokers of the settings, and asks as whoever the options say. A listing
+    It takes the plugins, the catalogue or the brokers of the settings, and asks as the client of the options. A listing
     that fails is explained too, and the exit is not 0.
     """
     import asyncio
@@ -191,7 +191,7 @@ async def _explained(
     async with opened_pipeline(settings) as pipeline:
         try:
             compiled = None if pattern is None else pipeline.compile(pattern)
-        except ListingFailed as failure:  # nobody was asked
+        except ListingFailed as failure:  # no plugin was asked
             question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
             nobody: dict[str, Any] = {
                 "gates": [],

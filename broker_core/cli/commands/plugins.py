@@ -177,7 +177,7 @@ def described(settings: PluginsSettings) -> list[dict[str, Any]]:
             plugin["error"] = str(error)
             if order is not None:
                 plugin["state"] = "error"
-            elif error.missing:  # nothing is wrong: nobody has set it up
+            elif error.missing:  # nothing is wrong: it is not set up
                 plugin["error"] = f"to be enabled it needs {' and '.join(error.missing)}"
         plugins.append(plugin)
     if settings.enabled and all(plugin["state"] != "error" for plugin in plugins):

@@ -37,7 +37,7 @@ class UnusableQuestion(BrokerCoreError):
 
 @contextmanager
 def usable() -> Iterator[None]:
-    """Inside, a value that does not parse is one that somebody typed."""
+    """A block in which a value that does not parse is an error of usage."""
     try:
         yield
     except BrokerCoreError as error:

@@ -25,7 +25,7 @@ _LEVELS: Final = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-#: Seconds that the last lines have to be written at the end; whoever reads them may have stopped for good.
+#: Seconds to write the last lines at the end; the reader may have stopped for good.
 _LAST_LINES: Final = 1.0
 
 Level = Literal["debug", "info", "warning", "error"]
@@ -168,7 +168,7 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             words = record.getMessage()
-        except Exception:  # noqa: BLE001 - the arguments do not fit the message: whoever wrote that needs to see it
+        except Exception:  # noqa: BLE001 - the arguments do not fit the message: its author needs to see it
             words = f"{record.msg} {record.args}"
         event: dict[str, Any] = {"event": words, "level": record.levelname.lower(), "logger": record.name}
         if record.exc_info:

@@ -66,7 +66,7 @@ def _leave(log: ServerLog) -> None:
 
 
 class _Process:
-    """The broker of a process with its signals, and who started it."""
+    """The broker of a process with its signals and its service manager."""
 
     def __init__(self, settings: Settings, log: ServerLog, manager: ServiceManager) -> None:
         self._settings = settings.pulsar
@@ -168,6 +168,6 @@ def _addresses(broker: Broker) -> dict[str, tuple[str, int]]:
 
 
 def ready_line(addresses: Mapping[str, tuple[str, int]]) -> str:
-    """`ready pulsar=127.0.0.1:6650 http=[::1]:8080`: whoever starts the process reads the ports from it."""
+    """`ready pulsar=127.0.0.1:6650 http=[::1]:8080`: a program that starts the server reads the ports from it."""
     pairs = [f"{name}={ListenAddress(host, port)}" for name, (host, port) in addresses.items()]
     return " ".join(["ready", *pairs])

@@ -27,7 +27,7 @@ class ServiceManager:
     def __init__(self, address: str | None = None, watchdog: float | None = None) -> None:
         """``address`` as in ``NOTIFY_SOCKET``; ``watchdog``: seconds within which it wants to hear of us."""
         self._address = address
-        #: Seconds between two signs of life; ``None``: nobody waits for any.
+        #: Seconds between two watchdog messages; ``None``: systemd expects none.
         self.interval = None if watchdog is None or address is None else watchdog / 2
 
     @classmethod

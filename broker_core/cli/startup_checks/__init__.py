@@ -1,1 +1,1 @@
-"""What `broker-core check` looks at before a server starts: nothing is changed, and nobody is waited for long."""
+"""What `broker-core check` looks at before a server starts: nothing is changed, and every check has a timeout."""

@@ -48,7 +48,7 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
     if not os.access(path, os.R_OK):
         yield Check.error("catalog.path", f"{path} cannot be read by this user")
         return
-    # Without a log beside it nobody has it open, and SQLite need not make one to read it.
+    # Without a log beside it no process has it open, and SQLite need not make one to read it.
     alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:

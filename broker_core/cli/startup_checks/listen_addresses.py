@@ -92,7 +92,7 @@ def _speaks_pulsar(address: ListenAddress) -> bool:
 
 
 def _speaks_http(address: ListenAddress) -> bool:
-    """Whether a broker-core answers there to who asks for its health."""
+    """Whether a broker-core answers a health request there."""
     from broker_core.cli.running_broker import BrokerUnreachable, get
 
     try:

@@ -41,7 +41,7 @@ def default_client_version() -> str:
     """``broker-core-<version>``: a server that knows it sends answers of any size."""
     try:
         return f"broker-core-{version('broker-core')}"
-    except PackageNotFoundError:  # a source tree that nobody installed
+    except PackageNotFoundError:  # a source tree that is not installed
         return "broker-core-0"
 
 
@@ -259,7 +259,7 @@ class LookupClient:
         return TopicSchema(schema.name, schema.type, schema.schema_data, properties, body.schema_version)
 
     async def raw(self, command: BaseCommand, *, timeout: float | None = None) -> BaseCommand:
-        """Send a lookup command of somebody else's, under a request id of ours.
+        """Forward another client's lookup command, under a request id of ours.
 
         ``command`` is changed by that. The answer comes as the server sent it, with our request id, which means
         nothing; an ERROR is raised as :exc:`~broker_core.client.errors.ServerRefused`.

@@ -1,6 +1,6 @@
 """One connection to a lookup service: handshake, requests by their id, keep-alive.
 
-Nothing here reconnects: a connection that is lost fails what was asked over it, and whoever holds it opens another.
+Nothing here reconnects: a lost connection fails its requests, and its owner opens another.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MAX_UNSENT: Final = 4 * 1024 * 1024  # bytes that a server may leave unread bef
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who a connection is for: an authentication method and its data, asked for anew for every challenge."""
+    """The credentials of a connection: an authentication method and its data, read again for every challenge."""
 
     method: str = "none"
     data: Callable[[], bytes] | None = None
@@ -194,7 +194,7 @@ class LookupConnection(asyncio.BufferedProtocol):
                 self._break_off()
             raise OperationTimeout(f"{self._shown} did not answer within {timeout:g} s") from None
         finally:
-            # An answer that comes later belongs to nobody: ids are not used again.
+            # A later answer is dropped: request ids are not used again.
             self._pending.pop(request_id, None)
             if pending.admission is not None and not pending.admission.done():
                 pending.admission.cancel()
@@ -254,7 +254,7 @@ class LookupConnection(asyncio.BufferedProtocol):
     def _on_command(self, command: bytes | memoryview) -> None:
         if command[:2] == _TOPICS_RESPONSE:
             request_id = peek_request_id(command)
-            if request_id is None:  # legal, and nobody does it
+            if request_id is None:  # legal, and no known broker does it
                 request_id = TopicsAnswer(command).request_id
             self._on_answer(request_id, BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE, command)
             return

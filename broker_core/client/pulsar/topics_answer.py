@@ -24,7 +24,7 @@ _Positions: TypeAlias = Sequence[int]
 
 _BODY: Final = BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
 _MAX_RUNS: Final = (
-    64  # topics stand in one run; who scatters them would make us search the body again for each
+    64  # topics are contiguous; a peer that scatters them would make us search the body again for each
 )
 _MAX_HASH: Final = 1024  # bytes; Pulsar's hash has 8
 #: Bytes; a shorter run of names is read one by one, without numpy and Arrow: the command line shall start quickly.

@@ -1,4 +1,4 @@
-"""Who gets in: listening, how many connections and requests there may be, and the file descriptors for the rest."""
+"""Admission: listening, limits on connections and requests, and the budget of file descriptors."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Acceptor:
         return str(name[0]), int(name[1])
 
     def close(self) -> None:
-        """Accept nobody any more. May be called again."""
+        """Stop accepting. May be called again."""
         for timer in self._paused.values():
             timer.cancel()
         self._paused.clear()

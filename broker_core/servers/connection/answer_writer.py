@@ -32,7 +32,7 @@ from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = ["CROWDED", "WINDOW", "AnswerWriter"]
 
-#: Bytes of an answer that are written in one turn of the event loop where nobody else writes.
+#: Bytes of an answer that are written in one turn of the event loop where no other connection writes.
 WINDOW: Final = 1024 * 1024
 #: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
 CROWDED: Final = 128 * 1024
@@ -230,7 +230,7 @@ class AnswerWriter:
                 if larger is not None:
                     larger.release()
             # A peer that reads as fast as we write must not keep the others waiting: each piece is a turn of its own
-            # where others write too, each window where nobody else does.
+            # where others write too, each window otherwise.
             if since_others >= WINDOW or (since_others and not self._is_alone()):
                 since_others = 0
                 await asyncio.sleep(0)

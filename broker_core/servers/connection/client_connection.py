@@ -142,7 +142,7 @@ class ClientConnection(asyncio.Protocol):
         return self._writer.waits_for(now) if job is not None and job.holds(budget) else None
 
     def make_room(self) -> None:
-        """Close a peer that reads slowly, for others who wait for the memory of its answer."""
+        """Close a slow reader, because other requests wait for the memory of its answer."""
         self._close_for("slow", "peer reads slowly while others wait for the memory of its answer")
 
     def _close_if_drained(self) -> None:
@@ -187,7 +187,7 @@ class ClientConnection(asyncio.Protocol):
             self._queue.go_on()
 
     def _failed(self, error: Exception) -> None:
-        """What the peer sent cannot be understood; or this server failed, and nobody knows how far it came."""
+        """What the peer sent cannot be understood; or this server failed, and its state is unknown."""
         if self._handler.is_bad_frame(error):
             self._close_for("bad_frame", "bad frame", error=str(error)[:500])
         else:
@@ -244,5 +244,5 @@ class ClientConnection(asyncio.Protocol):
         self._writing = job
 
     def _request_failed(self, error: BaseException) -> None:
-        """The client waits for an answer that nobody can give any more."""
+        """The client waits for an answer that can no longer be given."""
         self._close_for("internal", "request failed", exc_info=error)

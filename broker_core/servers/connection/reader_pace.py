@@ -13,7 +13,7 @@ PIECE: Final = 128 * 1024
 #: The same at the least: what a peer that reads slowly, or not at all, keeps waiting in its transport.
 LEAST_PIECE: Final = 16 * 1024
 
-#: Bytes a second: who reads slower may be closed where others wait for the memory that its answer holds.
+#: Bytes a second: a slower reader may be closed where other requests wait for the memory of its answer.
 SLOW: Final = 1024 * 1024
 _SLOW_SECONDS: Final = 1.0  # before this it is not called slow
 

@@ -1,4 +1,4 @@
-"""HTTP beside the protocols: metrics for Prometheus, and health for whoever runs the server."""
+"""The HTTP server: metrics for Prometheus, health and readiness for operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of the questions of all clients, those about namespaces that whoever asks by HTTP may list."""
+"""Filtering ``/questions``: only questions about namespaces that the HTTP client may list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AT_A_TIME: Final = 4
 
 
 class AllowedQuestions:
-    """Asks the gates of a pipeline. ``identify`` says who a client is, by what is known of it."""
+    """Asks the gates of a pipeline. ``identify`` gives a client's identity, from its address."""
 
     def __init__(self, pipeline: Pipeline, identify: Callable[[Asker], Asker] | None = None) -> None:
         self._pipeline = pipeline
@@ -45,7 +45,7 @@ class AllowedQuestions:
             async with places:
                 return await self._may_list(namespace, asker, deadline)
 
-        # The first that fails ends the others, so that no gate is asked for an answer that nobody gets.
+        # The first failure ends the others: no gate is asked for an answer that is not sent.
         try:
             async with asyncio.TaskGroup() as group:
                 asked = [group.create_task(may_list(namespace)) for namespace in namespaces]

@@ -30,9 +30,9 @@ class Readiness(enum.Enum):
 class Endpoints:
     """Answers from one registry of metrics and one readiness, on the event loop: what is answered must be quick.
 
-    ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are nobody's
-    business. ``allowed`` leaves of them what whoever asks may see. ``plugins`` gives what is known of each plugin, in
-    plain values. All are called on the event loop.
+    ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are not
+    served. ``allowed`` filters them by what the client may see. ``plugins`` gives the state of each plugin, in plain
+    values. All are called on the event loop.
     """
 
     def __init__(

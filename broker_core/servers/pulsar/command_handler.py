@@ -55,7 +55,7 @@ _WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
 class PulsarServices:
     """What the commands of all clients of a server are answered with.
 
-    ``slots`` are the places for requests under way. ``identify`` says who a client is, by what is known of it.
+    ``slots`` are the places for requests under way. ``identify`` gives a client's identity, from what is known of it.
     """
 
     pipeline: Pipeline

@@ -41,7 +41,7 @@ def read_listing_request(
             reason="bad_request",
         )
     text = command.topics_pattern if command.HasField("topics_pattern") else None
-    # Whoever has to pass a gate first costs nothing before.
+    # A client that must pass a gate first costs nothing before it.
     later = text is None or pipeline.dispatcher.gates(namespace)
     pattern = None if text is None or later else pipeline.compile_now(text)
     request = ListingRequest(

@@ -21,7 +21,7 @@ TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
 
 @dataclass(frozen=True, slots=True)
 class ListingClient:
-    """Who the listings of one connection are for. ``frame_limit`` is its largest frame (``None``: it has no limit)."""
+    """The client of one connection's listings. ``frame_limit`` is its largest frame (``None``: it has no limit)."""
 
     pipeline: Pipeline
     metrics: Metrics

@@ -14,7 +14,7 @@ __all__ = ["lookup_access", "topic_of"]
 def lookup_access(command: BaseCommand, asker: Asker) -> Access:
     """What one of the lookup commands wants.
 
-    Raises :exc:`ListingFailed` for a topic whose namespace nobody can tell, so that no gate can let it pass.
+    Raises :exc:`ListingFailed` for a topic without a valid namespace: no gate can let it pass.
     """
     try:
         topic = topic_of(command)

@@ -1,9 +1,9 @@
 """Lookups of topics that plugins list or hide; all others are left to the catalogue or to the brokers.
 
-A hidden topic is answered as one that does not exist, and no broker hears of it: asking about a topic may make it, and
-what a broker says would tell that it is there. Where brokers list, which names a topic is listed by is not known before
-they are asked; so the mask is asked about the name and about its first partitions, and where it shows only some of
-these, the brokers are asked in the way that makes no topic.
+A hidden topic is answered as a topic that does not exist, and the brokers are not asked: asking about a topic may
+create it, and the answer would tell that it exists. Where brokers list, the listed names of a topic are unknown before
+they are asked. So the mask is asked about the name and its first partitions; where it shows only some of them, the brokers
+are asked in the way that creates no topic.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PluginTopicLookups:
         try:
             topic = topic_of(command)
         except InvalidName:
-            return await self._behind.answer(command, asker)  # which nobody lists
+            return await self._behind.answer(command, asker)  # that no plugin lists
         describing = self._describing
         is_metadata = command.type == BaseCommand.PARTITIONED_METADATA
         if not describing.concerns(topic):

@@ -1,4 +1,4 @@
-"""Listening for clients, who gets a place, and what all connections share."""
+"""The server of Pulsar's protocol: it listens, admits connections, and drains them at the end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PulsarServer:
         *,
         identify: Callable[[Asker], Asker] | None = None,
     ) -> None:
-        """``identify`` says who a connection is, once it is connected; without it, who it says that it is."""
+        """``identify`` gives the identity of a connection, once it is connected; without it, the claimed one counts."""
         options = options or PulsarOptions()
         self._options = options
         self._permits = permits
@@ -77,7 +77,7 @@ class PulsarServer:
         return await self._acceptor.listen(host, port)
 
     async def stop(self, drain: float) -> None:
-        """Accept nobody, let what is under way end for up to ``drain`` seconds, then close all connections."""
+        """Stop accepting, let requests end for up to ``drain`` seconds, then close all connections."""
         if not self._acceptor.sockets:
             return
         self._stopping = True
@@ -108,9 +108,9 @@ class PulsarServer:
             )  # cancelled with their connections
 
     def make_room(self, budget: PermitBudget) -> None:
-        """Somebody has waited long for permits of ``budget``: close the slowest reader of an answer that has some.
+        """A request has waited long for permits of ``budget``: close the slowest reader whose answer holds some.
 
-        Whoever is slow pays alone: its client asks again, while the others would get no answer at all.
+        Only the slow client pays: it asks again, while the others would get no answer at all.
         """
         now = self._loop.time()
         slow = [

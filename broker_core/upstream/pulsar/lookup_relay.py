@@ -33,7 +33,7 @@ class _BadAnswer(Exception):
 class LookupRelay:
     """Relays the lookup commands under request ids of its own, bounded in time and number.
 
-    Each goes out as this server's own: all that the client said, known here or not, but not who it claims to be.
+    Each is sent as this server's own request: with all fields of the client, but without its claimed identity.
 
     The brokers' errors are passed on with their codes. Where the relay itself has none to pass on, it says
     MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients.
@@ -62,7 +62,7 @@ class LookupRelay:
     async def answer(self, command: BaseCommand, asker: Asker) -> bytes:  # noqa: ARG002
         """The whole frame that answers the command; raises nothing but a cancellation.
 
-        ``asker`` is for whom it is asked: every request goes out as this server's own until there is authentication.
+        ``asker`` is the client: every request is sent as this server's own until there is authentication.
         """
         if self._pending >= self._options.lookups:
             return self._failed(command, "too many lookups wait for the brokers")

@@ -23,7 +23,7 @@ _NAMES_AND_COLUMN: Final = (
 
 
 class UpstreamLister:
-    """Asks the brokers: pattern, hash and properties are forwarded, and who asks is this server.
+    """Asks the brokers: pattern, hash and properties are forwarded; the brokers see this server as the asker.
 
     Any failure is a :exc:`~broker_core.errors.ListingFailed`, never an empty listing. An answer of more than 64 KiB is
     read only once there are heap permits for it, so that the number of clients does not decide on the memory.

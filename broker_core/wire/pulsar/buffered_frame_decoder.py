@@ -20,7 +20,7 @@ class BufferedFrameDecoder:
     """Hands out the buffer to read into, then the commands that are whole.
 
     ``max_frame`` bounds a frame with its four bytes of size. Commands of small frames come as ``bytes``; that of a
-    large one is a ``memoryview`` of memory that nobody else holds, so that it can be used without a copy. That memory
+    large one is a ``memoryview`` of memory that is not shared, so that it can be used without a copy. That memory
     is asked for when the buffer for its next bytes is, and the operating system gives its pages only as they are
     written: a peer that announces a large frame and sends nothing costs nothing.
     """

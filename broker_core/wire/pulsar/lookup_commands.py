@@ -22,7 +22,7 @@ __all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupCommand"]
 #: The number of partitions is unsigned in an answer, but Java and Go read it into a signed int.
 MOST_PARTITIONS: Final = 2**31 - 1
 
-#: Fields of a request that proxies fill in. From anybody else they would be an identity that nobody has checked.
+#: Fields of a request that proxies fill in. From any other client they would be an unchecked identity.
 _CLAIMED_IDENTITY: Final = ("original_principal", "original_auth_data", "original_auth_method")
 
 #: Fields of an answer that hold for its sender alone. A standalone broker sets this one: clients would send their data
@@ -59,7 +59,7 @@ class LookupCommand:
         return getattr(answer, _body_name(self.response))
 
     def without_identity(self, command: BaseCommand) -> BaseCommand:
-        """A copy of the command with all that the client said, known here or not, but not who it claims to be.
+        """A copy of the command with all of its fields, unknown ones too, but without the claimed identity.
 
         What is absent stays absent: field 6 of PARTITIONED_METADATA means true then.
         """
