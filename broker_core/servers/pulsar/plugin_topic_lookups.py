@@ -2,8 +2,8 @@
 
 A hidden topic is answered as a topic that does not exist, and the brokers are not asked: asking about a topic may
 create it, and the answer would tell that it exists. Where brokers list, the listed names of a topic are unknown before
-they are asked. So the mask is asked about the name and its first partitions; where it shows only some of them, the brokers
-are asked in the way that creates no topic.
+they are asked. So the mask is asked about the name and its first partitions; where it shows only some of them, the
+brokers are asked in the way that creates no topic.
 """
 
 from __future__ import annotations
