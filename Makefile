@@ -5,11 +5,12 @@ BIN := .venv/bin
 STAMP := .venv/.made-from-lock
 TEST_STAMP := .venv/.ready-to-test
 
-.PHONY: help setup wheels run test interop bench bench-postgres bench-spark docs lint types format proto lock clean-setup
+.PHONY: help setup wheels run check unit test interop bench bench-postgres bench-spark docs lint types format proto lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
-	@echo "make test     all tests but those against a real broker"
+	@echo "make check    lint, types and unit tests, in a minute and a half: before each commit"
+	@echo "make test     all tests but those against a real broker;  make unit: those that start no program"
 	@echo "make interop  tests against a real broker and its official clients (JDK, Maven)"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
@@ -39,6 +40,13 @@ wheels: $(STAMP)
 
 run: $(STAMP)
 	@$(BIN)/broker-core demo
+
+# Side by side: mypy without its cache takes half a minute of one processor.
+check: $(TEST_STAMP)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint unit
+
+unit: $(STAMP)
+	$(BIN)/pytest --unit -n 2 --dist loadfile -q $(ARGS)
 
 # Two processes: the tests mostly wait for servers. `make test ARGS="-k permits -n 0"` passes options on.
 test: $(TEST_STAMP)

@@ -10,12 +10,23 @@ from hypothesis import settings
 
 from broker_core.concurrency import loop_turn
 from tests.support.fresh_environment import built_distributions
+from tests.support.unit_tests import is_unit_tests
 
 # A slow machine is no failure of a property.
 settings.register_profile("broker-core", deadline=None)
 settings.load_profile("broker-core")
 
 ROOT = Path(__file__).parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--unit", action="store_true", help="tests that start no program and no server")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if config.getoption("--unit") and collection_path.suffix == ".py":
+        return True if not is_unit_tests(collection_path, ROOT / "tests") else None
+    return None
 
 
 @pytest.fixture(scope="session")

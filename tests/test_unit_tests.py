@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.unit_tests import is_unit_tests
+
+TESTS = Path(__file__).parent
+
+
+@pytest.mark.parametrize(
+    "file", ["names/test_mode.py", "listing/test_topic_field.py", "test_tree.py", "settings/test_load.py"]
+)
+def test_units(file: str) -> None:
+    assert is_unit_tests(TESTS / file, TESTS)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "postgres/test_plugin.py",
+        "spark/test_plugin.py",
+        "cli/server_process/test_server_process.py",
+        "cli/test_start.py",
+        "test_wheels.py",
+        "test_broker.py",
+        "testing/test_server.py",
+        "servers/pulsar/test_server.py",
+    ],
+)
+def test_what_starts_programs_and_servers(file: str) -> None:
+    assert not is_unit_tests(TESTS / file, TESTS)
