@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from broker_core_postgres.connect.open_connection import APPLICATION_NAME
+from broker_core_postgres.connect.sql_quoting import quote_literal
 from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["SessionSettings"]
@@ -105,9 +106,4 @@ class SessionSettings:
 
 def _joined(verb: str, settings: Mapping[str, str]) -> str:
     # SET takes no parameters; names are checked above, and a value is one literal, whatever the server's settings.
-    return "; ".join(f"{verb} {name} = {_literal(value)}" for name, value in settings.items())
-
-
-def _literal(value: str) -> str:
-    doubled = value.replace("\\", "\\\\").replace("'", "''")
-    return f"E'{doubled}'"
+    return "; ".join(f"{verb} {name} = {quote_literal(value)}" for name, value in settings.items())

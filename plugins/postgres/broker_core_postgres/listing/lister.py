@@ -27,7 +27,7 @@ from broker_core_postgres.listing.listing_assembler import ListingAssembler
 from broker_core_postgres.listing.listing_sql import RowSource, first_page_statement, version_statement
 from broker_core_postgres.listing.pages import NamesPage, PageTooLarge, fetch_row, following_pages
 from broker_core_postgres.listing.query_metrics import QueryMetrics
-from broker_core_postgres.listing.request_memory import MustWaitForMemory, RequestMemory
+from broker_core_postgres.listing.reserved_memory import MustWaitForMemory, ReservedMemory
 from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
 from broker_core_postgres.schema.trigram_index import read_parts
 from broker_core_postgres.settings import PostgresSettings
@@ -136,9 +136,9 @@ class PostgresLister:
         if known is not None and known.topics_hash == request.topics_hash:
             if await self._read_version(request) == known.version:
                 return TopicListingResult.unchanged(known.topics_hash), None
-        memory = RequestMemory(request.reserve)
+        memory = ReservedMemory(request.reserve)
         expected = min(known.read_bytes + 4096, 16 * _FIRST_PAGE) if known is not None else _FIRST_PAGE
-        await memory.reserve(RequestMemory.bytes_for_page(expected))
+        await memory.reserve(ReservedMemory.bytes_for_page(expected))
         several: _SeveralPages | None = None
         while True:
             asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
@@ -165,7 +165,7 @@ class PostgresLister:
             if isinstance(wanted, MustWaitForMemory):
                 await memory.wait_for(wanted)
             else:
-                await memory.reserve(RequestMemory.bytes_for_page(wanted.size))
+                await memory.reserve(ReservedMemory.bytes_for_page(wanted.size))
 
     def _remember(
         self,
@@ -210,7 +210,7 @@ class PostgresLister:
         return self._history.version(catalog_id, number, epoch)
 
     async def _one_page(
-        self, request: ListingRequest, row_filter: RowFilter, memory: RequestMemory
+        self, request: ListingRequest, row_filter: RowFilter, memory: ReservedMemory
     ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
         """Version and names in one statement; ``None`` for the names where the namespace was never loaded."""
         search = row_filter.kind == "search"
@@ -255,7 +255,7 @@ class PostgresLister:
         self,
         request: ListingRequest,
         row_filter: RowFilter,
-        memory: RequestMemory,
+        memory: ReservedMemory,
         several: _SeveralPages,
     ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
         """All of a namespace or of ranges, in a transaction that sees one state."""
@@ -271,7 +271,7 @@ class PostgresLister:
             # The first page is of another transaction: it counts only if that saw the same state.
             first = several.page if version is not None and several.version == version else None
             if first is not None:
-                await memory.reserve_now(RequestMemory.bytes_for_page(first.size))
+                await memory.reserve_now(ReservedMemory.bytes_for_page(first.size))
                 await assembler.add(first)
             async for page in following_pages(
                 connection, row_filter, self.source, memory, lambda: assembler.nbytes, first

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core.errors import BrokerCoreError
+from broker_core_postgres.connect.sql_quoting import quote_identifier
 
 __all__ = ["REQUIRED_COLUMNS", "OwnRelation", "RelationRefused", "check_relation"]
 
@@ -77,7 +78,11 @@ class OwnRelation:
     @property
     def sql(self) -> str:
         """The name quoted, as it stands in a statement: whatever it is, it is nothing but a name."""
-        return _quoted(self.name) if self.schema is None else f"{_quoted(self.schema)}.{_quoted(self.name)}"
+        return (
+            quote_identifier(self.name)
+            if self.schema is None
+            else f"{quote_identifier(self.schema)}.{quote_identifier(self.name)}"
+        )
 
     def __str__(self) -> str:
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
@@ -123,7 +128,3 @@ async def check_relation(connection: Any, relation: OwnRelation, *, properties: 
 
 def _unquoted(part: str) -> str:
     return part[1:-1].replace('""', '"') if part.startswith('"') else part
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -14,7 +14,7 @@ from broker_core_postgres.listing.listing_sql import (
     next_page_statement,
     search_statement,
 )
-from broker_core_postgres.listing.request_memory import RequestMemory
+from broker_core_postgres.listing.reserved_memory import ReservedMemory
 from broker_core_postgres.listing.row_filter import RowFilter
 
 __all__ = ["NamesPage", "PageTooLarge", "fetch_row", "following_pages"]
@@ -78,7 +78,7 @@ async def following_pages(
     connection: Any,
     row_filter: RowFilter,
     source: RowSource,
-    memory: RequestMemory,
+    memory: ReservedMemory,
     held: Callable[[], int],
     after: NamesPage | None = None,
 ) -> AsyncIterator[NamesPage]:
@@ -87,20 +87,20 @@ async def following_pages(
     ``held`` tells the bytes that are held of the pages before.
     """
     if row_filter.kind == "search":
-        await memory.reserve_now(RequestMemory.bytes_for_page(_SEARCH_PAGE, held()))
+        await memory.reserve_now(ReservedMemory.bytes_for_page(_SEARCH_PAGE, held()))
         statement = search_statement(row_filter, source, _SEARCH_PAGE)
         # By SQL: the driver's own cursors leave a named statement behind, which poolers of transactions cannot take.
         await connection.execute(f"{_DECLARE} {statement.text}", *statement.arguments)
         while (row := await connection.fetchrow(_FETCH)) is not None:
             yield NamesPage.of(row)
-            await memory.reserve_now(RequestMemory.bytes_for_page(_SEARCH_PAGE, held()))
+            await memory.reserve_now(ReservedMemory.bytes_for_page(_SEARCH_PAGE, held()))
         return
     most = max(_SEARCH_PAGE, after.size + after.size // 4 if after is not None else 0)
     for bounds in row_filter.bounds or (None,):
         by_matched = bounds is not None
         last = after.last(by_matched=by_matched) if after is not None else None
         while True:
-            await memory.reserve_now(RequestMemory.bytes_for_page(most, held()))
+            await memory.reserve_now(ReservedMemory.bytes_for_page(most, held()))
             row = await fetch_row(connection, next_page_statement(row_filter, source, bounds, last, most))
             try:
                 page = NamesPage.of(row)

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from broker_core_postgres.connect.sql_quoting import quote_identifier
+
 __all__ = ["Backup", "find_backup", "make_backup", "own_tables"]
 
 _PREFIX: Final = "broker_core_backup_"
@@ -39,7 +41,7 @@ class Backup:
 
 async def own_tables(connection: Any) -> list[str]:
     """The tables of ``broker_core``, quoted where they need it."""
-    return [_quoted(name) for (name,) in await connection.fetch(_TABLES)]
+    return [quote_identifier(name) for (name,) in await connection.fetch(_TABLES)]
 
 
 async def find_backup(connection: Any) -> Backup | None:
@@ -86,7 +88,3 @@ async def _backups(connection: Any) -> list[Backup]:
         if parts is not None:
             found.append(Backup(name, int(parts[1]), description or ""))
     return sorted(found, key=lambda each: each.number)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.errors import ListingFailed
-from broker_core_postgres.listing.request_memory import MustWaitForMemory, RequestMemory
+from broker_core_postgres.listing.reserved_memory import MustWaitForMemory, ReservedMemory
 
 
 async def test_memory_grows_and_is_asked_for_once() -> None:
@@ -16,7 +16,7 @@ async def test_memory_grows_and_is_asked_for_once() -> None:
     async def reserve(size: int) -> None:
         asked.append(size)
 
-    memory = RequestMemory(reserve)
+    memory = ReservedMemory(reserve)
     await memory.reserve(1000)
     await memory.reserve(10)
     await memory.reserve_now(900)
@@ -24,8 +24,8 @@ async def test_memory_grows_and_is_asked_for_once() -> None:
     assert asked == [1000, 1500]
     assert memory.reserved == 1500
     assert memory.page_bytes == 300
-    assert RequestMemory.bytes_for_page(300) == 1500
-    assert RequestMemory.bytes_for_page(0, held=100) == 125
+    assert ReservedMemory.bytes_for_page(300) == 1500
+    assert ReservedMemory.bytes_for_page(0, held=100) == 125
 
 
 async def test_memory_that_has_to_be_waited_for() -> None:
@@ -34,7 +34,7 @@ async def test_memory_that_has_to_be_waited_for() -> None:
     async def reserve(_size: int) -> None:
         await granted.wait()
 
-    memory = RequestMemory(reserve)
+    memory = ReservedMemory(reserve)
     with pytest.raises(MustWaitForMemory) as waiting:
         await memory.reserve_now(100)
     assert memory.reserved == 0
@@ -48,4 +48,4 @@ async def test_memory_that_is_refused() -> None:
         raise ListingFailed("none")
 
     with pytest.raises(ListingFailed, match="none"):
-        await RequestMemory(reserve).reserve_now(100)
+        await ReservedMemory(reserve).reserve_now(100)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-__all__ = ["MustWaitForMemory", "RequestMemory"]
+__all__ = ["MustWaitForMemory", "ReservedMemory"]
 
 #: What a page of names takes while it is handled, in multiples of its bytes: as it came, as a column, matched, encoded.
 _PAGE_FACTOR: Final = 5
@@ -27,7 +27,7 @@ class MustWaitForMemory(Exception):
         self.size = size
 
 
-class RequestMemory:
+class ReservedMemory:
     """What a request has reserved, in bytes; it only grows."""
 
     def __init__(self, reserve: Callable[[int], Awaitable[None]]) -> None:
