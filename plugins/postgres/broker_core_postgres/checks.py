@@ -1,4 +1,4 @@
-"""What ``broker-core check`` says of this plugin: files of passwords, the database, its schema, and replicas."""
+"""The checks of ``broker-core check``: password files, the database, its schema and the replicas."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NAMESPACES = "SELECT count(*) FROM broker_core.namespaces"
 
 
 async def check_database(settings: PostgresSettings) -> AsyncIterator[Check]:
-    """Everything that can be told by reading: no migration runs, and no statement writes."""
+    """All checks that need reading only: no migration, no writing statement."""
     problems = list(_of_passwords(settings))
     for problem in problems:
         yield problem
     if any(problem.level == "error" for problem in problems):
-        return  # whatever the database says would be about that
+        return  # the database's errors would have the same cause
     yield await _connected(settings, "dsn", None, served=True)
     if settings.listen and settings.listen_dsn is not None:
         yield await _connected(settings, "listen_dsn", settings.listen_dsn)
@@ -68,7 +68,7 @@ def _of_file(name: str, path: Path) -> Check:
 async def _connected(
     settings: PostgresSettings, name: str, dsn: str | None, *, served: bool = False
 ) -> Check:
-    """One database: that it answers and, where listings are ``served`` from it, that it has what they need."""
+    """Check one database: whether it answers and, if ``served``, has what listings need."""
     try:
         parameters = parameters_of(settings, dsn)
         connection = await connect(

@@ -1,6 +1,6 @@
-"""What the plugin counts, for Prometheus. No label holds a name, a pattern, a property or a host.
+"""The plugin's metrics for Prometheus. No label holds a name, a pattern, a property or a host.
 
-Everything is counted in plain numbers on the event loop and made metrics of when it is scraped.
+Plain numbers are counted on the event loop; a scrape makes metrics of them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from broker_core_postgres.listing.query_metrics import QueryMetrics
 
 __all__ = ["PREFIX", "PostgresMetrics"]
 
-#: Of a plugin that is named as its entry point is.
+#: The prefix of metrics for a plugin named by its entry point.
 PREFIX: Final = "broker_core_postgres_"
 
 
 class PostgresMetrics(Collector):
-    """The metrics of one instance of the plugin. All methods are for the event loop's thread."""
+    """The metrics of one instance of the plugin, for the event loop's thread."""
 
     def __init__(self, prefix: str = PREFIX) -> None:
         self._prefix = prefix
@@ -37,7 +37,7 @@ class PostgresMetrics(Collector):
         self._mirrors: MirrorWatch | None = None
 
     def register(self, registry: CollectorRegistry) -> None:
-        """Be scraped with the broker's metrics (``broker.metrics_registry``), under that registry's prefix."""
+        """Register with the broker's ``metrics_registry``, under the prefix of that registry."""
         self._prefix = getattr(registry, "prefix", self._prefix)
         registry.register(self)
 
@@ -48,7 +48,7 @@ class PostgresMetrics(Collector):
         history: VersionHistory | None = None,
         mirrors: MirrorWatch | None = None,
     ) -> None:
-        """Show the pools, and what listens and what is remembered, from now on."""
+        """Set what is scraped: the pools, the listener, the history of versions and the mirrors."""
         self._server_pools = server_pools
         self._listener = listener
         self._history = history
@@ -72,7 +72,7 @@ class PostgresMetrics(Collector):
             )
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: what there is depends on the settings."""
+        """Nothing in advance: the metrics depend on the settings."""
         return []
 
     def _of_pools(self, server_pools: ServerPools) -> Iterator[Metric]:

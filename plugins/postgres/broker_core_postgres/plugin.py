@@ -1,7 +1,7 @@
-"""Topic listings from a PostgreSQL index, by pattern and by properties.
+"""The hooks of the plugin: topic listings from a PostgreSQL index, by pattern and by properties.
 
-The module is the plugin: the entry point ``postgres`` of the group ``broker_core`` loads to it, and its hooks are those
-of one :class:`PostgresPlugin`. Programs that embed several brokers make an instance for each.
+The module is the plugin. The entry point ``postgres`` of the group ``broker_core`` loads it, and its hooks are those of
+one :class:`PostgresPlugin`. A program that embeds several brokers makes an instance for each.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "PostgresPlugin"]
 
-#: The commands of the group ``broker-core postgres``, each in a module of its own with ``run`` and ``EXAMPLES``.
+#: The commands of ``broker-core postgres``. Each has a module with ``run`` and ``EXAMPLES``.
 COMMANDS: Final = ("migrate", "status", "explain", "load", "sync", "verify", "set-properties")
 
 
 class PostgresPlugin:
-    """The hooks. One instance serves one broker at a time."""
+    """The hooks. An instance serves one broker at a time."""
 
     def __init__(self) -> None:
         self.service: PostgresService | None = None
@@ -39,12 +39,12 @@ class PostgresPlugin:
 
     @hookimpl
     def broker_core_depends_on(self) -> Collection[str]:
-        """Answers depend on the question alone, never on who asks."""
+        """Answers depend on the question alone, not on the client."""
         return {"pattern", "properties"}
 
     @hookimpl
     async def broker_core_startup(self, broker: Any, settings: PostgresSettings) -> None:
-        """Connect. Raises where the database is there and cannot be served from."""
+        """Connect. Raises for a database that is reachable but cannot be served from."""
         if self.service is not None:
             raise RuntimeError(
                 "this instance of the plugin serves a broker already: make a PostgresPlugin for each"
@@ -68,7 +68,7 @@ class PostgresPlugin:
 
     @hookimpl
     async def broker_core_shutdown(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         service, self.service = self.service, None
         if service is not None:
             await service.close()
@@ -93,14 +93,14 @@ class PostgresPlugin:
 
     @hookimpl
     async def broker_core_check(self, settings: PostgresSettings) -> list[Check]:
-        """Whether the database can be reached and served from, and what it needs is there."""
+        """Check that the database is reachable and has what listings need."""
         from broker_core_postgres.checks import check_database
 
         return [check async for check in check_database(settings)]
 
     @hookimpl
     def broker_core_commands(self, app: typer.Typer) -> None:
-        """Add the commands; their modules are imported here, since only the command line needs them."""
+        """Add the commands. Their modules are imported here, for the command line alone."""
         for name in COMMANDS:
             module = import_module(f"broker_core_postgres.commands.{name.replace('-', '_')}_command")
             app.command(name, epilog=module.EXAMPLES)(module.run)

@@ -1,9 +1,9 @@
-"""The parts of the plugin while a broker runs: the pool, the lister, what listens, and what is checked of a database.
+"""The running plugin: pools, lister, listener and automatic migration, and the check of each new connection.
 
-A database that is down at the start is one that comes up later: the server starts, and listings fail until then. One
-that is there but cannot be served from (another schema, a relation that breaks its contract) ends the start with what
-to do; found later, listings fail with the same words. An older schema is migrated first, where the user may: that goes
-on beside the server where it takes longer than a start may.
+A database that is down at the start may come up later: the broker starts, and listings fail until then. A database that
+is reachable but unusable (another schema, a relation that breaks its contract) ends the start with advice; found later,
+listings fail with the same text. An older schema is migrated first where the user may; a long migration goes on in the
+background.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ __all__ = ["SESSION", "DatabaseRefused", "PostgresService"]
 
 _log = structlog.get_logger(__name__)
 
-#: Set for every session. A listing is short: compiling it, or starting processes for it, takes longer than it does.
-#: And it reads by an index, whatever the statistics of a table say that nobody has analyzed yet.
+#: Settings of every session. A listing is shorter than JIT compilation or the start of parallel workers. Without
+#: statistics, right after a load, the planner would scan the table instead of an index.
 SESSION: Final = {"jit": "off", "enable_seqscan": "off", "max_parallel_workers_per_gather": "0"}
 
-#: Seconds that the start waits for a migration, of the 60 that it may take.
+#: Seconds that the start waits for a migration, of the 60 seconds of a start.
 _START_PATIENCE: Final = 40.0
 
 
 class DatabaseRefused(ListingFailed):
-    """The database is there and cannot be served from; the message says what to do."""
+    """The database is reachable and cannot be served from. The message says what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, reason="schema")
 
 
 class PostgresService:
-    """Everything from :meth:`start` to :meth:`close`. ``topics_changed`` and ``report_problems`` are the broker's.
+    """The plugin's parts, from :meth:`start` to :meth:`close`. ``topics_changed`` and ``report_problems`` are the
+    broker's.
 
-    Raises :exc:`~broker_core_postgres.connect.open_connection.DsnError` and :exc:`.RelationRefused` for
-    settings that cannot be read.
+    Raises :exc:`.DsnError` and :exc:`.RelationRefused` for settings that cannot be read.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PostgresService:
             on_other_server=self.history.start_anew,
             on_down=None if report_problems is None else partial(_report, report_problems),
             session_settings=SESSION,
-            # What plan is right for a relation of the operator's own is not known.
+            # Only for the plugin's own table is it known that one plan fits all values.
             one_plan=self.relation is None,
         )
         self.lister = PostgresLister(
@@ -101,10 +101,10 @@ class PostgresService:
             settings,
             self.metrics.queries,
         )
-        #: For whoever follows changes; a relation of the operator's own has no log of them.
+        #: The change log; ``None`` for a relation of the operator's own, which has none.
         self.change_log = PostgresChangeLog(self.server_pools) if self.relation is None else None
         self.listener: TopicsListener | None = None
-        # Behind a pooler that pools transactions nobody can listen.
+        # A pooler of transactions cannot LISTEN.
         if settings.listen and (settings.listen_dsn is not None or settings.prepared_statements == "on"):
             self.listener = TopicsListener(
                 parameters_of(settings, settings.listen_dsn),
@@ -112,7 +112,7 @@ class PostgresService:
                 versions_query=VERSIONS_QUERY if self.relation is None else None,
                 may_connect=lambda: not self.server_pools.primary.down,
             )
-        #: A relation of the operator's own is filled by whoever owns it.
+        #: ``None`` for a relation of the operator's own, which the plugin's mirrors do not fill.
         self.mirrors = MirrorWatch(self.server_pools) if self.relation is None else None
         self.metrics.watch(self.server_pools, self.listener, self.history, self.mirrors)
 
@@ -137,7 +137,7 @@ class PostgresService:
             self.mirrors.start()
 
     async def close(self) -> None:
-        """Close all connections; whatever is under way fails."""
+        """Close all connections; listings under way fail."""
         await self.auto_migration.close()
         if self.listener is not None:
             await self.listener.close()
@@ -147,14 +147,14 @@ class PostgresService:
         self.lister.close()
 
     async def check(self, connection: Any) -> None:
-        """Look at a new connection's database. Raises :exc:`DatabaseRefused`."""
+        """Check the database of a new connection. Raises :exc:`DatabaseRefused`."""
         try:
             if self.relation is not None:
                 lockable = await check_relation(
                     connection, self.relation, properties=bool(self.settings.property_keys)
                 )
                 self.server_pools.lock = self.relation.sql if lockable else None
-                # Whether it has an index for substrings is the operator's to say.
+                # The setting alone tells whether this relation has an index of substrings.
                 self.lister.trigrams = self.settings.trigrams == "on"
                 return
             await check_schema(connection, reader=True)
@@ -173,16 +173,16 @@ class PostgresService:
         self.lister.trigrams = found is not None
 
     def _too_old(self, old: SchemaTooOld) -> str:
-        """What listings fail with until the database is migrated, which is seen to."""
+        """Start a migration, and return the text that listings fail with until it is done."""
         if self.auto_migration.start() is not None:
             return f"{old}; it is being migrated"
         return f"{self.auto_migration.failure or old}"
 
 
 def _report(report_problems: Callable[[Collection[str]], None], failure: ListingFailed | None) -> None:
-    """Reported as gone, the broker asks the plugin again at once, however often it had failed."""
+    """Report a failure, or its end: the broker then asks the plugin again at once, whatever its breaker has counted."""
     report_problems(() if failure is None else (failure.message,))
 
 
 def _nobody_keeps(_namespace: NamespaceName) -> None:
-    """Stands in where there is no broker."""
+    """Stands in for the broker's callback where there is no broker."""

@@ -1,6 +1,6 @@
-"""The plugin's table ``[plugins.postgres]``: every option with its type, default, bounds and unit.
+"""The settings ``[plugins.postgres]``: each option with its type, default, bounds and unit.
 
-Durations are written as ``"5s"`` or ``"250ms"`` and held as seconds, sizes as ``"16MB"`` and held as bytes.
+Durations are written as ``"5s"`` or ``"250ms"`` and held in seconds, sizes as ``"16MB"`` and held in bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from broker_core.quantities import Duration, PositiveDuration, Size
 
 __all__ = ["PostgresSettings"]
 
-#: Shorter than a listing may take in all (28 s), so that the error is the plugin's own and says what was slow.
+#: Shorter than the broker's limit for a listing (28 s), so that the plugin's error, which names the cause, comes first.
 _DEADLINE = 10.0
-#: Shorter, so that a question that is too hard is known as such, and is no sign of a database that does not answer.
+#: Shorter than the deadline, so that a slow question is told from a database that does not answer.
 _STATEMENT = 8.0
 
 
 class PostgresSettings(BaseModel):
-    """``[plugins.postgres]``: where the topics are, which properties select, and the bounds of what is used."""
+    """``[plugins.postgres]``: the database, the selecting properties, and the bounds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
@@ -129,14 +129,14 @@ class PostgresSettings(BaseModel):
         default=7 * 24 * 3600.0, description="How long the change log keeps a change; 0: for ever."
     )
 
-    # -- the core's own options, as this plugin proposes them
+    # -- the core's options for a plugin, with this plugin's defaults
 
     deadline: PositiveDuration = Field(default=_DEADLINE, description="How long one listing may take.")
 
     @field_validator("property_keys", "replicas", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
-        """A list, or one text with commas as in a variable of the environment."""
+        """A list, or a text with commas as in an environment variable."""
         if isinstance(value, str):
             return [part.strip() for part in value.split(",") if part.strip()]
         return value

@@ -1,4 +1,4 @@
-"""What a database is and holds, for operators: read in one go, whatever of it is there."""
+"""The state of a database for operators, as ``broker-core postgres status`` shows it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NAMESPACES: Final = """SELECT namespace, version, topics, version - log_floor, 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceStatus:
-    """One namespace: its version, the names that it lists, the versions and about how many changes the log keeps."""
+    """A namespace: its version, its listed names, and the versions and approximate changes that the log keeps."""
 
     namespace: str
     version: int
@@ -39,9 +39,9 @@ class NamespaceStatus:
 
 @dataclass(slots=True)
 class Status:
-    """``problem`` says why listings cannot be served from the database; everything behind ``schema`` is then empty.
+    """The state. ``problem`` says why listings cannot be served; the fields after ``schema`` are empty then.
 
-    It is, too, where listings are served from a ``relation`` of the operator's own: nothing of it concerns that.
+    They are also empty for a ``relation`` of the operator's own, which they do not concern.
     """
 
     server: str
@@ -68,9 +68,9 @@ class Status:
 async def read_status(
     connection: Any, relation: OwnRelation | None = None, *, properties: bool = False
 ) -> Status:
-    """The state of the database that this connection is to, of one moment.
+    """Read the state of a connection's database, from one snapshot.
 
-    With a ``relation`` whether that can be listed from, with ``properties`` by properties too.
+    With a ``relation``: whether listings can be read from it, with ``properties`` also by properties.
     """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         version, replica, user, database, read_only = await connection.fetchrow(_SERVER)

@@ -1,1 +1,1 @@
-"""What changed in the database: its log of changes, LISTEN/NOTIFY, and versions that went back."""
+"""Changes of topics: the database's change log, LISTEN/NOTIFY, and versions that went back after a restore."""

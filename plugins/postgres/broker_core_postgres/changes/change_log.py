@@ -1,8 +1,8 @@
-"""What happened since a version: the database's log, as the core's :class:`~broker_core.change_log.ChangeLog`.
+"""The database's change log, as the core's :class:`~broker_core.change_log.ChangeLog`.
 
-The database logs listed names, one by one; those of a topic that changed together and alike are one
-:class:`~broker_core.change_log.Change` here. What the log cannot say exactly, or not in the memory that is allowed for
-it, is a :class:`~broker_core.change_log.Gap`: the reader then reads the namespace as a whole.
+The database logs each listed name. Names of one topic that changed together and alike are one
+:class:`~broker_core.change_log.Change`. A :class:`~broker_core.change_log.Gap` stands for changes that the log lacks,
+or that would take more memory than is allowed; its reader reads the whole namespace.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from broker_core_postgres.connect.server_pools import ServerPools
 
 __all__ = ["MOST_BYTES", "MOST_CHANGES", "PostgresChangeLog", "read_changes"]
 
-#: Changed names, and bytes of their properties, that are read at once; beyond either it is a gap.
+#: Changed names, and bytes of their properties, that are read at most; more are a gap.
 MOST_CHANGES: Final = 50_000
 MOST_BYTES: Final = 32 * 1024 * 1024
 
@@ -27,7 +27,7 @@ _NOTHING: Final = ListedNames(plain=False)
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 _CATALOG: Final = "SELECT c.id::text FROM broker_core.catalog c"
-#: With namespaces that were forgotten: their versions go on.
+#: Forgotten namespaces have a version too, which their next load continues.
 _STATE: Final = """SELECT c.id::text, coalesce(v.version, 0), coalesce(v.log_floor, 0),
         coalesce(broker_core.stamp_of(v.namespace, v.version), '')
     FROM broker_core.catalog c LEFT JOIN broker_core.namespace_versions v ON v.namespace = $1"""
@@ -45,7 +45,7 @@ _CHANGES: Final = """SELECT version, operation, domain, local_name, topic_id, pr
 
 
 class PostgresChangeLog:
-    """The log of one database, read over a pool."""
+    """The change log of one database."""
 
     def __init__(
         self, server_pools: ServerPools, *, most_changes: int = MOST_CHANGES, most_bytes: int = MOST_BYTES
@@ -60,7 +60,7 @@ class PostgresChangeLog:
         return "postgres"
 
     async def catalog_id(self) -> str:
-        """The id that versions are comparable under."""
+        """The id of the catalogue: versions are comparable under the same id."""
 
         async def read(connection: Any) -> str:
             return str(await connection.fetchval(_CATALOG))
@@ -68,11 +68,11 @@ class PostgresChangeLog:
         return await self._server_pools.read(read)
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:  # noqa: ARG002 - the protocol's
-        """Always ``None``: the version is in the database, and asking it means waiting."""
+        """Always ``None``: the version is in the database, and reading it takes a round trip."""
         return None
 
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
-        """The state of a namespace; number 0 where it was never loaded."""
+        """The version of a namespace; number 0 for one that was never loaded."""
 
         async def read(connection: Any) -> CatalogVersion:
             row = await connection.fetchrow(_STATE, str(namespace))
@@ -81,7 +81,7 @@ class PostgresChangeLog:
         return await self._server_pools.read(read)
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """What happened after ``since``, of one state of the database."""
+        """The changes after ``since``, from one snapshot."""
 
         async def read(connection: Any) -> Changes | Gap:
             return await read_changes(
@@ -99,7 +99,7 @@ async def read_changes(
     most_changes: int = MOST_CHANGES,
     most_bytes: int = MOST_BYTES,
 ) -> Changes | Gap:
-    """The changes after ``since``; ``connection`` is in a transaction whose statements all see one state."""
+    """The changes after ``since``. ``connection`` is in a transaction with one snapshot."""
     catalog_id, version, floor, stamp = await connection.fetchrow(_STATE, str(namespace))
     now = CatalogVersion(catalog_id, version, stamp)
     if since.catalog_id != catalog_id:
@@ -127,7 +127,7 @@ async def read_changes(
 
 
 def _changes(namespace: NamespaceName, rows: list[Any]) -> Iterator[Change]:
-    """Names of a topic that follow each other and changed alike are one change; the order stays."""
+    """Group consecutive names of a topic that changed alike; keeps the order."""
 
     def alike(row: Any) -> tuple[Any, ...]:
         base, _ = TopicName.split_local(row["local_name"])

@@ -1,12 +1,11 @@
-"""Hints that topics changed: one connection of its own that listens (``LISTEN``), beside the pool.
+"""LISTEN/NOTIFY: a connection beside the pool that hears which namespaces changed.
 
-A hint says no more than "look again": it makes the broker drop what it keeps of a namespace. What is true is read at
-each listing (the version row), so hints that are lost, doubled, late or forged change no answer. Any user of the
-database can send them; what is no hint is ignored and counted.
+A notification is only a hint: the broker drops what it keeps of the namespace. Listings read the version row anyway, so
+a hint that is lost, doubled, late or forged changes no answer. Any user of the database can send one; a payload that is
+no hint is ignored and counted.
 
-A connection that breaks is made anew, further and further apart. After that the versions of all namespaces are read
-once, and those that moved meanwhile are hinted at: nobody has to notice what was missed. A connection may also be dead
-without breaking, so it is probed.
+A broken connection is replaced, with growing pauses. Then all versions are read once, and namespaces with a new version
+count as hints, so that missed notifications do no harm. Probes find connections that are dead without an error.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ __all__ = ["CHANNEL", "VERSIONS_QUERY", "TopicsListener", "parse_hint"]
 
 _log = structlog.get_logger(__name__)
 
-#: Where the triggers of the schema notify.
+#: The channel of the schema's triggers.
 CHANNEL: Final = "broker_core_topics"
 VERSIONS_QUERY: Final = "SELECT namespace, version FROM broker_core.namespaces"
 
-#: Seconds from one attempt to the next: they double from the first to the last.
+#: Seconds between attempts to connect: first and last; they double in between.
 _BACK_OFF: Final = (0.1, 30.0)
 _CONNECT: Final = 10.0
-#: Seconds between two questions whether to connect.
+#: Seconds between two calls of ``may_connect``.
 _LOOK: Final = 0.25
 _PROBE: Final = 30.0
-#: Characters; a name of a namespace is far shorter. PostgreSQL allows 8,000 bytes.
+#: Characters of a payload; the name of a namespace is far shorter. PostgreSQL allows 8,000 bytes.
 _LONGEST: Final = 2000
-#: Namespaces whose version is remembered: 100 bytes each.
+#: Namespaces whose version is remembered, at 100 bytes each.
 _REMEMBERED: Final = 200_000
 
 
 def parse_hint(payload: str) -> tuple[NamespaceName, int] | None:
-    """The namespace and the version that a payload ``{"namespace": ..., "version": ...}`` names, or ``None``."""
+    """The namespace and version of a payload ``{"namespace": ..., "version": ...}``; ``None`` for any other payload."""
     if len(payload) > _LONGEST:
         return None
     try:
@@ -63,9 +62,9 @@ def parse_hint(payload: str) -> tuple[NamespaceName, int] | None:
 class TopicsListener:
     """Listens from :meth:`start` to :meth:`close`, and calls ``topics_changed(namespace)`` on the loop.
 
-    ``versions_query`` reads ``(namespace, version)`` of all namespaces, ``None`` where there are no versions to read;
-    ``probe`` is in seconds. While ``may_connect`` says no, no connection is tried: hints must not take the one that
-    listings need of a server that has few.
+    ``versions_query`` reads ``(namespace, version)`` of all namespaces; ``None`` for a relation without versions.
+    ``probe`` is in seconds. While ``may_connect()`` is false no connection is tried: on a server with few free
+    connections, listings come first.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class TopicsListener:
         may_connect: Callable[[], bool] | None = None,
     ) -> None:
         self.connected = False
-        #: Hints that were heard, payloads that were none, connections lost, namespaces found changed after one.
+        #: Hints; payloads that were no hints; lost connections; namespaces that had changed after a loss.
         self.hints = 0
         self.ignored = 0
         self.losses = 0
@@ -90,18 +89,18 @@ class TopicsListener:
         self._versions_query = versions_query
         self._probe = probe
         self._may_connect = may_connect
-        #: By namespace, the version that was read or heard of last; one that was heard of may be forged.
+        #: By namespace, the version that was read or notified last. A notified one may be forged.
         self.versions: dict[str, int] = {}
         self._read_before = False
         self._pending: dict[NamespaceName, int] = {}
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin; nobody waits for the connection."""
+        """Start connecting, without waiting for it."""
         self._task = asyncio.get_running_loop().create_task(self._listen(), name="postgres listen")
 
     async def close(self) -> None:
-        """End, without another hint."""
+        """Stop; no hint comes after that."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -133,7 +132,7 @@ class TopicsListener:
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - spreads servers that restart at once
 
     async def _session(self) -> None:
-        """One connection, until it breaks: always ends by raising."""
+        """Listen on one connection until it breaks. Always ends with an exception."""
         connection, host = await connect_first_host(
             self._parameters,
             application_name=f"{APPLICATION_NAME} listen",
@@ -144,7 +143,7 @@ class TopicsListener:
         try:
             connection.add_termination_listener(lambda _connection: broken.set())
             await connection.add_listener(self._channel, self._heard)
-            # After LISTEN, so that nothing falls between.
+            # After LISTEN, so that no change falls in between.
             moved = await self._reread(connection)
             self.connected = True
             _log.info("listening for changes of topics", host=str(host), changed_meanwhile=moved)
@@ -160,7 +159,7 @@ class TopicsListener:
             connection.terminate()
 
     async def _reread(self, connection: Any) -> int:
-        """Hint at the namespaces that are at another version than was known; how many they are."""
+        """Hint at the namespaces whose version changed since the last connection; returns their number."""
         if self._versions_query is None:
             return 0
         moved = 0
@@ -188,7 +187,7 @@ class TopicsListener:
         self.hints += 1
         if not self._pending:
             asyncio.get_running_loop().call_soon(self._flush)
-        self._pending[hint[0]] = hint[1]  # of many in one packet, the last counts
+        self._pending[hint[0]] = hint[1]  # the last notification of a packet counts
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, {}
@@ -201,6 +200,6 @@ class TopicsListener:
     def _tell(self, name: str) -> None:
         try:
             namespace = NamespaceName.parse(name)
-        except ValueError:  # a row that names no namespace: no listing can ask for it
+        except ValueError:  # no valid name: no listing can ask for it
             return
         self._changed(namespace)

@@ -1,10 +1,9 @@
-"""Noticing that the database went back: a version that was seen says nothing about the topics of another history.
+"""Detecting that the database went back: a restored backup, or a failover that lost changes.
 
-Versions of a namespace only grow, so one that is smaller than one seen before means that a backup was restored, or that
-a standby took over that had not received everything. The numbers will be used again, for other topics. So the history
-has an *epoch*, a part of every version that the plugin names: it changes when a history is found to have ended, and
-nothing that was kept under the old one (hashes, answers of the broker) is found again, not even what is kept late by a
-listing that was under way.
+Versions of a namespace only grow. A version smaller than one seen before means that the database went back, and will
+give the same numbers to other topics. So the plugin's versions have an *epoch*, which changes when that is noticed.
+Whatever was kept under an older epoch (hashes, answers of the broker) is never found again, even if a running listing
+stores it later.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ __all__ = ["VersionHistory"]
 
 _log = structlog.get_logger(__name__)
 
-#: Namespaces whose last version is remembered, those that were asked for last; 200 bytes each.
+#: Namespaces whose last version is remembered, the most recently asked ones, at 200 bytes each.
 _REMEMBERED: Final = 100_000
 
 
 class VersionHistory:
-    """The versions that were read; ``went_back(namespace)`` is called for each namespace whose answers are void.
+    """The versions that were read. ``went_back(namespace)`` is called for each namespace whose kept answers are void.
 
-    ``max_lag`` is how many versions a replica may be behind: an answer that is older by no more is none of the past.
+    ``max_lag`` is how many versions a replica may be behind: a version smaller by no more is no step back.
     """
 
     def __init__(self, went_back: Callable[[NamespaceName], None] | None = None, *, max_lag: int = 0) -> None:
@@ -40,18 +39,17 @@ class VersionHistory:
         self._seen: OrderedDict[NamespaceName, tuple[str, int, float]] = OrderedDict()
 
     def version(self, catalog_id: str, number: int, epoch: int) -> str:
-        """What the broker is told: ``<catalogue id>:<number>``, with the epoch where that is not the first.
+        """The version for the broker: ``<catalogue id>:<number>``, with the epoch unless it is 0.
 
-        ``epoch`` is that of the moment before the version was asked for.
+        ``epoch`` was read before the version was.
         """
         return f"{catalog_id}:{number}" if epoch == 0 else f"{catalog_id}~{epoch}:{number}"
 
     def record(self, namespace: NamespaceName, catalog_id: str, number: int, *, asked: float) -> bool:
-        """Note a version that the database said, asked for at ``asked`` on the loop's clock.
+        """Record a version that was read from the database; ``asked`` is the loop's clock before the reading.
 
-        Whether it is of the same history as those before. ``False``: an older version was said by a question that was
-        asked after the newer one was known; whatever is under way must not be kept. Another catalogue id is a new
-        history too, and one that names itself.
+        Returns ``False`` if the version went back: it was asked for when a newer one was known already. Answers under
+        way must not be kept then. Another catalogue id begins a history of its own.
         """
         now = asyncio.get_running_loop().time()
         seen = self._seen.get(namespace)
@@ -69,7 +67,7 @@ class VersionHistory:
             )
             self.start_anew()
         elif seen is not None and seen[0] == catalog_id and number <= seen[1]:
-            return True  # the newest stays, with the time when it was first known
+            return True  # the newest version stays, with the time of its first reading
         elif seen is not None and seen[0] != catalog_id:
             _log.warning("the catalogue has another id: kept answers are dropped")
             if self._went_back is not None:
@@ -81,7 +79,7 @@ class VersionHistory:
         return not back
 
     def start_anew(self) -> None:
-        """A new history began: of all namespaces that were asked for, nothing is kept."""
+        """Begin a new history: kept answers of all namespaces are void."""
         self.epoch += 1
         self.breaks += 1
         seen, self._seen = self._seen, OrderedDict()

@@ -1,1 +1,1 @@
-"""The commands `broker-core postgres ...`, one module each."""
+"""The commands `broker-core postgres ...`, a module for each."""

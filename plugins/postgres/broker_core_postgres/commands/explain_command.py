@@ -1,4 +1,4 @@
-"""`broker-core postgres explain`: what a question asks of the database, how that plans it, and what comes of it."""
+"""`broker-core postgres explain`: the SQL of a question, PostgreSQL's plan for it, and its answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES: Final = examples(
     "broker-core postgres explain public/default --property region=eu --json",
 )
 
-#: Bytes of names that the explained statement may send.
+#: The limit of bytes in the page of the explained statement.
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -95,7 +95,7 @@ async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[st
 
 
 async def _statement(lister: PostgresLister, row_filter: RowFilter) -> dict[str, Any]:
-    """The first statement, its parameters, and what PostgreSQL makes of it."""
+    """The first statement, its parameters, and PostgreSQL's plan for it."""
     async with lister.server_pools.acquire(snapshot=True) as connection:
         statement = first_page_statement(
             row_filter, await lister.source_for(row_filter, connection), _MOST_BYTES
@@ -113,7 +113,7 @@ async def _statement(lister: PostgresLister, row_filter: RowFilter) -> dict[str,
 
 
 def _shown(value: Any) -> Any:
-    """A parameter; of a very long one the begin."""
+    """A parameter, shortened if it is long."""
     if isinstance(value, list):
         return [_shown(each) for each in value]
     return f"{value[:200]}…" if isinstance(value, str) and len(value) > 200 else value

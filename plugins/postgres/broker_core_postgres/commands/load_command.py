@@ -1,4 +1,4 @@
-"""`broker-core postgres load`: a namespace of the database becomes what a file says."""
+"""`broker-core postgres load`: make a namespace equal to a file."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def run(
                     await maintain_topics(connection, report.added + report.changed + report.removed)
                 return report
 
-    # Nothing of a file is in a cycle; to look for cycles among its lines takes a quarter of the time of reading them.
+    # The rows of a file have no reference cycles; looking for some takes a quarter of the time of reading them.
     gc.disable()
     try:
         report = run_command(load)

@@ -1,4 +1,4 @@
-"""The options that several commands have: the database, a dry run, JSON."""
+"""Options of several commands: the database, a dry run, JSON."""
 
 from __future__ import annotations
 

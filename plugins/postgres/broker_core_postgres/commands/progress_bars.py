@@ -1,4 +1,4 @@
-"""A progress bar for mirrors, on a terminal only."""
+"""Progress bars of mirrors, for terminals only."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["MirrorProgress", "mirror_progress"]
 
 
 class MirrorProgress:
-    """Callbacks that do nothing; on a terminal those of :func:`mirror_progress` draw."""
+    """Callbacks without effect; :func:`mirror_progress` gives ones that draw, on a terminal."""
 
     def read(self, done: int, total: int, names: int) -> None:
-        """``done`` of ``total`` namespaces are read, ``names`` listed names so far."""
+        """``done`` of ``total`` namespaces are read, with ``names`` listed names so far."""
 
     def write(self, done: int, total: int) -> None:
-        """``done`` of ``total`` namespaces that differ are written."""
+        """``done`` of ``total`` differing namespaces are written."""
 
 
 @contextmanager
 def mirror_progress() -> Iterator[MirrorProgress]:
-    """Bars on standard error, where that is a terminal."""
+    """Draw bars on standard error, if it is a terminal."""
     if not sys.stderr.isatty():
         yield MirrorProgress()
         return

@@ -1,4 +1,4 @@
-"""`broker-core postgres set-properties`: properties of a topic, or of all topics whose name matches a pattern."""
+"""`broker-core postgres set-properties`: change properties of a topic, or of all topics that match a pattern."""
 
 from __future__ import annotations
 

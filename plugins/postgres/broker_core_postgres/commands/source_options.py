@@ -1,4 +1,4 @@
-"""The options that `sync` and `verify` have in common: what is believed, and of which namespaces."""
+"""The options of `sync` and `verify` for the source of a mirror and its scope."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ NoPropertiesOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What the options say about the source, as they were given."""
+    """The options for the source, as given."""
 
     admin_url: AdminUrlOption = None
     catalog: CatalogFileOption = None
@@ -144,11 +144,11 @@ class SourceOptions:
 
     @property
     def scope(self) -> Scope:
-        """Which namespaces; raises :exc:`FillingFailed` for patterns that can match none."""
+        """The scope. Raises :exc:`FillingFailed` for a pattern that can match nothing."""
         return Scope.parse(self.tenant or (), self.namespace or ())
 
     def address(self) -> AdminAddress:
-        """The cluster's; files are read here. Raises :exc:`FillingFailed` and, for a file, :exc:`OSError`."""
+        """The cluster's address; reads files. Raises :exc:`FillingFailed`, and :exc:`OSError` for a file."""
         assert self.admin_url is not None
         if self.token_file is not None and self.token_env is not None:
             raise FillingFailed("--token-file and --token-env are both given: which one counts?")
@@ -174,7 +174,7 @@ class SourceOptions:
             raise FillingFailed(f"{self.ca_file}: no authorities in PEM format ({error.reason})") from None
         if self.cert_file is not None:
             try:
-                # An encrypted key would be asked for at the terminal; a service has none.
+                # With a password given, OpenSSL does not ask for one at the terminal.
                 context.load_cert_chain(self.cert_file, self.key_file, password="")
             except ssl.SSLError as error:
                 raise FillingFailed(
@@ -184,7 +184,7 @@ class SourceOptions:
 
 
 def with_source_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Let the parameter ``given`` of a command stand for the options of :class:`SourceOptions`."""
+    """Replace the parameter ``given`` of a command by the options of :class:`SourceOptions`."""
     hints = get_type_hints(command, include_extras=True)
     options = get_type_hints(SourceOptions, include_extras=True)
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -209,7 +209,7 @@ def with_source_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @asynccontextmanager
 async def open_source(given: SourceOptions) -> AsyncIterator[MirrorSource]:
-    """The cluster or the catalogue, open."""
+    """Open the cluster or the catalogue."""
     if (given.admin_url is None) == (given.catalog is None):
         raise FillingFailed("Name what is right by either --admin-url or --catalog")
     if given.catalog is not None:

@@ -1,4 +1,4 @@
-"""`broker-core postgres status`: what a database is and holds."""
+"""`broker-core postgres status`: show the state of a database."""
 
 from __future__ import annotations
 
@@ -126,6 +126,6 @@ def _show(status: Status) -> None:
     for each in status.namespaces:
         numbers = (each.version, each.topics, each.versions_kept, each.changes_kept)
         table.add_row(each.namespace, *(f"{number:,}" for number in numbers), each.changed)
-    # Not for a terminal: as wide as it is, for grep.
+    # Without a terminal the lines are not cut, for grep.
     Console(highlight=False, width=None if sys.stdout.isatty() else 250).print(table)
     print(f"{len(status.namespaces)} namespaces")

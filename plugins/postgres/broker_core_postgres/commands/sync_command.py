@@ -1,4 +1,4 @@
-"""`broker-core postgres sync`: the database becomes what a cluster or the embedded catalogue says."""
+"""`broker-core postgres sync`: make the database equal to a cluster or to the embedded catalogue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from broker_core_postgres.fill.table_maintenance import maintain_topics
 
 __all__ = ["EXAMPLES", "EXIT_INCOMPLETE", "run", "say_what_was_left"]
 
-#: Something was left as it is, since nobody could say what is right; all else was mirrored.
+#: The exit code if something could not be read and was left as it is; all else was mirrored.
 EXIT_INCOMPLETE: Final = 3
 
 EXAMPLES: Final = examples(
@@ -73,7 +73,7 @@ def run(
 
 
 async def _dry(mirror: Mirror, source: str, *, json: bool) -> MirrorReport:
-    """Print the differences; the report counts what would be written."""
+    """Print the differences. The report counts what would be written."""
     async for difference in mirror.differences():
         if json:
             print_json(as_json(difference))
@@ -87,7 +87,7 @@ async def _dry(mirror: Mirror, source: str, *, json: bool) -> MirrorReport:
 
 
 def say_what_was_left(report: MirrorReport) -> None:
-    """One line on standard error for each namespace or topic that was left as it is."""
+    """Print a line on standard error for each namespace and topic that was left as it is."""
     for name, reason in sorted(report.failed.items()):
         say(f"{name} was left as it is: {reason}")
     for topic, reason in sorted(report.unread.items()):

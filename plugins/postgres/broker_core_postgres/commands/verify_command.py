@@ -1,4 +1,4 @@
-"""`broker-core postgres verify`: whether the database is what a cluster or the embedded catalogue says."""
+"""`broker-core postgres verify`: compare the database with a cluster or with the embedded catalogue."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(
 
     try:
         verdict = run_command(compare)
-    except MassDeletion as error:  # all was read, and what differs is printed
+    except MassDeletion as error:  # after everything was read and the differences were printed
         say(str(error))
         raise typer.Exit(_DIFFERENT) from error
     except (BrokerCoreError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What the commands that fill the database have in common: the connection, and what its failures are called."""
+"""The connection of the commands that fill the database, and the texts of its failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: States whose text speaks of listings, where a writer needs another one.
+#: Texts for writers, for SQLSTATEs whose usual text is about listings.
 _FOR_WRITERS: Final = {
     "42501": "the user may not write the topics: grant it the role broker_core_feeder",
     "57014": "PostgreSQL ended the statement: a time limit of the server's, or an administrator",
@@ -36,23 +36,22 @@ _FOR_WRITERS: Final = {
 
 
 async def connect_to_write(dsn: str | None) -> Any:
-    """A connection as :func:`writing_connection` has it, of which nothing is checked."""
+    """Connect to the database as :func:`writing_connection` does, without any check."""
     settings = plugin_settings("postgres")
     parameters = parameters_of(settings, dsn if dsn is not None else settings.listen_dsn)
     connection = await connect(parameters, application_name="broker-core fill")
-    # Whatever the database's own default is: who waited for another writer must see what that one wrote.
+    # Not the database's default: after waiting for another writer, its changes must be visible.
     await connection.execute("SET default_transaction_isolation = 'read committed'")
     return connection
 
 
 @asynccontextmanager
 async def writing_connection(dsn: str | None, *, writes: bool = True) -> AsyncIterator[Any]:
-    """A connection to the database that is filled: ``--dsn``, else ``listen_dsn`` or ``dsn`` of the settings.
+    """A connection to the database that is filled: ``--dsn``, or ``listen_dsn`` or ``dsn`` of the settings.
 
-    ``listen_dsn`` comes first since it is the server itself where ``dsn`` is a pgbouncer: temporary tables need a
-    session. The schema is checked first; an older one is migrated, for who ``writes``. What PostgreSQL refuses is
-    raised as :exc:`FillingFailed`, and so are settings with a ``relation``: what would be written (or compared) is not
-    what is listed.
+    ``listen_dsn`` comes before ``dsn``, which may be a pgbouncer: temporary tables need a session. An older schema is
+    migrated for a command that ``writes``; otherwise it must fit. PostgreSQL's errors are raised as
+    :exc:`FillingFailed`. Settings with a ``relation`` are refused, since listings do not read what would be written.
     """
     relation = plugin_settings("postgres").relation
     if relation is not None:
@@ -68,7 +67,7 @@ async def writing_connection(dsn: str | None, *, writes: bool = True) -> AsyncIt
             await check_schema(connection)
         yield connection
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-        if isinstance(error, OSError) and error.filename is not None:  # of a file, not of the connection
+        if isinstance(error, OSError) and error.filename is not None:  # a file's error, not the connection's
             raise
         raise FillingFailed(writing_failure(error)) from error
     finally:
@@ -86,14 +85,14 @@ async def _bring_forward(connection: Any) -> None:
 
 
 def writing_failure(error: BaseException) -> str:
-    """A failure of the database in words for who fills it."""
+    """The text of a database failure for users who fill the database."""
     state = getattr(error, "sqlstate", None)
     own = _FOR_WRITERS.get(state or "")
     return f"{own or failure_of(error).message}: {server_message(error)}"
 
 
 def run_command(function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a command's coroutine. Ctrl-C ends it in order: what was begun is taken back."""
+    """Run a command's coroutine. Ctrl-C cancels it and rolls back."""
     try:
         return asyncio.run(function())
     except BaseExceptionGroup as group:

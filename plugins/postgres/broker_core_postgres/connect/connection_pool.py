@@ -1,14 +1,14 @@
-"""A bounded pool of connections to one target: to the first of its hosts that is what is asked for.
+"""A bounded pool of connections to one database, whose server may be one of several hosts.
 
-Theory of operation. Connections that nobody uses are idle, the one used last on top. Who needs one takes an idle one,
-or waits in a queue of bounded length; connections are opened by tasks of the pool, never by who waits, so that a
-request that is cancelled wastes none. A connection that was closed, grew old or failed its probe is dropped and never
-handed out again; one that was cancelled in the middle of a statement is settled first: the server has confirmed the
-end of the statement before anybody else gets the connection. When no connection can be made the pool is *down*: who
-asks is refused at once with what was wrong, while one attempt after the other is made, further and further apart.
+Idle connections are a stack: the one used last is taken first. A request without an idle connection waits in a queue of
+bounded length. Tasks of the pool open connections, so a cancelled request wastes none. A connection that was closed,
+grew old or failed its probe is dropped. A connection whose statement was cancelled is reused after the server has
+confirmed the end of that statement. While no connection can be made the pool is *down*: requests are refused at once
+with the reason, and the pool retries at growing intervals.
 
-asyncpg's own pool has no bound on who waits, no memory of a server being down, no choice among hosts that change their
-roles, and a round trip more for each use (``RESET ALL``), which poolers that pool transactions cannot take.
+asyncpg's pool has no bound for waiting requests, does not remember that a server is down, does not follow hosts that
+change their roles, and resets each session (``RESET ALL``). A pooler of transactions cannot take that reset, and it
+costs a round trip.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ __all__ = ["PooledConnection", "PostgresPool"]
 
 _log = structlog.get_logger(__name__)
 
-#: Seconds from one attempt to the next while the server is down: they double from the first to the last.
+#: Seconds between attempts while the server is down: first and last; they double in between.
 _BACK_OFF: Final = (0.1, 1.0)
-#: Seconds that a server has to confirm the end of a cancelled statement, or to answer a probe.
+#: Seconds for the server to confirm the end of a cancelled statement, or to answer a probe.
 _SETTLE: Final = 5.0
-#: Seconds between two looks at what is idle.
+#: Seconds between two checks of idle connections.
 _TICK: Final = 1.0
-#: Seconds after which an idle connection is asked whether it lives.
+#: Seconds without use after which an idle connection is probed.
 _PROBE: Final = 15.0
 
-#: Asked of each new connection before it is used; raises where the connection must not be used.
+#: Called with each new connection before its first use. It raises where the connection must not be used.
 ConnectionCheck: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
 class PooledConnection:
-    """A connection that is in use; :meth:`PostgresPool.release` takes it back."""
+    """A connection of a pool. :meth:`PostgresPool.release` takes it back."""
 
     __slots__ = ("connection", "expires", "generation", "host", "used")
 
@@ -64,14 +64,14 @@ class PooledConnection:
         self.host = host
         self.generation = generation
         self.used = now
-        # Not all at once, after a start with all of them.
+        # At random, so that connections of one start do not expire together.
         self.expires = now + _jittered(lifetime) if lifetime else float("inf")
 
 
 class PostgresPool:
-    """All methods are for the event loop that it was started on; ``name`` is for the log and the metrics.
+    """A pool for the event loop that starts it. ``name`` is its name in the log and the metrics.
 
-    ``on_down`` is called with what is wrong when no connection can be made, and with ``None`` when there is one again.
+    ``on_down`` is called with the failure when no connection can be made, and with ``None`` after the next success.
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class PostgresPool:
 
     @property
     def in_use(self) -> int:
-        """Connections that listings hold, or that are being settled after one."""
+        """Connections that listings hold, or whose cancelled statement is being waited for."""
         return len(self._live) - len(self._idle)
 
     @property
     def waiting(self) -> int:
-        """How many wait for a connection."""
+        """Requests that wait for a connection."""
         return sum(not waiter.done() for waiter in self._waiters)
 
     @property
@@ -142,7 +142,7 @@ class PostgresPool:
     # -- life
 
     async def start(self) -> ListingFailed | None:
-        """Open the connections that are always kept; the failure, if there is none: the pool goes on trying."""
+        """Open the minimum of connections. Returns the failure of the first attempt that failed; the pool retries."""
         self._start_task(self._maintain())
         for _ in range(max(self.settings.pool_min, 1)):
             self._opening += 1
@@ -152,7 +152,7 @@ class PostgresPool:
         return self.failure
 
     async def close(self) -> None:
-        """Refuse whoever waits, and close all connections, those in use too."""
+        """Refuse waiting requests and close all connections, also those in use."""
         self._closed = True
         self._fail_waiters(DatabaseFailed.of("closed"))
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
@@ -165,13 +165,13 @@ class PostgresPool:
         await asyncio.gather(*(_close_politely(held.connection) for held in idle))
         self._live.clear()
 
-    # -- taking and giving
+    # -- acquire and release
 
     async def acquire(self, deadline: float = float("inf")) -> PooledConnection:
-        """A connection, by ``deadline`` on the loop's clock.
+        """Return a connection before ``deadline`` on the loop's clock.
 
-        Raises :exc:`~broker_core.errors.ListingFailed`: ``pool_full``, ``pool_timeout``, ``closed``, or why no
-        connection can be made.
+        Raises :exc:`~broker_core.errors.ListingFailed` with the reason ``pool_full``, ``pool_timeout`` or ``closed``,
+        or with that of the failed attempt to connect.
         """
         if self._closed:
             raise DatabaseFailed.of("closed")
@@ -195,7 +195,7 @@ class PostgresPool:
                 return await waiter
         except BaseException as error:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._hand_over(waiter.result())  # it came at the same moment
+                self._hand_over(waiter.result())  # the connection came with the cancellation
             else:
                 waiter.cancel()
             if isinstance(error, TimeoutError):
@@ -209,10 +209,10 @@ class PostgresPool:
                 self._waiters.remove(waiter)
 
     def release(self, held: PooledConnection, error: BaseException | None = None) -> None:
-        """Take a connection back; ``error`` is what its use ended with. Returns at once."""
+        """Take a connection back without waiting. ``error`` is what its use raised."""
         connection = held.connection
         if error is not None and is_connection_lost(error):
-            # The server went away or ended it: those that were opened with it are not trusted any more.
+            # The server is gone or ended the session: its other connections are not trusted either.
             self._invalidate_all()
             self._drop(held)
         elif connection.is_closed() or held not in self._live:
@@ -229,7 +229,7 @@ class PostgresPool:
     def _usable(self, held: PooledConnection, now: float) -> bool:
         if held.connection.is_closed() or held.generation != self._generation or now >= held.expires:
             return False
-        # A server tells of its recovery by itself, at the next statement.
+        # The server reports its recovery with the next statement.
         wanted = self.parameters.session_attributes in {"primary", "read-write"}
         return not (wanted and getattr(held.connection.get_settings(), "in_hot_standby", "off") == "on")
 
@@ -242,7 +242,7 @@ class PostgresPool:
             self._hand_over(held)
 
     def _hand_over(self, held: PooledConnection) -> None:
-        """To who waits longest, else to the idle ones."""
+        """Give a connection to the request that has waited longest, or keep it as idle."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -265,7 +265,7 @@ class PostgresPool:
             self._drop(held)
 
     def _grow(self) -> None:
-        """Open as many as are waited for, within the bounds; refuse who waits where none can be."""
+        """Open connections for waiting requests, within the bounds. Refuse the requests where none can be opened."""
         if self._closed:
             return
         now = asyncio.get_running_loop().time()
@@ -283,12 +283,12 @@ class PostgresPool:
                 waiter.set_exception(failure.copy())
 
     async def _settle(self, held: PooledConnection) -> None:
-        """Wait until the server has ended what was cancelled, and use the connection again if it is clean."""
+        """Wait for the end of a cancelled statement, and reuse the connection if it is clean."""
         try:
             async with asyncio.timeout(_SETTLE):
                 if held.connection.is_in_transaction():
                     await held.connection.execute("ROLLBACK")
-                # A request to cancel that comes late hits this statement, not somebody's listing.
+                # A cancellation that arrives late ends this statement instead of a listing's.
                 await held.connection.execute("SELECT 1")
         except Exception as error:  # noqa: BLE001 - whatever it is, the connection is not clean
             _log.debug("connection dropped", pool=self.name, error=server_message(error))
@@ -300,7 +300,7 @@ class PostgresPool:
             self._return(held)
 
     async def _open(self) -> None:
-        """One attempt to connect; who starts it has counted it in ``_opening``."""
+        """Try once to connect. The caller has counted the attempt in ``_opening``."""
         try:
             held = await self._connect()
         except Exception as error:  # noqa: BLE001 - all of them mean that there is no connection
@@ -358,14 +358,14 @@ class PostgresPool:
         self.failure = failure
         if self.down and self._on_down is not None:
             self._on_down(failure)
-        if now >= self._retry_at:  # of attempts that fail together, one counts
+        if now >= self._retry_at:  # attempts that fail together count once
             self._failures += 1
             first, last = _BACK_OFF
             self._retry_at = now + _jittered(min(last, first * 2.0 ** min(self._failures - 1, 16)))
         self._wake.set()
         self._grow()
 
-    # -- looking after them
+    # -- maintenance
 
     async def _maintain(self) -> None:
         loop = asyncio.get_running_loop()
@@ -373,7 +373,7 @@ class PostgresPool:
         while not self._closed:
             pause = min(max(self._retry_at - loop.time(), 0.01), _TICK) if self._needs_connection() else _TICK
             try:
-                # Not wait_for: Python 3.11's forgets a cancellation that comes together with what it waits for.
+                # Not wait_for: in Python 3.11 it loses a cancellation that arrives together with the result.
                 async with asyncio.timeout(pause):
                     await self._wake.wait()
             except TimeoutError:
@@ -390,11 +390,11 @@ class PostgresPool:
                 await self._check_role()
 
     def _needs_connection(self) -> bool:
-        """Whether a connection is to be made though nobody waits for one."""
+        """Whether to open a connection that no request waits for."""
         return self.size < self.settings.pool_min or (self.failure is not None and not self.size)
 
     def _check_idle(self, held: PooledConnection, now: float) -> None:
-        """Drop an idle connection that is not used any more, and see that the others live."""
+        """Drop an idle connection that expired, and probe one that was unused for long."""
         if held not in self._idle:
             return
         too_many = bool(self.settings.pool_idle) and len(self._live) > self.settings.pool_min
@@ -406,12 +406,12 @@ class PostgresPool:
             self._start_task(self._settle(held))
 
     async def _check_role(self) -> None:
-        """Leave a host that is no longer what is asked for: one that was demoted, or made read-only."""
+        """Leave a host that ``target_session_attrs`` excludes since it was demoted or made read-only."""
         loop = asyncio.get_running_loop()
         try:
             held = await self.acquire(loop.time() + _SETTLE)
         except ListingFailed:
-            return  # the next look will tell
+            return  # the next check decides
         fits = True
         error: BaseException | None = None
         try:
@@ -437,7 +437,7 @@ class PostgresPool:
 
 
 def _jittered(seconds: float) -> float:
-    """A little less, at random, so that what began together does not go on together."""
+    """Slightly less, at random, so that connections do not stay in step."""
     return seconds * random.uniform(0.7, 1.0)  # noqa: S311 - nothing is to be kept secret
 
 

@@ -1,8 +1,8 @@
-"""What a failure of the database means: a reason, a text that says what to change, and whether to ask once more.
+"""Failures of the database: for each error a reason, a text for the client, and whether the connection is lost.
 
-Texts are ours: what a server says may quote values, and where it is, is not the client's business. Operators find the
-server's own words in the log. A failure is never an empty or shortened listing; what the broker does about one is the
-plugin's ``on_failure``. docs/explanation/promises.md#exact-or-an-error
+The texts are the plugin's own, since a server's message may quote values and its address is not for clients. The log
+has the server's message. A failure is never an empty or shortened listing; the plugin's ``on_failure`` says what the
+broker does about it. docs/explanation/promises.md#exact-or-an-error
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "server_message",
 ]
 
-#: What the driver raises of the server, of itself and of the network. The third is of a connection that broke just now.
+#: Errors of the server, of the driver and of the network. The driver raises the third for a connection that just broke.
 DRIVER_ERRORS: Final = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -41,13 +41,13 @@ class _Meaning:
     reason: str
     text: str
     cause: Cause = Cause.PLUGIN
-    #: False where the question or what it met was at fault: the next one may be answered.
+    #: False where the question caused the failure: another question may be answered.
     counts: bool = True
 
 
 _LATER: Final = Cause.UNAVAILABLE
 
-#: By SQLSTATE, then by its class (the first two characters). PostgreSQL's manual, appendix A.
+#: Meanings by SQLSTATE, and by its class (the first two characters). PostgreSQL's manual, appendix A.
 _STATES: Final[dict[str, _Meaning]] = {
     "28P01": _Meaning(
         "authentication", "PostgreSQL refused the password: check the user and where the password is from"
@@ -173,7 +173,7 @@ _OF_POOL: Final = {
     "no_primary": _NOT_PRIMARY,
 }
 
-#: All words that a failure's ``reason`` can be, for the metrics.
+#: The values of a failure's ``reason``, for the metrics.
 REASONS: Final = frozenset(
     meaning.reason
     for meaning in (
@@ -190,9 +190,9 @@ REASONS: Final = frozenset(
 
 
 class DatabaseFailed(ListingFailed):
-    """The database gave no answer. ``reason`` is one of :data:`REASONS`; ``state`` the SQLSTATE, where there is one.
+    """The database gave no answer. ``reason`` is one of :data:`REASONS`, ``state`` the SQLSTATE if there is one.
 
-    ``lost`` says that the connection broke, so that the same statement on another one may well work.
+    ``lost`` says that the connection broke: the statement may succeed on another connection.
     """
 
     def __init__(self, meaning: _Meaning, *, state: str | None = None, lost: bool = False) -> None:
@@ -205,16 +205,16 @@ class DatabaseFailed(ListingFailed):
 
     @classmethod
     def of(cls, reason: str) -> DatabaseFailed:
-        """A failure of the pool itself: ``pool_full``, ``pool_timeout``, ``closed`` or ``no_primary``."""
+        """A failure of the pool: ``pool_full``, ``pool_timeout``, ``closed`` or ``no_primary``."""
         return cls(_OF_POOL[reason])
 
 
 class ConnectionBroke(ConnectionError):
-    """A connection is closed, though nothing was raised that says why."""
+    """A connection was found closed without an error that says why."""
 
 
 def failure_of(error: BaseException) -> ListingFailed:
-    """The failure that an error of asyncpg or of the system means; a :exc:`ListingFailed` stays what it is."""
+    """The failure for an error of asyncpg or of the system. A :exc:`ListingFailed` is returned unchanged."""
     if isinstance(error, ListingFailed):
         return error
     if isinstance(error, asyncpg.PostgresError):
@@ -237,7 +237,7 @@ def failure_of(error: BaseException) -> ListingFailed:
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether the connection that raised this is gone, through no fault of the statement."""
+    """Whether the connection that raised this is gone for a reason outside of its statement."""
     if isinstance(error, DatabaseFailed):
         return error.lost
     if isinstance(error, asyncpg.PostgresError):
@@ -249,9 +249,9 @@ def is_connection_lost(error: BaseException) -> bool:
 
 
 def server_message(error: BaseException) -> str:
-    """What the server or the system said, in one line: for the log and for operators, never for clients.
+    """The message of the server or the system in one line, for the log and for operators, never for clients.
 
-    Neither holds a password: a server never sends one back, and the driver's own errors do not quote it.
+    It holds no password: servers do not send passwords back, and the driver does not quote them.
     """
     if isinstance(error, asyncpg.PostgresError):
         return f"{' '.join(str(getattr(error, 'message', '') or error).split())} (SQLSTATE {error.sqlstate})"
@@ -260,7 +260,7 @@ def server_message(error: BaseException) -> str:
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and (error.errno or 0) > 0:
         return os.strerror(error.errno or 0)
     if isinstance(error, OSError) and error.strerror:
-        return error.strerror  # of looking up a name, whose numbers are others
+        return error.strerror  # a failed name lookup has error numbers of its own
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -1,8 +1,8 @@
-"""Connecting: one host after the other, each on a clock of its own, until one is what is asked for.
+"""Connecting to the first of several hosts that ``target_session_attrs`` accepts.
 
-``asyncpg.connect`` could be given all hosts at once, but then one that does not answer takes the time of all, a
-password file is read for the first host only, and what was wrong with the others is lost. So each host is tried here,
-the one that worked last first, by libpq's rules for ``target_session_attrs`` (PostgreSQL's manual, 34.1).
+``asyncpg.connect`` takes several hosts too, but with one timeout for all of them, with the password of the first host,
+and it reports the error of one host only. Here each host has its own timeout, password and error. The host of the last
+success comes first.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = [
     "parameters_of",
 ]
 
-#: What ``pg_stat_activity`` shows, where the connection string has no name of its own.
+#: The name in ``pg_stat_activity``, where the connection string gives none.
 APPLICATION_NAME: Final = "broker-core"
 
 
 class CannotConnect(BrokerCoreError):
-    """No host took the connection. The text names each host and what was wrong, for operators: no client gets it.
+    """No host accepted the connection. The text names each host and its error: it is for operators, never for clients.
 
-    ``failure`` is what clients get, and ``errors`` what each host's attempt raised.
+    ``failure`` is for clients, ``errors`` has what each attempt raised.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CannotConnect(BrokerCoreError):
 
 
 def parameters_of(settings: PostgresSettings, dsn: str | None = None) -> ConnectionParameters:
-    """The target of the plugin's settings; ``dsn`` in place of theirs, with the same ways to a password.
+    """The connection parameters of the settings. ``dsn`` replaces theirs; the sources of the password stay.
 
     Raises :exc:`DsnError`.
     """
@@ -69,9 +69,9 @@ async def connect(
     application_name: str = APPLICATION_NAME,
     timeout: float = 10.0,
 ) -> Any:
-    """An ``asyncpg.Connection`` to the first host that takes it; the caller closes it. ``timeout`` is in seconds.
+    """Connect to the first host that accepts, within ``timeout`` seconds. The caller closes the connection.
 
-    Raises :exc:`DsnError` for what cannot be read, and :exc:`CannotConnect`: errors of the command line as they are.
+    Raises :exc:`DsnError` and :exc:`CannotConnect`, whose texts the command line shows.
     """
     if source is None or isinstance(source, str):
         source = ConnectionParameters.parse(source)
@@ -82,7 +82,7 @@ async def connect(
 
 
 async def close_connection(connection: Any) -> None:
-    """Close a connection in order or, where its server does not answer within 5 seconds, at once."""
+    """Close a connection, by force if its server does not answer within 5 seconds."""
     try:
         await asyncio.wait_for(connection.close(), 5)
     except DRIVER_ERRORS:
@@ -97,9 +97,9 @@ async def connect_first_host(
     first: ServerAddress | None = None,
     statement_cache_size: int = 100,
 ) -> tuple[Any, ServerAddress]:
-    """A connection and the host that it is to, tried in order, ``first`` before all others.
+    """Connect to the first host that accepts, trying ``first`` before all others. Returns the connection and its host.
 
-    Each host has ``connect_timeout`` of the connection string, else its share of ``timeout`` seconds, which bounds all.
+    A host has the ``connect_timeout`` of the connection string, or its share of ``timeout``, the seconds for all hosts.
     Raises :exc:`CannotConnect` and :exc:`DsnError`.
     """
     hosts = list(parameters.hosts)
@@ -111,7 +111,7 @@ async def connect_first_host(
     ends = asyncio.get_running_loop().time() + timeout
     share = min(parameters.connect_timeout or timeout / len(hosts), timeout)
     tried: list[tuple[ServerAddress, BaseException]] = []
-    spare: tuple[Any, ServerAddress] | None = None  # prefer-standby takes what it gets in the end
+    spare: tuple[Any, ServerAddress] | None = None  # the primary, for prefer-standby without a standby
     try:
         for host in hosts:
             try:
@@ -150,11 +150,11 @@ async def connect_first_host(
 async def _open(
     parameters: ConnectionParameters, host: ServerAddress, application_name: str, statement_cache_size: int
 ) -> Any:
-    # Files of passwords may be on a slow disk.
+    # A password file may be on a slow disk.
     login = await asyncio.to_thread(parameters.login, host)
     settings: Mapping[str, str] = {"application_name": application_name, **parameters.server_settings}
     return await asyncpg.connect(
-        # The options of TLS have no other way in than a connection string.
+        # asyncpg takes TLS options from a connection string only.
         f"postgresql:///?{urlencode(parameters.tls)}" if parameters.tls else "postgresql:///",
         **login,
         server_settings=dict(settings),
@@ -165,7 +165,7 @@ async def _open(
 
 
 def _most_telling(failures: Sequence[Any]) -> Any:
-    """Of several hosts' failures the one that an operator can act on: the others are those of a failover."""
+    """The failure that an operator can act on; the others are those of any failover."""
     waiting = {"unreachable", "timeout", "lost", "no_primary"}
     for failure in failures:
         if failure.reason not in waiting:

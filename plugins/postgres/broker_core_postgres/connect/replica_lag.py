@@ -1,8 +1,8 @@
-"""Which server a listing is read from: a replica that is not too far behind, else the primary.
+"""Which server a listing is read from: a replica that is not too far behind, or the primary.
 
-A replica answers only for a state that is new enough: the version of the namespace there is compared with the one that
-the primary has now, an index look-up at each, so that what was written before a listing was asked for is in it (with
-``max_lag`` 0). Where a replica is behind, fails or cannot be compared, the primary answers.
+The version of the namespace at the replica is compared with the version at the primary, by one index look-up at each.
+With ``max_lag`` 0 an answer has everything that was written before the request. The primary answers where a replica is
+behind, fails or has no version.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ __all__ = ["ReplicaChooser"]
 
 _log = structlog.get_logger(__name__)
 
-#: Which server a listing may be read from, for the metrics.
+#: The servers that a listing can be read from, with the reasons against a replica; labels of a metric.
 _CHOICES: Final = ("primary", "replica", "replica_behind", "replica_failed")
-#: The state of a namespace; no row where it was never loaded.
+#: The version of a namespace; no row for a namespace that was never loaded.
 _VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
 
 
 class ReplicaChooser:
-    """Chooses for each listing; ``max_lag`` is how many versions a replica may be behind for the namespace."""
+    """Chooses a server for each listing. ``max_lag`` is how many versions of a namespace a replica may be behind."""
 
     def __init__(self, primary: PostgresPool, replicas: Sequence[PostgresPool], max_lag: int) -> None:
-        #: How listings chose a server: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
+        #: Listings by their choice: ``primary``, ``replica``, ``replica_behind``, ``replica_failed``.
         self.choices: Counter[str] = Counter(dict.fromkeys(_CHOICES, 0))
-        #: By name of a replica's pool, how many versions it was behind when it was last compared.
+        #: By the name of a replica's pool, the versions that it was behind at the last comparison.
         self.lags: dict[str, int] = {}
-        #: How many versions a replica that answers may be behind; 0 where there are none.
+        #: The versions that an answering replica may be behind; 0 without replicas.
         self.max_lag = max_lag if replicas else 0
         self._primary = primary
         self._replicas = tuple(replicas)
         self._turn = 0
 
     async def acquire(self, deadline: float, namespace: str | None) -> tuple[PostgresPool, PooledConnection]:
-        """A connection and the pool that takes it back; without a ``namespace`` one to the primary.
+        """Return a connection and its pool, which takes it back. Without ``namespace`` the server is the primary.
 
         Raises :exc:`~broker_core.errors.ListingFailed` where the primary cannot be asked.
         """
@@ -51,7 +51,7 @@ class ReplicaChooser:
                 self._primary, await self._primary.acquire(deadline), namespace, keep=False
             )
             for pool in self._in_turn():
-                if newest is None:  # never loaded: that is the primary's to say
+                if newest is None:  # never loaded: only the primary can say so
                     break
                 held = await self._on_replica(pool, deadline, namespace, newest)
                 if held is not None:
@@ -67,7 +67,7 @@ class ReplicaChooser:
     async def _on_replica(
         self, pool: PostgresPool, deadline: float, namespace: str, newest: int
     ) -> PooledConnection | None:
-        """A connection to a replica that has ``newest``, less the allowed lag; ``None`` where it cannot answer."""
+        """A connection to a replica whose version is within the allowed lag; ``None`` where it cannot answer."""
         try:
             held = await pool.acquire(deadline)
             version = await self._version(pool, held, namespace, keep=True)
@@ -86,7 +86,7 @@ class ReplicaChooser:
     async def _version(
         self, pool: PostgresPool, held: PooledConnection, namespace: str, *, keep: bool
     ) -> int | None:
-        """The version at a server; ``held`` is given back, unless it is to be kept and nothing failed."""
+        """The version at a server. Releases ``held`` after a failure, and without ``keep`` after a success."""
         raised: BaseException | None = None
         try:
             value = await held.connection.fetchval(_VERSION, namespace)

@@ -1,9 +1,10 @@
-"""Which server connections are to: a version says something only within one history of one database cluster.
+"""Recognizing another database server, or another history of the same one: a failover, a restored base backup.
 
-After a failover to a standby that had not received all of it, or where a backup was restored, a namespace may have a
-*smaller* version than was seen before, and later reach the same numbers with other topics. PostgreSQL names histories:
-a cluster has a system identifier, and each promotion or recovery to a point in time begins a new timeline (manual,
-26.3.5). Restoring a dump into the same cluster does neither: that is found by the version that went back.
+A version is comparable only within one history. After a failover to a standby that lacked the last changes, or after
+restoring a backup, a namespace may have a *smaller* version than before, and reach the same numbers with other topics.
+PostgreSQL identifies histories: a cluster has a system identifier, and each promotion or point-in-time recovery begins
+a new timeline (manual, 26.3.5). Restoring a dump into the same cluster changes neither;
+:mod:`..changes.version_history` finds it by the smaller version.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ __all__ = ["ServerIdentity"]
 
 _log = structlog.get_logger(__name__)
 
-#: On a primary the timeline that it writes now: the control file has the last checkpoint's, an older one after a
-#: promotion. The name of a file of the write-ahead log begins with it, as eight hexadecimal digits.
+#: On a primary, the timeline of the write-ahead log's current file, whose name begins with it as eight hexadecimal
+#: digits. After a promotion the control file still has the old timeline, until the next checkpoint.
 _QUERY: Final = """
 SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system())::text || '/' ||
   CASE WHEN pg_catalog.pg_is_in_recovery()
@@ -31,7 +32,7 @@ SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system())::text || '
 
 
 class ServerIdentity:
-    """Remembers the history of the last connection, and tells when a new one has another."""
+    """Remembers the history of the last connection. ``on_other`` is called when a new connection has another one."""
 
     def __init__(self, on_other: Callable[[], None] | None = None) -> None:
         self.known: str | None = None
@@ -39,7 +40,7 @@ class ServerIdentity:
         self._on_other = on_other
 
     async def check(self, connection: Any) -> None:
-        """Compare a new connection. A server that does not tell (some hosted ones) is taken for the same one."""
+        """Compare a new connection. A server that hides its identity (some hosted ones do) counts as the same one."""
         try:
             identity = await connection.fetchval(_QUERY)
         except (

@@ -1,13 +1,13 @@
-"""Connections to read listings with: the pool of the primary, and those of read replicas that keep up.
+"""The pools of connections that listings are read with: one for the primary, one for each read replica.
 
-    async with connections.acquire(deadline=request.deadline, namespace=str(request.namespace)) as connection:
+    async with server_pools.acquire(deadline=request.deadline, namespace=str(request.namespace)) as connection:
         rows = await connection.fetch(...)
 
-A connection comes ready to read, in a read-only session or transaction, with the time limit of a statement. When the
-task that uses it is cancelled, the driver asks the server to stop the statement; the connection comes back into use
-when the server has said that it did.
+A connection is ready to read: in a read-only session or transaction, with a time limit for each statement. When the
+task that uses it is cancelled, the driver cancels the statement at the server, and the pool reuses the connection after
+the server has confirmed that.
 
-Which server a listing is read from is judged in :mod:`.replica_lag`.
+:mod:`.replica_lag` decides which server a listing is read from.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ __all__ = ["TOPICS", "ServerPools"]
 
 T = TypeVar("T")
 
-#: The table that listings are read from, as it is written in SQL.
+#: The table that listings are read from, as SQL.
 TOPICS: Final = "broker_core.topics"
 
 
 class ServerPools:
-    """The plugin's pools; all methods are for the event loop. Raises :exc:`DsnError` for settings that cannot be read.
+    """The plugin's pools, for the event loop. Raises :exc:`DsnError` for settings that cannot be read.
 
-    ``check`` is asked of every new connection, as of its schema: what it raises is what listings fail with.
-    ``on_other_server`` is called when new connections are to another server, or to the same one with another history
-    (a failover, a restored backup): versions that were seen before say nothing then. ``on_down`` is told why the
-    primary cannot be connected to, and ``None`` when it can again. ``lock`` is the table that keeps its rows while a
-    snapshot is read, ``None`` for what cannot be locked.
+    ``check`` is called with each new connection, to check the schema, say; listings fail with what it raises.
+    ``on_other_server`` is called when a new connection is to another server or another history: versions seen before
+    are void then. ``on_down`` is called with the failure when the primary cannot be connected to, and with ``None``
+    after the next success. ``lock`` is the table that is locked while a snapshot is read, ``None`` for a relation that
+    cannot be locked.
     """
 
     def __init__(
@@ -90,27 +90,27 @@ class ServerPools:
         return (self.primary, *self.replicas)
 
     async def start(self) -> ListingFailed | None:
-        """Open the connections that are always kept. The failure of the primary, if there is none now: it is tried on.
+        """Open the minimum of connections. Returns the failure of the primary, if it has one now; the pools retry.
 
-        Raises nothing: a server that is down at the start is one that comes up later.
+        A server that is down at the start does not raise: it may come up later.
         """
         failures = await asyncio.gather(*(pool.start() for pool in self.pools))
         return failures[0]
 
     async def close(self) -> None:
-        """Close all connections; whoever waits for one is refused."""
+        """Close all connections and refuse waiting requests."""
         await asyncio.gather(*(pool.close() for pool in self.pools))
 
     @contextlib.asynccontextmanager
     async def acquire(
         self, *, deadline: float = float("inf"), namespace: str | None = None, snapshot: bool = False
     ) -> AsyncIterator[Any]:
-        """An ``asyncpg.Connection`` to read with, for the time of the block.
+        """An ``asyncpg.Connection`` for the block, read-only.
 
-        ``deadline`` is on the loop's clock and bounds the waiting for a connection. With ``namespace`` a replica may
-        answer, if it is not behind for that namespace. With ``snapshot`` all statements of the block see one state, of
-        a time at which nobody was in the middle of replacing all rows.
-        Errors of the driver and of the connection leave the block as :exc:`~broker_core.errors.ListingFailed`.
+        ``deadline``, on the loop's clock, bounds the wait for a connection. With ``namespace`` a replica may answer
+        that is not behind for this namespace. With ``snapshot`` all statements of the block see one state, none in
+        which a ``TRUNCATE`` and its new rows are half done. Errors of the driver and of the connection are raised as
+        :exc:`~broker_core.errors.ListingFailed`.
         """
         pool, held = await self.chooser.acquire(deadline, namespace)
         connection = held.connection
@@ -139,9 +139,9 @@ class ServerPools:
         namespace: str | None = None,
         snapshot: bool = False,
     ) -> T:
-        """What ``work`` makes of a connection; once more on a fresh one, where the first broke.
+        """The result of ``work(connection)``; called once more, with a new connection, if the first one broke.
 
-        ``work`` begins anew then, and must not have handed out anything of its first attempt.
+        The second call starts from nothing: the first one must not have handed out any of its rows.
         """
         try:
             async with self.acquire(deadline=deadline, namespace=namespace, snapshot=snapshot) as connection:

@@ -1,14 +1,14 @@
-"""What the plugin's sessions set, and how a transaction begins where nothing may outlive one.
+"""What a session of the plugin sets at the server, and how its transactions begin.
 
-Directly at a server, a session is set up once, after connecting: read-only, with a time limit for each statement, and
-every statement is prepared once per connection. Behind a pooler that pools transactions (pgbouncer) neither holds, as
-the next transaction may run in another session of the server: there each use is one transaction that sets the same
-with ``SET LOCAL``, and no statement has a name.
+Connected to a server itself, a session is set up once: read-only, with a time limit for each statement, and statements
+are prepared once for a connection. A pooler of transactions (pgbouncer) allows neither, since the next transaction may
+run in another session of the server. There, each use is one transaction that sets the same with ``SET LOCAL``, and
+statements have no names.
 
-A snapshot that is kept is taken behind a lock of the table that is read. ``TRUNCATE`` is not undone for snapshots from
-before it: one that was taken while the reader waited for a ``TRUNCATE`` with its new rows to commit would see neither
-the old rows nor the new ones, and the answer would be empty. ``LOCK TABLE`` takes no snapshot. A statement by itself
-needs none of that: PostgreSQL takes its snapshot behind its locks, as long as no other isolation level is the default.
+A transaction of several statements locks the table before it takes its snapshot. A snapshot that was taken while the
+reader waited for a ``TRUNCATE`` to commit would see neither the old rows nor the new ones, and the answer would be
+empty. ``LOCK TABLE`` takes no snapshot. A single statement needs no such lock: at the level READ COMMITTED PostgreSQL
+takes its snapshot after its locks.
 """
 
 from __future__ import annotations
@@ -25,30 +25,31 @@ from broker_core_postgres.settings import PostgresSettings
 __all__ = ["SessionSettings"]
 
 _NAME: Final = re.compile(r"[a-z_]+(?:\.[a-z_]+)?")
-#: Statements that a connection remembers; each question has the form of one of a few.
+#: Prepared statements that a connection keeps; questions have a few forms only.
 _STATEMENTS: Final = 200
-#: The part of a statement's time that it may wait for a lock: less, so that the error tells a lock from a long search.
+#: The share of a statement's time that it may wait for a lock. Less than 1, so that errors tell a lock from a slow
+#: search.
 _LOCK_SHARE: Final = 0.9
-#: Whatever the database or the role has as its defaults.
+#: Set whatever the defaults of the database and of the role are.
 _TRANSACTIONS: Final = {
     "default_transaction_read_only": "on",
     "default_transaction_isolation": "read committed",
 }
-#: A few rows are found in less time than their statement is planned, which has the same plan for all ranges of names.
+#: For a single statement: planning takes longer than finding a few rows, and all ranges of names have the same plan.
 _ONE_PLAN: Final = {"plan_cache_mode": "force_generic_plan"}
-#: Rows that are found by their values need a plan for the values: one has ten rows, another one a million.
+#: For a transaction: properties and substrings need a plan for their values, which find ten rows or a million.
 _PLAN_EACH: Final = {"plan_cache_mode": "force_custom_plan"}
-#: A transaction of ours never waits for anything but the next statement.
+#: The plugin's transactions have no pauses between their statements but for memory and matching.
 _IDLE_IN_TRANSACTION: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """By the plugin's settings; ``server_settings`` are any others of the server.
+    """The settings of a session. ``server_settings`` are further settings of PostgreSQL.
 
-    ``one_plan``: a statement by itself is planned once for a connection, and not for its values.
+    ``one_plan``: a single statement is planned once for a connection, not for each set of values.
 
-    Raises :exc:`ValueError` for what is no setting.
+    Raises :exc:`ValueError` for a name that is no setting.
     """
 
     settings: PostgresSettings
@@ -63,7 +64,7 @@ class SessionSettings:
 
     @property
     def prepared(self) -> bool:
-        """Whether statements are prepared: off behind a pooler."""
+        """Whether statements are prepared. They are not behind a pooler of transactions."""
         return self.settings.prepared_statements == "on"
 
     @property
@@ -72,17 +73,17 @@ class SessionSettings:
 
     @property
     def setup_sql(self) -> str:
-        """What a new session runs, or nothing."""
+        """The SQL that sets up a new session; empty behind a pooler of transactions."""
         if not self.prepared:
             return ""
         plans = _ONE_PLAN if self.one_plan else {}
         return _joined("SET", {**_TRANSACTIONS, **plans, **self._all()})
 
     def begin_sql(self, *, snapshot: bool, lock: str | None = None) -> str:
-        """What begins a use of the connection, in one round trip; nothing where a statement needs no transaction.
+        """The SQL that begins one use of a connection, in one round trip; empty where no transaction is needed.
 
-        With ``snapshot`` all statements of the use see the same state. ``lock`` is the table that they read, as it is
-        written in SQL: it keeps its rows from the time before the snapshot until the transaction ends.
+        With ``snapshot`` all statements of the use see the same state. ``lock`` is the table that they read, as SQL:
+        its rows stay readable, from before the snapshot to the end of the transaction.
         """
         level = "REPEATABLE READ" if snapshot else "READ COMMITTED"
         parts = [f"BEGIN ISOLATION LEVEL {level} READ ONLY"] if snapshot or not self.prepared else []
@@ -105,5 +106,5 @@ class SessionSettings:
 
 
 def _joined(verb: str, settings: Mapping[str, str]) -> str:
-    # SET takes no parameters; names are checked above, and a value is one literal, whatever the server's settings.
+    # SET takes no parameters: the names are checked above, the values quoted.
     return "; ".join(f"{verb} {name} = {quote_literal(value)}" for name, value in settings.items())

@@ -6,11 +6,11 @@ __all__ = ["quote_identifier", "quote_literal"]
 
 
 def quote_identifier(name: str) -> str:
-    """A name as an identifier, with its letters as they are."""
+    """Quote a name as an identifier that keeps its case."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quote_literal(text: str) -> str:
-    """A text as a literal, whatever the server's ``standard_conforming_strings`` is."""
+    """Quote a text as a literal, for either value of ``standard_conforming_strings``."""
     doubled = text.replace("\\", "\\\\").replace("'", "''")
     return f"E'{doubled}'"

@@ -1,4 +1,4 @@
-"""The one error of everything that fills the database: what was asked was not done, and the message says why."""
+"""The error of every command that fills the database."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["FillingFailed"]
 
 
 class FillingFailed(BrokerCoreError):
-    """Topics were not written (or not compared); the database is as it was, unless the message says otherwise."""
+    """Topics were not written, or not compared. The database is unchanged unless the message says otherwise."""

@@ -1,9 +1,8 @@
-"""Loading a file of names into a namespace of the database: all of it or nothing, however large.
+"""Loading a file of names into a namespace: all of it or nothing, however large.
 
-One transaction: the file goes by COPY into a temporary table, line by line checked by the core's own reader, so that
-both formats and all messages are those of ``broker-core topics import``; one merge then makes the namespace what the
-table says. Nobody waits for it but other writers of the same namespace, and only for the merge; where that writes many
-names, all writers (:mod:`.trigram_part`).
+The load is one transaction. COPY writes the file into a temporary table; the core's reader checks each line, so formats
+and messages are those of ``broker-core topics import``. One merge then makes the namespace equal to the table. Other
+writers of the namespace wait during the merge; all writers wait if it writes many names (:mod:`.trigram_part`).
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from broker_core_postgres.fill.storage_limits import longest_local_name, storabl
 
 __all__ = ["MOST_NAMES", "USUAL_DELETIONS", "LoadReport", "Progress", "load_topics"]
 
-#: Called now and then as ``progress("read", bytes so far)`` and once as ``progress("write", listed names)``.
+#: Called as ``progress("read", bytes so far)`` from time to time, and once as ``progress("write", listed names)``.
 Progress = Callable[[Literal["read", "write"], int], None]
 
-#: The most names that one file may list: a mistaken number of partitions must not fill the disk.
+#: The most names of a file, so that a mistaken number of partitions does not fill the disk.
 MOST_NAMES: Final = 50_000_000
 
-#: What needs no word.
+#: The bounds of deletions without options.
 USUAL_DELETIONS: Final = Deletions()
 
-#: Which names of a topic the lines list, in the compact form, and the text of its properties, where they give some.
+#: The listed names of a topic in compact form, and the text of its properties if the file gives them.
 _Row = tuple[str, str | None]
 
 _NAMES_A_BLOCK: Final = 50_000
@@ -45,9 +44,10 @@ _NAMES_A_BLOCK: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a load did, or would do, in listed names (each partition is one). ``version`` is the namespace's since;
-    ``None`` where it was never filled, and is not by a dry run. ``ahead`` is what a dry run says where the load that it
-    stands for would write nothing.
+    """What a load did, or would do, in listed names (each partition is one).
+
+    ``version`` is the namespace's afterwards; ``None`` if it was never filled, nor by a dry run. ``ahead`` is what a
+    dry run says if the load would be refused.
     """
 
     lines: int
@@ -60,7 +60,7 @@ class LoadReport:
 
     @property
     def unchanged(self) -> int:
-        """Names of the file that were there already, just so."""
+        """Names of the file that were in the database already, with the same properties."""
         return max(0, self.names - self.added - self.changed)
 
 
@@ -75,14 +75,15 @@ async def load_topics(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> LoadReport:
-    """Make a namespace hold exactly the topics of a file; with ``add``, hold them too.
+    """Make a namespace hold exactly the topics of a file or, with ``add``, at least these.
 
-    A topic that is there keeps its id, and its properties unless the file gives some. Nothing to change leaves the
-    version as it is. Raises :exc:`~broker_core.catalog.CatalogError` with the line that is wrong, or
-    for a topic beside a partition of its name with other properties,
-    :exc:`FillingFailed` for a file without topics, unless ``allow_empty``, and
-    :exc:`~broker_core.plugin_cli.MassDeletion` for more ``deletions`` than are allowed; the database is then as it
-    was. A dry run tells how many there would be, and whether they would be refused.
+    An existing topic keeps its id, and its properties unless the file gives some. Without differences the version
+    stays. A dry run counts the differences, and tells whether the load would be refused. After an error the database is
+    unchanged.
+
+    Raises :exc:`~broker_core.catalog.CatalogError` for a wrong line, or for a topic beside a partition of its name with
+    other properties; :exc:`FillingFailed` for a file without topics, unless ``allow_empty``; and
+    :exc:`~broker_core.plugin_cli.MassDeletion` for more ``deletions`` than are allowed.
     """
 
     def check(counts: MergeCounts) -> None:
@@ -149,7 +150,7 @@ async def _undo(transaction: Any) -> None:
 
 
 class _FileRows:
-    """The file, as blocks of rows for COPY, and what was seen in it."""
+    """The file as blocks of rows for COPY, and what was found in it."""
 
     def __init__(self, namespace: NamespaceName, source: BinaryIO, progress: Progress | None) -> None:
         self._namespace = str(namespace)
@@ -160,19 +161,19 @@ class _FileRows:
         self._parts = 0
         self._hashes: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         self.names = 0
-        #: Whether some lines give a topic's properties alone.
+        #: Whether lines give properties of a topic alone, without its partitions.
         self.untold = False
 
     @property
     def lines(self) -> int:
-        """Lines read."""
+        """Lines read so far."""
         return self._lines.lines
 
     @property
     def repeats(self) -> bool:
-        """Whether the file may be about a topic several times: in several parts, or about its partitions too.
+        """Whether the file may name a topic several times: in several parts, or with its partitions.
 
-        Each part on its own has the topic once, and all its partitions once.
+        Within a part each topic comes once, and its partitions once.
         """
         if len(self._hashes) < 2:
             return False
@@ -181,7 +182,7 @@ class _FileRows:
         return bool((hashes[1:] == hashes[:-1]).any())
 
     async def blocks(self) -> AsyncIterator[bytes]:
-        """Rows for COPY. Reading runs in a thread, so that the server takes one part while the next one is read."""
+        """Rows for COPY. A thread reads the next part while the server takes this one."""
         parts = iter(self._lines)
         while True:
             rows = await asyncio.to_thread(next, parts, None)
@@ -219,7 +220,7 @@ class _FileRows:
         return copy_rows(self._namespace, domain, list(topics), None, known, part=self._parts, told=told)
 
     def _partitions(self, domain: str, rows: dict[str, _Row], *, told: bool) -> Iterator[bytes]:
-        """Block after block, since one line may stand for a million partitions."""
+        """Blocks of rows: one line may stand for a million partitions."""
         names: list[str] = []
         topics: list[str] = []
         properties: list[str | None] = []

@@ -1,8 +1,8 @@
-"""Comparing a namespace with what is staged, and bringing it there: whole sets in one transaction, no locks on readers.
+"""Comparing a namespace with the staging table, and merging the differences into it: sets, in one transaction.
 
-A writer takes the row of the namespace's version first, so that two of them come one after the other; who writes by SQL
-without doing so is waited for row by row. Readers see the state before or after. Topics are added before others are
-removed, so that a topic whose listed names all change (it got partitions, say) keeps its id.
+Writers come one after the other, by locking the row of the namespace's version; writers by plain SQL that skip this are
+waited for row by row. Readers are not locked: they see the state before or after. Topics are added before others are
+removed, so that a topic keeps its id when all its listed names change, as when it gets partitions.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from broker_core_postgres.fill.trigram_part import begin_part, end_part
 __all__ = ["MergeCounts", "MergeResult", "compare", "merge", "namespaces_of_database", "version_of"]
 
 _TRIES: Final = 3
-#: Writers wait so long for each other, the largest loads included.
+#: The longest wait for another writer, more than the largest load takes.
 _LOCK_TIMEOUT: Final = "120s"
 
-# Waits for other writers, counts the namespace as filled, and says which version our changes will have.
+# Waits for other writers, marks the namespace as filled, and returns the version that the changes will have.
 _BEGIN: Final = "SELECT broker_core.begin_change($1)"
 _TOPICS: Final = "SELECT topics FROM broker_core.namespaces WHERE namespace = $1"
 _VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
@@ -34,8 +34,8 @@ _COMPARE: Final = """SELECT
     FROM (SELECT domain, local_name, properties FROM pg_temp.broker_core_staged WHERE namespace = $1) s
     FULL JOIN (SELECT domain, local_name, properties FROM broker_core.topics WHERE namespace = $1) t
         USING (domain, local_name)"""
-# Rows are given with their versions and ids, so that no trigger has to find them row by row (migration 2). Ids are
-# drawn by lot or, where topics have partitions, derived, so that all names of a topic have the same.
+# Rows are inserted with versions and ids, so that no trigger has to find these row by row (migration 2). Ids are
+# random; with partitions they are derived, so that all names of a topic have the same.
 _DRAWN: Final = "gen_random_uuid()"
 _DERIVED: Final = (
     "broker_core.shared_topic_id(broker_core.salt_of($1, $2), s.domain, coalesce(s.topic, s.local_name))"
@@ -49,7 +49,7 @@ _INTO: Final = """INSERT INTO broker_core.topics
 _INSERT_FIRST: Final = """{into}
     SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2, {part:d}
     FROM pg_temp.broker_core_staged s WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
-# A further partition of a topic has the topic's properties, unless others are given.
+# A new partition gets the properties of its topic unless others are given.
 _INSERT: Final = """WITH new AS MATERIALIZED (
         SELECT * FROM pg_temp.broker_core_staged s
         WHERE s.namespace = $1 AND NOT EXISTS (
@@ -69,7 +69,7 @@ _UPDATE: Final = """UPDATE broker_core.topics t SET properties = s.properties
     FROM pg_temp.broker_core_staged s
     WHERE s.namespace = $1 AND t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name
         AND t.properties <> s.properties"""
-# The same for all partitions of the topics, those that are not staged too.
+# The same for all partitions of the topics, also those that are not staged.
 _GIVEN_TO_TOPICS: Final = """(
         SELECT DISTINCT domain, coalesce(topic, local_name) AS topic, properties
         FROM pg_temp.broker_core_staged WHERE namespace = $1 AND properties IS NOT NULL
@@ -87,8 +87,9 @@ _DELETE: Final = """DELETE FROM broker_core.topics t
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """Listed names that differ: ``added`` and ``removed`` ones, ``changed`` have other properties. ``there``: in all
-    in the database before.
+    """Differences in listed names: ``added``, ``removed``, and ``changed`` ones with other properties.
+
+    ``there`` is how many the database lists before.
     """
 
     added: int
@@ -101,13 +102,13 @@ class MergeCounts:
 
     @property
     def loss(self) -> tuple[int, int]:
-        """For the guard against mass deletions: how many names are there, and how many of them would go."""
+        """For the guard against mass deletions: the names in the database, and how many of them would go."""
         return self.there, self.removed
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did, in listed names, and the version of the namespace since."""
+    """What a merge did, in listed names, and the namespace's version afterwards."""
 
     added: int
     changed: int
@@ -122,13 +123,13 @@ async def namespaces_of_database(connection: Any) -> dict[str, int]:
 
 
 async def version_of(connection: Any, namespace: str) -> int | None:
-    """The version of a namespace; ``None`` where it was never filled."""
+    """The version of a namespace; ``None`` if it was never filled."""
     version: int | None = await connection.fetchval(_VERSION, namespace)
     return version
 
 
 async def compare(connection: Any, namespace: str, *, remove: bool = True) -> MergeCounts:
-    """What :func:`merge` with the same arguments would do, as things are now."""
+    """What :func:`merge` with the same arguments would do now."""
     counts = MergeCounts(*await connection.fetchrow(_COMPARE, namespace))
     if remove:
         return counts
@@ -144,15 +145,15 @@ async def merge(
     check: Callable[[MergeCounts], None] | None = None,
     parts: bool = False,
 ) -> MergeResult:
-    """Bring a namespace to what is staged, within the caller's transaction.
+    """Merge the staging table into a namespace, within the caller's transaction.
 
-    With ``remove`` to exactly that; without it properties that are given for some name of a topic are given to all.
-    ``settle`` is called first, when nobody else can change the namespace any more: it may change what is staged.
-    ``check`` is given what will be done then. What either raises is raised, and nothing was written. ``parts``: many
-    names get a part of the index of trigrams (:mod:`.trigram_part`), for which all other writers wait.
+    With ``remove`` the namespace becomes equal to it. Without, properties of one name of a topic go to all its names.
+    ``resolve_conflicts`` is called when no other writer can change the namespace any more, and may change the staging
+    table. ``check`` is then called with the differences. If one of them raises, nothing is written. ``parts``: many
+    names get a part of their own in the index of trigrams (:mod:`.trigram_part`); all other writers wait for that.
 
-    A namespace without topics is marked as filled: it lists nothing from then on, instead of passing through. Nothing
-    to change leaves the version as it is. Raises :exc:`FillingFailed` where another writer does not come to an end.
+    A namespace without topics is marked as filled: its listings are empty instead of passing through. Without
+    differences the version stays. Raises :exc:`FillingFailed` if another writer does not end.
     """
     for number in range(_TRIES, 0, -1):
         try:
@@ -166,7 +167,7 @@ async def merge(
                     parts=parts,
                 )
         except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
-            # Somebody else writes the same topics by SQL, without taking the version first: once more, after them.
+            # A writer by plain SQL changes the same topics without locking the version first: retry after it.
             if number == 1:
                 raise
         except asyncpg.LockNotAvailableError:
@@ -198,7 +199,7 @@ async def _merge(
         added = _count(await connection.execute(insert, namespace, proposed))
         await end_part(connection, part)
         return MergeResult(added, 0, 0, await connection.fetchval(_VERSION, namespace))
-    # Each statement compares all of both sides. One look tells which of them have something to do: mostly few have.
+    # Each statement below compares both sides in full. This comparison tells which of them are needed.
     expected = await compare(connection, namespace, remove=remove)
     if check is not None:
         check(expected)
@@ -217,5 +218,5 @@ async def _merge(
 
 
 def _count(status: str) -> int:
-    """Rows of a statement's tag: ``INSERT 0 12``, ``DELETE 3``."""
+    """The number of rows of a command tag: ``INSERT 0 12``, ``DELETE 3``."""
     return int(status.rpartition(" ")[2])

@@ -1,10 +1,9 @@
-"""A topic, its partitions, and what a file says of either: the rules of an import into the embedded catalogue, as SQL.
+"""Conflicts between a topic and its partitions in a file: the rules of an import into the embedded catalogue, as SQL.
 
-Properties alone are for the topic as it is, with the partitions that the file or the database has. A topic ``x`` beside
-a partition ``x-partition-0`` with other properties is refused: no broker has such a pair, and one of the two would go
-missing from selections by property. Rows of the
-database have properties of their own, so that a mirror can show such a pair of a cluster as it is: mirrors do not come
-here.
+Properties given alone are for the topic with its partitions, those of the file or of the database. A topic ``x`` beside
+a partition ``x-partition-0`` with other properties is refused: no broker has such a pair, and selections by property
+would miss one of the two. Mirrors do not apply these rules: rows have properties of their own, so that a mirror can
+show such a pair if a cluster has one.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ _PARTITIONS: Final = """SELECT FROM broker_core.topics known
     WHERE known.namespace = $1 AND known.domain = {0}.domain AND known.matched = {0}.{1}
         AND known.partition IS NOT NULL"""
 
-# Topics of which the file has lines about the plain name and about partitions: few, if any. Lines of either kind have
-# one text of properties by now. `alone`: the plain name was meant as the topic's, for its properties.
+# The few topics for which the file has the plain name and partitions. Each of the two has one text of properties by
+# now. `alone`: the line of the plain name only gives the topic's properties.
 _BOTH: Final = """CREATE TEMPORARY TABLE broker_core_both ON COMMIT DROP AS
     SELECT p.domain, p.topic, own.told, own.properties, bool_or(p.told) AS alone,
         max(p.properties::text)::jsonb AS of_partitions, min(broker_core.partition_of(p.local_name)) AS partition
@@ -41,7 +40,7 @@ _SHARED: Final = """UPDATE pg_temp.broker_core_staged s SET properties = coalesc
 _DROP_ALONE: Final = """DELETE FROM pg_temp.broker_core_staged s USING pg_temp.broker_core_both b
     WHERE b.alone AND s.topic IS NULL AND s.domain = b.domain AND s.local_name = b.topic"""
 
-# Properties alone, of topics that have partitions in the database: for all names that it lists.
+# Properties alone, for topics with partitions in the database: they go to all names that it lists.
 _TELL: Final = f"""WITH alone AS (
         DELETE FROM pg_temp.broker_core_staged s
         WHERE s.topic IS NULL AND NOT s.told AND EXISTS ({_PARTITIONS.format("s", "local_name")})
@@ -53,8 +52,8 @@ _TELL: Final = f"""WITH alone AS (
     FROM alone JOIN broker_core.topics t
         ON t.namespace = $1 AND t.domain = alone.domain AND t.matched = alone.local_name"""  # noqa: S608 - constants
 
-# The file has one kind of names of a topic, the database (also) the other kind, with other properties than both would
-# have. One that is a pair in the database shares its properties with what comes without any.
+# The file lists the plain name and the database a partition, or the reverse, with different properties. If the database
+# has both already, names without properties in the file take theirs.
 _REFUSED: Final = f"""SELECT s.topic, broker_core.partition_of(s.local_name)
     FROM pg_temp.broker_core_staged s JOIN broker_core.topics t
         ON t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.topic AND t.partition IS NULL
@@ -73,11 +72,11 @@ _REFUSED: Final = f"""SELECT s.topic, broker_core.partition_of(s.local_name)
 
 
 async def resolve_conflicts(connection: Any, namespace: str, *, add: bool, both: bool, alone: bool) -> None:
-    """Make what is staged of a file the names that it means, in the transaction of a load, for no other namespace.
+    """Resolve conflicts in the staged rows of a file, in the transaction of a load, for one namespace.
 
-    ``both``: the file may have lines about a topic and about its partitions; each kind is staged once a topic.
-    ``alone``: it may have properties alone. With ``add`` the topics of the database stay, so that the file is about
-    them too. Nobody else may write the namespace from here to the end of the transaction.
+    ``both``: the file may have lines about a topic and about its partitions; each of these is staged once for a topic.
+    ``alone``: the file may have lines with properties alone. ``add``: the topics of the database stay, so that the file
+    is compared with them too. No other writer may change the namespace until the end of the transaction.
 
     Raises :exc:`~broker_core.catalog.PairRefused`.
     """

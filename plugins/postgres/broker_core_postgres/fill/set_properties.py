@@ -1,4 +1,4 @@
-"""Setting properties of topics: of one with all its partitions, or of all in a namespace that match a pattern."""
+"""Setting properties: of a topic with all its partitions, or of all topics of a namespace that match a pattern."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from broker_core_postgres.fill.storage_limits import storable_properties
 
 __all__ = ["TopicPropertiesChange", "TopicPropertiesReport", "set_properties", "set_properties_of_matching"]
 
-# `-` takes the keys of an array away.
+# `jsonb - text[]` removes keys.
 _UPDATE: Final = """UPDATE broker_core.topics SET properties =
         (CASE WHEN $4 THEN '{}'::jsonb ELSE properties - $5::text[] END) || $6::jsonb
     WHERE namespace = $1 AND domain = $2 AND matched = ANY($3::text[])
@@ -30,14 +30,14 @@ _LISTED: Final = """SELECT min(local_name) FROM broker_core.topics
 
 @dataclass(frozen=True, slots=True)
 class TopicPropertiesChange:
-    """What to do: ``given`` are set, keys of ``unset`` taken away first, all others too with ``replace``."""
+    """The change: keys of ``unset`` are removed (all keys with ``replace``), then ``given`` is set."""
 
     given: Mapping[str, str] = field(default_factory=dict)
     unset: Collection[str] = ()
     replace: bool = False
 
     def check(self) -> str:
-        """The JSON text of what is given; raises :exc:`FillingFailed` for what cannot be done."""
+        """The JSON text of ``given``. Raises :exc:`FillingFailed` for a change that is not possible."""
         if not self.given and not self.unset and not self.replace:
             raise FillingFailed("No property is given: KEY=VALUE sets one, --unset KEY takes one away")
         both = sorted(set(self.given) & set(self.unset))
@@ -53,7 +53,7 @@ class TopicPropertiesChange:
 
 @dataclass(frozen=True, slots=True)
 class TopicPropertiesReport:
-    """``topics`` that were meant, the listed ``names`` of theirs, and how many of these ``changed``."""
+    """The number of ``topics``, of their listed ``names``, and of names that ``changed``."""
 
     topics: int
     names: int
@@ -63,10 +63,10 @@ class TopicPropertiesReport:
 async def set_properties(
     connection: Any, topic: TopicName, change: TopicPropertiesChange, *, dry_run: bool = False
 ) -> TopicPropertiesReport:
-    """Change a topic, named by its own name or by one of its partitions: all of its names.
+    """Change the properties of a topic, named by its own name or by a partition, for all of its names.
 
-    What it has already changes nothing, the version included. Raises :exc:`FillingFailed` where there is no such topic,
-    and for properties that cannot be.
+    Without a difference the version stays. Raises :exc:`FillingFailed` for an unknown topic, and for properties that
+    PostgreSQL cannot hold.
     """
     own = {topic.domain: [topic.partitioned_name.local]}
     report = await _change(connection, topic.namespace, own, change, dry_run=dry_run)
@@ -83,9 +83,9 @@ async def set_properties_of_matching(
     *,
     dry_run: bool = False,
 ) -> TopicPropertiesReport:
-    """Change all topics of a namespace whose name matches, as a listing by this pattern would.
+    """Change the properties of all topics of a namespace that a listing by this pattern would give.
 
-    Persistent and non-persistent ones, in one transaction. Raises :exc:`~broker_core.errors.InvalidPattern`.
+    Persistent and non-persistent topics change in one transaction. Raises :exc:`~broker_core.errors.InvalidPattern`.
     """
     compiled = compile_pattern(pattern)
     if not compiled.supported:

@@ -1,9 +1,8 @@
-"""A temporary table of what namespaces shall hold, filled by COPY: what is compared and merged afterwards, as a set.
+"""The staging table: a temporary table, filled by COPY, of what namespaces are to hold.
 
-It belongs to one connection and locks nothing. Rows are listed names; ``topic`` is ``NULL`` where the name is the
-topic's own, ``properties`` is ``NULL`` where those that are there shall stay. ``told`` is of files: of a topic's own
-name, whether a line says that the topic is one without partitions; of a partition, whether a line says how many there
-are.
+It belongs to one connection and locks nothing. Its rows are listed names. ``topic`` is null for a topic's own name,
+``properties`` is null where those of the database stay. ``told`` is for files. For a topic's own name it means that a
+line says that the topic has no partitions; for a partition, that a line says how many there are.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 __all__ = ["STAGED", "StagingTable", "copy_rows"]
 
-#: The table's name, in the connection's own schema of temporary tables.
+#: The table's name, with the schema of temporary tables.
 STAGED: Final = "pg_temp.broker_core_staged"
 
 _CREATE: Final = """CREATE TEMPORARY TABLE broker_core_staged (
@@ -28,8 +27,8 @@ _CREATE: Final = """CREATE TEMPORARY TABLE broker_core_staged (
 _NULL: Final = r"\N"
 _COLUMNS: Final = ("namespace", "domain", "topic", "local_name", "properties", "part", "told")
 
-# What several parts of a file say about one topic, and apart from that about its partitions: its names once each, and
-# the properties of the last part with some.
+# Of topics that several parts of a file name, and separately of their partitions: each name once, with the properties
+# of the last part that gives some.
 _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
     SELECT DISTINCT ON (s.namespace, s.domain, s.local_name)
         s.namespace, s.domain, s.topic, s.local_name, given.properties, 0 AS part, every.told
@@ -50,28 +49,28 @@ _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
 
 
 class StagingTable:
-    """The table on one connection."""
+    """The staging table of a connection."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
     async def create(self, *, keep: bool = False) -> None:
-        """Make it empty: until the transaction ends or, with ``keep``, until the connection does."""
+        """Create the empty table, for the transaction or, with ``keep``, for the connection."""
         await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
         await self._connection.execute(_CREATE + ("" if keep else " ON COMMIT DROP"))
 
     async def drop(self) -> None:
-        """Remove it before the connection ends."""
+        """Drop the table before the connection ends."""
         await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
 
     async def copy(self, blocks: AsyncIterator[bytes]) -> None:
-        """Add rows in COPY's text format, as :func:`copy_rows` makes them. What ``blocks`` raises leaves none."""
+        """Add the rows of :func:`copy_rows`. If ``blocks`` raises, none are added."""
         await self._connection.copy_to_table(
             "broker_core_staged", schema_name="pg_temp", columns=_COLUMNS, source=blocks, format="text"
         )
 
     async def keep_each_once(self) -> None:
-        """Merge what several parts say about the same topics, within a transaction."""
+        """Merge the rows of several parts about the same topics, within a transaction."""
         await self._connection.execute(_ONCE)
         await self._connection.execute("TRUNCATE pg_temp.broker_core_staged")
         await self._connection.execute(
@@ -79,7 +78,7 @@ class StagingTable:
         )
 
     async def analyze(self) -> None:
-        """Let the planner know how much it is: nobody else does so for a temporary table."""
+        """Collect statistics for the planner; autovacuum does not see temporary tables."""
         await self._connection.execute("ANALYZE pg_temp.broker_core_staged")
 
 
@@ -93,7 +92,7 @@ def copy_rows(
     part: int = 0,
     told: bool = True,
 ) -> bytes:
-    """Rows in COPY's text format, UTF-8. ``topics`` without a value: each name is a topic's own."""
+    """Rows in COPY's text format, UTF-8. Without ``topics`` each name is a topic's own."""
     if not names:
         return b""
     head, tail = f"{namespace}\t{domain}\t", f"\t{part}\t{told:d}\n"
@@ -112,7 +111,7 @@ def copy_rows(
 
 
 def _escaped(names: Sequence[str]) -> Sequence[str]:
-    """Names as COPY reads them back. None has a NUL, so that one pass over the joined text does for all."""
+    """Escape names for COPY, in one pass: no name has a NUL, which joins them."""
     text = "\0".join(names)
     if not any(special in text for special in "\\\t\n\r"):
         return names
@@ -122,5 +121,5 @@ def _escaped(names: Sequence[str]) -> Sequence[str]:
 
 
 def _text(properties: str | None) -> str:
-    # JSON has no raw tabs and line feeds, only escaped ones.
+    # JSON escapes tabs and line feeds itself.
     return _NULL if properties is None else properties.replace("\\", "\\\\")

@@ -1,4 +1,4 @@
-"""After many topics changed: what the planner believes, what indexes left for later, and what is past by now."""
+"""Maintenance after many changes: ANALYZE, pending entries of indexes, VACUUM, and pruning of the change log."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ import asyncpg
 
 __all__ = ["maintain_topics"]
 
-#: From so many changed rows on, VACUUM is worth its time: scans of an index alone need it.
+#: Changed rows from which on VACUUM is worth its time; index-only scans need it.
 _MANY: Final = 10_000
 
 
 async def maintain_topics(connection: Any, changed: int) -> None:
-    """ANALYZE the topics and bring their indexes up to date; VACUUM where many changed. Nobody waits for it.
+    """ANALYZE the topics, update their indexes, prune old changes and tombstones; VACUUM after many changes.
 
-    And let go of changes and tombstones that are past the retention.
-
-    PostgreSQL skips the VACUUM, with a warning, for a user that does not own the table (from 17 on: has no MAINTAIN on
-    it); its own autovacuum does it some time later.
+    Nobody waits for it. PostgreSQL skips the VACUUM, with a warning, if the user does not own the table (from 17 on:
+    lacks MAINTAIN on it); autovacuum does it later.
     """
     if not changed:
         return
@@ -29,5 +27,5 @@ async def maintain_topics(connection: Any, changed: int) -> None:
         if changed >= _MANY:
             await connection.execute("VACUUM (SKIP_LOCKED) broker_core.topics")
         await connection.execute("RESET statement_timeout")
-    except asyncpg.PostgresError:  # the topics are written: that this failed is no failure of theirs
+    except asyncpg.PostgresError:  # the topics are written; maintenance can come later
         return

@@ -1,9 +1,9 @@
-"""A part of the index of trigrams for the rows of one load, made after them: in a third of the time of filling it.
+"""A part of the index of trigrams for the rows of one load, built after them, in a third of the time of filling it.
 
-A row says which part it is in, and each part has an index of its own, of those rows alone (migration 7). So a load that
-is worth one takes a number that no index knows, writes its rows, and makes their index, all in its transaction: readers
-have the index of what they see, before and after, and wait for nothing. Other writers wait from the first row on,
-whatever their namespace; where they keep the table for long, there is no part, and the rows are written one by one.
+A row has the number of its part, and each part has an index of its own (migration 7). A large load takes a new number,
+writes its rows, and builds their index, in one transaction. Readers wait for nothing, and always have an index of the
+rows that they see. Writers of any namespace wait from the first row on. If other writers keep the table locked, there
+is no new part, and the rows go into the existing index one by one.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ import asyncpg
 
 __all__ = ["begin_part", "end_part"]
 
-#: Other writers are waited for no longer.
+#: The longest wait for other writers.
 _WRITERS_WAIT: Final = "2s"
-#: An index of a million names is made in this much memory, instead of in several pieces that are joined.
+#: Memory to build an index of a million names in one piece.
 _MEMORY: Final = "256MB"
 _BEGIN: Final = "SELECT broker_core.begin_trigram_part($1)"
 _END: Final = "SELECT broker_core.end_trigram_part($1)"
 
 
 async def begin_part(connection: Any, names: int) -> int:
-    """The part that so many names are to be written into, by a transaction that has written none yet.
+    """The number of a new part for so many names. The transaction has written no rows yet.
 
-    0 is the one that all others write into: where so few are better written one by one, where the index is missing, or
-    where somebody else writes and does not end.
+    It is 0, the common part, if the load is too small, if there is no index, or if another writer does not end.
     """
     try:
         async with connection.transaction():
@@ -40,7 +39,7 @@ async def begin_part(connection: Any, names: int) -> int:
 
 
 async def end_part(connection: Any, part: int) -> None:
-    """After the names, in the same transaction: make the index of their part."""
+    """Build the index of a part, after its rows and in the same transaction."""
     if part:
         await connection.execute(f"SET LOCAL maintenance_work_mem = '{_MEMORY}'")
         await connection.execute(_END, part)

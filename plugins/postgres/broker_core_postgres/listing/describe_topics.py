@@ -1,8 +1,8 @@
-"""What the database knows of topics besides their names: how many partitions, the id, the properties.
+"""Descriptions of topics: number of partitions, id and properties.
 
-Some hundred topics are one statement, by the index of matched names. A namespace that was never loaded is left to the
-next plugin; of one that was loaded, a topic without a row does not exist. Nothing says when a topic was created, and
-nothing has configurations: those stay unknown.
+One statement describes some hundred topics, by the index of matched names. A namespace that was never loaded is left to
+the next plugin. In a loaded one, a topic without a row does not exist. The database has neither the time of creation
+nor configurations of topics, so these are unknown.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["PostgresDescriber"]
 
-#: Topics of one statement; fewer where each brings its properties, of 64 kB at most.
+#: Topics of one statement. Properties take up to 64 kB a topic, hence fewer with them.
 _TOPICS: Final = 1000
 _TOPICS_WITH_PROPERTIES: Final = 200
-#: Bytes of a described topic, without its name and its properties, about.
+#: Approximate bytes of a described topic, without its name and properties.
 _TOPIC_BYTES: Final = 300
-#: Partitions that clients can be told of at most: a signed number of 32 bits.
+#: The largest number of partitions in Pulsar's protocol (a signed 32-bit integer).
 _MOST_PARTITIONS: Final = 2**31 - 1
-#: Topics that are put together on the event loop: some hundred microseconds.
+#: Topics that are assembled on the event loop, in some hundred microseconds.
 _QUICK: Final = 200
 
-# A topic has the number, the id and the properties of its names: of the plain one, or else of the first partition.
+# Id and properties of a topic are those of its plain name, or of its first partition.
 _PARTITION: Final = """CASE WHEN t.local_name <> t.matched
     THEN substr(t.local_name, length(t.matched) + length('-partition-') + 1)::bigint END"""
 _BY_NAME: Final = (
@@ -48,7 +48,7 @@ _FIRST: Final = ", (array_agg(t.{column} ORDER BY {partition} NULLS FIRST))[1]{t
 
 
 class PostgresDescriber:
-    """Describes topics of loaded namespaces; for the event loop."""
+    """Describes topics of loaded namespaces, for the event loop."""
 
     def __init__(
         self,
@@ -63,15 +63,14 @@ class PostgresDescriber:
         self._metrics = metrics
 
     async def describe(self, request: DescribeRequest) -> Details | None:
-        """The topics of those that are asked for that there are; ``None`` for a namespace that was never loaded.
+        """The existing topics of those that are asked for; ``None`` for a namespace that was never loaded.
 
-        Nobody describes by properties of a consumer: with ``only_with_properties`` all is left to the next plugin, as
-        a listing without them is.
+        With ``only_with_properties`` it is always ``None``, since these requests have no consumer properties.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
         if self._only_with_properties or (request.ids is not None and not self._source.versions):
-            return None  # and a relation of the operator's own has no ids
+            return None  # the operator's own relation has no ids
         asked: list[Any] = (request.names if request.ids is None else request.ids).to_pylist()  # type: ignore[union-attr]
         size = _TOPICS_WITH_PROPERTIES if "properties" in request.wants else _TOPICS
         found: list[Any] = []
@@ -81,7 +80,7 @@ class PostgresDescriber:
                     rows = await self._read(request, asked[start : start + size])
                     if rows is None:
                         return None
-                    # Without a connection: whoever waits for memory holds nothing that others wait for.
+                    # Without a connection: a request that waits for memory must not hold one.
                     await lease.grow(sum(_size_of(row) for row in rows))
                     found += rows
                 if len(found) <= _QUICK:
@@ -145,7 +144,7 @@ class PostgresDescriber:
 
 
 def _split_names(namespace: str, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Domains and local names of full names; one that is none of this namespace is asked for by nobody's name."""
+    """Domains and local names of full names. Names of other namespaces are left out: they match no row."""
     domains, local = [], []
     for name in names:
         domain, _, rest = name.partition("://")

@@ -1,9 +1,9 @@
-"""Questions with the hash of their last answer, and the version that it is for.
+"""The hash of each question's last answer, with the version that it belongs to.
 
-A client that asks again carries the hash that it has. Where the version of the namespace is still the one that a
-question was answered at, the hash of the answer is known, and no row has to be read to say "unchanged". An entry is of
-one version and is replaced as a whole, so that the hash of one version is never taken for another's; the version names
-the history of the database too (:mod:`..changes.version_history`), so that one that went back finds nothing.
+A client repeats a question with the hash that it has. If the version of the namespace is still that of the entry, the
+hash tells whether the answer is unchanged, and no rows are read. An entry is replaced as a whole, so that a hash is
+never taken for that of another version. The version includes the history's epoch (:mod:`..changes.version_history`), so
+entries are void after the database went back.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from broker_core.names import Mode, NamespaceName
 
 __all__ = ["LastAnswer", "QuestionKey", "key_bytes"]
 
-#: Namespace, mode, the pattern that was applied, and the properties that select, sorted.
+#: Namespace, mode, the applied pattern, and the selecting properties, sorted.
 QuestionKey: TypeAlias = "tuple[NamespaceName, Mode, str | None, tuple[tuple[str, str], ...]]"
 
-#: Bytes of a :class:`Known` with its texts, about.
+#: Approximate bytes of a :class:`LastAnswer` with its texts.
 _KNOWN: Final = 250
 
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """What is known of a question: its hash at a version, and how many bytes of names were read for it."""
+    """The last answer to a question: its version, its hash, and the bytes of names that were read for it."""
 
     version: str
     topics_hash: str
@@ -32,6 +32,6 @@ class LastAnswer:
 
 
 def key_bytes(question: QuestionKey) -> int:
-    """What a remembered question takes, in bytes, besides what every entry of a cache does."""
+    """Bytes of a remembered question, beside the overhead of any cache entry."""
     _, _, pattern, pairs = question
     return 4 * (len(pattern or "") + sum(len(key) + len(value) for key, value in pairs)) + _KNOWN

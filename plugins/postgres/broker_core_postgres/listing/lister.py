@@ -1,12 +1,11 @@
-"""A listing from the database: one question, one state of its namespace, one answer.
+"""Listings from the database: one question, one state of the namespace, one answer.
 
-Theory of operation. Most answers are one statement: the version of the namespace and a page of names, in one snapshot.
-An answer of more than a page is read in a transaction that sees one state throughout, page by page. A question that
-was answered before costs one look at the version: where that has not changed, the hash of the answer is known, and a
-client that has it already is told so without a row being read.
+Most answers take one statement, which reads the version of the namespace and a page of names in one snapshot. An answer
+of several pages is read in a transaction with one snapshot. For a repeated question the version is read first: if it is
+unchanged, so is the hash of the answer, and a client that sent this hash gets no names.
 
-An answer is never put together of two states, and never shortened: whatever goes wrong is an error
-(:mod:`broker_core_postgres.connect.failures`), and what the broker does about it is the plugin's ``on_failure``.
+An answer is never put together of two states, and never shortened. Every failure is an error
+(:mod:`broker_core_postgres.connect.failures`); the plugin's ``on_failure`` says what the broker does about it.
 """
 
 from __future__ import annotations
@@ -34,19 +33,20 @@ from broker_core_postgres.settings import PostgresSettings
 
 __all__ = ["PostgresLister", "selecting_properties"]
 
-#: The largest page of names that memory is reserved for before anything is known, in bytes: 32,000 usual names.
+#: Bytes of the largest first page of a question that was never asked before: 32,000 usual names.
 _FIRST_PAGE: Final = 1536 * 1024
 
 
 def selecting_properties(settings: PostgresSettings, properties: Mapping[str, str]) -> dict[str, str]:
-    """The pairs that select: of Java's clients all of a consumer's properties come."""
+    """The properties that select topics. Java's clients send all properties of a consumer."""
     if not properties:
         return {}
     return {key: properties[key] for key in settings.property_keys if key in properties}
 
 
 class _SeveralPages(Exception):
-    """The answer has more than a page, and is read in a transaction: from the page that is here on, or all of it."""
+    """The answer has more than one page and needs a transaction. ``page`` is the first page, if it can be used
+    there."""
 
     def __init__(self, version: tuple[str, int] | None, page: NamesPage | None) -> None:
         super().__init__("more than a page")
@@ -55,7 +55,7 @@ class _SeveralPages(Exception):
 
 
 class PostgresLister:
-    """Answers listing requests; all methods are for the event loop. ``trigrams`` may be set when that is known."""
+    """Answers listing requests, for the event loop. ``trigrams`` is set once the database was looked at."""
 
     def __init__(
         self,
@@ -76,15 +76,15 @@ class PostgresLister:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="postgres-rows")
 
     def close(self) -> None:
-        """End the threads once what they do is done."""
+        """End the threads after their current work."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def version(self, request: ListingRequest) -> str | None:
-        """The version of the namespace, read now, for a question that was asked before; ``None`` for others.
+        """The current version of the namespace, if the question was asked before; ``None`` otherwise.
 
-        A look at the version costs a quarter of a small listing: it is worth it where an answer may be kept. Nor is one
-        told where the hash that the client has may still be right: that costs one look too, and not two. With replicas
-        that may be behind, a listing could be of an older state than a look before it. Raises
+        Reading the version costs a quarter of a small listing, so it is read only where an answer may be kept. ``None``
+        also where the client's hash is the remembered one, since the listing reads the version itself then; and with
+        replicas that may be behind, since the listing may be older than the version. Raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
         if not self.source.versions or self.server_pools.chooser.max_lag:
@@ -101,7 +101,7 @@ class PostgresLister:
             raise
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
-        """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, of the database or of the memory."""
+        """The answer. Raises :exc:`~broker_core.errors.ListingFailed`, also for memory that is refused."""
         row_filter = self.row_filter(request)
         ignored = len(request.properties) - len(row_filter.properties)
         if ignored:
@@ -121,7 +121,7 @@ class PostgresLister:
         return result
 
     def row_filter(self, request: ListingRequest) -> RowFilter:
-        """How the rows of a request are found."""
+        """The conditions of a request's rows."""
         pairs = selecting_properties(self.settings, request.properties)
         return make_row_filter(
             request.namespace, request.mode, _applied_pattern(request), pairs, trigrams=self.trigrams
@@ -130,7 +130,7 @@ class PostgresLister:
     async def answer(
         self, request: ListingRequest, row_filter: RowFilter
     ) -> tuple[TopicListingResult, int | None]:
-        """The answer by a plan, and how many rows were read for it (``None``: the hash was known)."""
+        """The answer, and how many rows were read for it; ``None`` rows where the hash was known."""
         question = _question_key(request, row_filter.properties)
         known = self.hashes.get(question)
         if known is not None and known.topics_hash == request.topics_hash:
@@ -161,7 +161,7 @@ class PostgresLister:
                 return TopicListingResult.success(
                     topics, filtered=filtered, version=name, owned=True
                 ), assembler.rows
-            # Here, without a traceback, whose frames hold what was read so far: who waits holds nothing.
+            # Outside of the except clause: a traceback would keep the pages that were read alive while this waits.
             if isinstance(wanted, MustWaitForMemory):
                 await memory.wait_for(wanted)
             else:
@@ -177,7 +177,7 @@ class PostgresLister:
         asked: float,
         epoch: int,
     ) -> str | None:
-        """What the broker is told as the version, ``None`` where the answer must not be kept."""
+        """Remember the hash. Returns the version for the broker, ``None`` where the answer must not be kept."""
         if version is None or not self._history.record(request.namespace, *version, asked=asked):
             return None
         name = self._history.version(*version, epoch)
@@ -187,13 +187,13 @@ class PostgresLister:
         return name
 
     async def source_for(self, row_filter: RowFilter, connection: Any) -> RowSource:
-        """Where the rows of a plan are, as the snapshot of the connection's transaction sees it."""
+        """The source of the rows in the snapshot of the connection's transaction."""
         if not row_filter.like_patterns or not self.source.own_index or row_filter.matches_nothing:
             return self.source
         return replace(self.source, parts=await read_parts(connection))
 
     async def _read_version(self, request: ListingRequest) -> str | None:
-        """The version of the namespace: one look at an index. ``None`` where it was never loaded, or went back."""
+        """The version of the namespace, by one index look-up; ``None`` if it was never loaded, or went back."""
         asked, epoch = asyncio.get_running_loop().time(), self._history.epoch
         namespace = str(request.namespace)
         statement = version_statement(namespace)
@@ -212,7 +212,7 @@ class PostgresLister:
     async def _one_page(
         self, request: ListingRequest, row_filter: RowFilter, memory: ReservedMemory
     ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
-        """Version and names in one statement; ``None`` for the names where the namespace was never loaded."""
+        """Version and names by one statement; no names for a namespace that was never loaded."""
         search = row_filter.kind == "search"
 
         async def read(connection: Any) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
@@ -258,7 +258,7 @@ class PostgresLister:
         memory: ReservedMemory,
         several: _SeveralPages,
     ) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
-        """All of a namespace or of ranges, in a transaction that sees one state."""
+        """A whole namespace, or ranges of it, in one transaction with one snapshot."""
 
         async def read(connection: Any) -> tuple[tuple[str, int] | None, ListingAssembler | None]:
             version = None
@@ -268,7 +268,7 @@ class PostgresLister:
                     return None, None
                 version = _version_of(row)
             assembler = self._assembler(request, row_filter)
-            # The first page is of another transaction: it counts only if that saw the same state.
+            # The first page is from another transaction. It counts only if that one saw the same version.
             first = several.page if version is not None and several.version == version else None
             if first is not None:
                 await memory.reserve_now(ReservedMemory.bytes_for_page(first.size))
@@ -289,7 +289,7 @@ class PostgresLister:
 
 
 def _applied_pattern(request: ListingRequest) -> TopicsPattern | None:
-    """The pattern that is applied here: what RE2 does not support the core treats as its settings say."""
+    """The pattern to apply; ``None`` also for one that RE2 does not support, which the core handles."""
     pattern = request.pattern
     return pattern if pattern is not None and pattern.supported else None
 

@@ -1,6 +1,6 @@
-"""A listing put together of pages: the names of each matched by RE2 where that is left to do, and encoded.
+"""Assembling a listing from pages: each page's names are matched by RE2 where that is needed, and encoded.
 
-While one page is matched and encoded in a thread, the next one is read.
+A thread matches and encodes one page while the next one is read.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from broker_core_postgres.listing.pages import NamesPage
 
 __all__ = ["ListingAssembler"]
 
-#: Bytes of names that are handled on the event loop: some hundred microseconds, about what a thread costs.
+#: Bytes of names that are handled on the event loop. It takes some hundred microseconds, as much as using a thread.
 _QUICK: Final = 48 * 1024
-#: The same where RE2 has to look at each.
+#: The same for names that RE2 has to match.
 _QUICK_TO_MATCH: Final = 8 * 1024
 
 
 class ListingAssembler:
-    """The names that were read so far. One for each attempt at a listing."""
+    """The names read so far, by one attempt at a listing."""
 
     def __init__(self, request: ListingRequest, *, finish: bool, threads: ThreadPoolExecutor) -> None:
         self.rows = 0
@@ -35,15 +35,15 @@ class ListingAssembler:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held."""
+        """Bytes of the names so far."""
         return self._builder.nbytes
 
     async def add(self, page: NamesPage) -> None:
-        """Begin with a page, when the one before is done; returns while it is handled, if that takes long."""
+        """Add a page after the previous one is done. A large page is handled in a thread, without waiting for it."""
         await self.wait()
         self.rows += page.names
         self.read_bytes += page.size
-        # The core proves by its ends that a page is of the range that was asked for, but for names of partitions.
+        # The core checks a page's range by its first and last name, but not the names of partitions.
         matching = self._finish or (self._builder.matched and b"-partition-" in page.persistent + page.other)
         if page.size <= (_QUICK_TO_MATCH if matching else _QUICK):
             self._handle(page)
@@ -58,12 +58,12 @@ class ListingAssembler:
             await under_way
 
     async def finish(self) -> Selection:
-        """The topics of all pages that match."""
+        """The matching topics of all pages."""
         await self.wait()
         return self._builder.finish()
 
     def _handle(self, page: NamesPage) -> None:
-        """In a thread, or at once: match the names of a page, and encode those that are left."""
+        """Match and encode the names of a page; in a thread for a large page."""
         counted = 0
         try:
             for domain, names in ((NON_PERSISTENT, page.other), (PERSISTENT, page.persistent)):
@@ -72,7 +72,7 @@ class ListingAssembler:
         except InvalidListing as error:
             raise ListingFailed(f"a row is no topic: {error}", reason="bad_topics") from None
         if counted != page.names:
-            # A relation of the operator's own may hold anything; a slash would make two names of one.
+            # The operator's own relation may hold any text; a slash makes one name look like two.
             raise ListingFailed(
                 f"the database has {page.names} topics here, of which {counted} names were read: a local name is "
                 "null, empty or has a '/', or a domain is neither 'persistent' nor 'non-persistent'",

@@ -1,4 +1,4 @@
-"""The SQL of a row_filter. Texts are put together of constants alone; whatever comes from outside is a parameter.
+"""The SQL of a listing. Texts consist of constants; values are always parameters.
 
 The names of a page come as one value of bytes, each name behind a slash, which no local name has. PostgreSQL joins them
 at the speed of memory. A message for each row (a cursor, binary COPY) costs both sides several times as much, for a
@@ -6,9 +6,9 @@ thousand rows and for a million; COPY takes no parameters either. A page has at 
 one value stays far below PostgreSQL's limit of 1 GB. A page that is larger than its reader has memory for is withheld:
 only its size comes.
 
-The first page comes with the version of the namespace, in one statement and so of one state. Further pages follow the
-last name in the order of an index; where rows are found by properties or substrings there is no such order, and one
-statement gives all pages.
+The first page comes with the version of the namespace, by one statement and so from one state. Later pages follow the
+last name in the order of an index. Rows that are found by properties or substrings have no such order: one statement
+gives all of their pages.
 """
 
 # ruff: noqa: S608 - the texts are constants of this module; `bind` is the only way in for a value
@@ -32,18 +32,18 @@ __all__ = [
     "version_statement",
 ]
 
-#: Names in a page at most: 32,000 of 32 KiB fit into a value of 1 GB, and 1.5 MB of usual ones take some 10 ms.
+#: Most names of a page: 32,000 names of 32 KiB fit into 1 GB. 1.5 MB of usual names take about 10 ms.
 PAGE_NAMES: Final = 32_000
-#: Sorts behind every name (32,767 bytes at most), for ranges that are open at the end.
+#: Sorts after every name (32,767 bytes at most); the upper bound of open ranges.
 _AFTER_ALL_NAMES: Final = "\U0010ffff" * 8192
 
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """Where the rows are, as it is written in SQL (quoted by whoever made it), and what is known of it.
+    """Where rows are read from. ``relation`` is SQL, already quoted.
 
-    ``versions`` is false for a relation of the operator's own: nothing says then which state it is in. ``own_index``:
-    properties are indexed together with their namespace, as the schema does it, and substrings in ``parts``.
+    ``versions`` is false for the operator's own relation, which has none. ``own_index``: there are the schema's
+    indexes, one of properties with their namespace, and those of substrings in ``parts``.
     """
 
     relation: str = "broker_core.topics"
@@ -60,14 +60,14 @@ class Statement:
     arguments: list[Any] = field(default_factory=list)
 
     def bind(self, value: Any, type_: str = "text", *, collation: str = "C") -> str:
-        """A parameter, as it is written in the text."""
+        """Add a parameter. Returns its SQL."""
         self.arguments.append(value)
         place = f"${len(self.arguments)}::{type_}"
         return f'{place} COLLATE "{collation}"' if type_ == "text" else place
 
 
 def version_statement(namespace: str) -> Statement:
-    """The version of the namespace and the catalogue's id: one look at an index; no row where it was never loaded."""
+    """The version of a namespace and the catalogue's id, by one index look-up; no row if it was never loaded."""
     statement = Statement()
     statement.text = _select_version(statement.bind(namespace))
     return statement
@@ -78,9 +78,8 @@ def first_page_statement(
 ) -> Statement:
     """Columns ``version``, ``catalog_id``, ``names``, ``size``, ``persistent``, ``other``; no row without a version.
 
-    With as many ``names`` as asked for (a page, by default) there may be more. Both columns of names are null where
-    ``size``, in bytes, is over ``most_bytes``. Rows of a whole namespace are in the
-    order of domain and name, others in any.
+    If ``names`` is ``most_names`` (by default a full page), more may follow. Both columns of names are null if
+    ``size``, in bytes, is above ``most_bytes``. Rows of a whole namespace are ordered by domain and name.
     """
     statement = Statement()
     namespace = statement.bind(row_filter.namespace)
@@ -94,7 +93,7 @@ def first_page_statement(
             f"SELECT v.*, p.* FROM ({_select_version(namespace)}) v CROSS JOIN LATERAL ({page}) p"
         )
     else:
-        # Of a relation without versions: a namespace of which it has no row at all is one that it does not know.
+        # A relation without versions knows a namespace if it has any row of it.
         known = f"EXISTS (SELECT FROM {source.relation} k WHERE k.namespace = {namespace})"
         statement.text = (
             f"SELECT NULL::bigint AS version, NULL::uuid AS catalog_id, p.* FROM ({page}) p "
@@ -110,14 +109,14 @@ def next_page_statement(
     after: tuple[str, str, str] | None,
     most_bytes: int,
 ) -> Statement:
-    """The page of a namespace or of one range that follows the row ``after`` (matched, domain, local name)."""
+    """The page of a namespace, or of one range, that follows the row ``after`` (matched, domain, local name)."""
     statement = Statement()
     namespace = statement.bind(row_filter.namespace)
     conditions = [f"t.namespace = {namespace}", *_domain_conditions(statement, row_filter)]
     last: tuple[str, ...] = after or ()
     if bounds is None and len(row_filter.domains) == 1:
-        # A row of both columns would not do: with the domain given, PostgreSQL begins at its first name and skips
-        # up to the row, so that each page would cost as much as all before it.
+        # Not by a row of both columns: PostgreSQL would begin at the domain's first name and skip up to the row, and
+        # each page would cost as much as all before it.
         order = ["t.local_name"]
         last = last[2:]
     elif bounds is None:
@@ -141,7 +140,7 @@ def next_page_statement(
 
 
 def search_statement(row_filter: RowFilter, source: RowSource, page_bytes: int) -> Statement:
-    """All pages of rows that are found in no order, for a cursor: each of ``page_bytes`` and one name at most."""
+    """All pages of rows without an order, for a cursor: each of ``page_bytes`` at most, plus one name."""
     statement = Statement()
     columns = (
         "t.domain, t.local_name, sum(octet_length(t.local_name) + 1) OVER (ROWS UNBOUNDED PRECEDING)"
@@ -167,14 +166,14 @@ def _select_rows(
     columns: str = "t.domain, t.local_name",
 ) -> str:
     conditions = _search_conditions(statement, row_filter, source) if row_filter.kind == "search" else []
-    # Of a search without bounds its conditions say the namespace already, and in a form for its index alone.
+    # The conditions of a search without bounds name the namespace already, in a form for their own index.
     alone = bool(conditions) and not row_filter.bounds
     if not alone:
         conditions.append(f"t.namespace = {namespace or statement.bind(row_filter.namespace)}")
     conditions += _domain_conditions(statement, row_filter, collation="POSIX" if alone else "C")
     if len(row_filter.bounds) > 1 and row_filter.kind == "range":
-        # A look at the index for each range; an OR of them would have to read the table too. OFFSET keeps the planner
-        # from reading the namespace once and comparing each row with all ranges.
+        # One index look-up for each range. An OR of the ranges would read the table too. OFFSET keeps the planner from
+        # reading the namespace once and comparing each row with all ranges.
         lows = statement.bind([low for low, _ in row_filter.bounds], "text[]")
         highs = statement.bind(
             [_AFTER_ALL_NAMES if high is None else high for _, high in row_filter.bounds], "text[]"
@@ -193,11 +192,11 @@ def _select_rows(
 
 
 def _search_conditions(statement: Statement, row_filter: RowFilter, source: RowSource) -> list[str]:
-    """Properties and substrings, with the namespace that they are in.
+    """Conditions for properties and substrings, within their namespace.
 
-    Without statistics, right after a load, the planner believes that a namespace has few rows, and looks through all of
-    them; for a page of many rows it reads whatever has an order. So conditions are said in a way that no other index
-    can be read by: the index of trigrams has the collation "POSIX", the same order by another name.
+    Without statistics, right after a load, the planner expects few rows in a namespace and reads all of them; for a
+    page of many rows it prefers an ordered index. So the conditions have a form that no other index can serve: the
+    index of trigrams has the collation "POSIX", another name of the same order.
     """
     if not source.own_index:
         pairs = json.dumps(dict(row_filter.properties), ensure_ascii=False)
@@ -210,15 +209,15 @@ def _search_conditions(statement: Statement, row_filter: RowFilter, source: RowS
     if row_filter.properties:
         wanted = json.dumps({row_filter.namespace: dict(row_filter.properties)}, ensure_ascii=False)
         conditions += [
-            "t.properties <> '{}'",  # the index has no others
+            "t.properties <> '{}'",  # the index has no empty ones
             f"broker_core.properties_in(t.namespace, t.properties) @> {statement.bind(wanted, 'jsonb')}",
         ]
     if row_filter.like_patterns:
         conditions.append(f"t.namespace = {statement.bind(row_filter.namespace, collation='POSIX')}")
-        # A LIKE that says how a name begins would be a range.
+        # A pattern without a leading % would become a range of another index.
         anywhere = (like if like.startswith("%") else f"%{like}" for like in row_filter.like_patterns)
         conditions += [f"t.matched LIKE {statement.bind(like, collation='POSIX')}" for like in anywhere]
-        # Numbers of the database, as constants: each index says by them which rows it has.
+        # Constants, not parameters, so that the planner can tell which index has which rows.
         parts = " OR ".join(f"t.trigram_part BETWEEN {low:d} AND {high:d}" for low, high in source.parts)
         conditions.append(f"({parts})")
     return conditions

@@ -1,13 +1,13 @@
-"""A table or a view of the operator's own in place of ``broker_core.topics``, and what is asked of its columns.
+"""A table or view of the operator's own, read instead of ``broker_core.topics``, and the contract of its columns.
 
-One row for each listed name. The columns, by name; further ones do no harm:
+It has one row for each listed name. Further columns are allowed beside these:
 
 - ``namespace``, ``domain`` (``persistent`` or ``non-persistent``) and ``local_name``: texts, never null.
 - ``matched``: ``local_name`` without its partition suffix; ``broker_core.matched_of(local_name)`` computes it.
-- ``properties``: jsonb, an object of strings. It may be missing, unless ``property_keys`` is set.
+- ``properties``: jsonb, an object of strings. Optional unless ``property_keys`` is set.
 
-Texts are ``text`` or ``varchar``, compared by their bytes (``COLLATE "C"``): only then can an index be used. There is
-no version, so that nothing is remembered between listings, and each listing reads its rows.
+Texts are ``text`` or ``varchar`` with the collation ``"C"``, which the use of an index needs. There is no version:
+nothing is remembered between listings, and each listing reads its rows.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from broker_core_postgres.connect.sql_quoting import quote_identifier
 
 __all__ = ["REQUIRED_COLUMNS", "OwnRelation", "RelationRefused", "check_relation"]
 
-#: The columns that must be there.
+#: The required columns.
 REQUIRED_COLUMNS: Final = ("namespace", "domain", "local_name", "matched")
 
 _PART: Final = r'(?:"(?:[^"\0]|"")+"|[^".\0]+)'
 _NAME: Final = re.compile(rf"(?:({_PART})\.)?({_PART})")
-_LONGEST: Final = 63  # bytes of an identifier; the server would cut a longer one
+_LONGEST: Final = 63  # bytes of an identifier; PostgreSQL truncates longer ones
 
 _FIND: Final = """SELECT c.oid, c.relkind FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -44,21 +44,21 @@ _TEXTS: Final = frozenset({"text", "character varying"})
 
 
 class RelationRefused(BrokerCoreError):
-    """The relation is not there, or breaks the contract; the text names each column and what is wrong with it."""
+    """The relation does not exist or breaks the contract. The text names each column and its fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRelation:
-    """A name as PostgreSQL knows it: ``schema`` is ``None`` where the search path decides."""
+    """A relation's name. ``schema`` is ``None`` where the search path decides."""
 
     schema: str | None
     name: str
 
     @classmethod
     def parse(cls, text: str) -> OwnRelation:
-        """``name`` or ``schema.name``; a part with a dot in it is written as ``"..."``, as in SQL.
+        """Parse ``name`` or ``schema.name``. A part with a dot is written as ``"..."``, as in SQL.
 
-        Unlike in SQL, letters are never folded to lower case. Raises :exc:`RelationRefused` for anything else.
+        Unlike SQL it keeps upper case. Raises :exc:`RelationRefused` for any other text.
         """
         parts = _NAME.fullmatch(text)
         if parts is None:
@@ -77,7 +77,7 @@ class OwnRelation:
 
     @property
     def sql(self) -> str:
-        """The name quoted, as it stands in a statement: whatever it is, it is nothing but a name."""
+        """The quoted name, safe in any statement."""
         return (
             quote_identifier(self.name)
             if self.schema is None
@@ -89,10 +89,10 @@ class OwnRelation:
 
 
 async def check_relation(connection: Any, relation: OwnRelation, *, properties: bool = False) -> bool:
-    """Whether the relation can be locked. :exc:`RelationRefused` unless it is there, readable, and has its columns.
+    """Check that a relation exists, is readable and has its columns. Returns whether it can be locked.
 
-    ``properties`` says that topics are selected by them. Tables and views can be locked by who may read them (of a view
-    its tables are, with the rights of the view's owner); materialized views and foreign tables by nobody.
+    Raises :exc:`RelationRefused`. With ``properties`` topics are selected by them. A reader may lock a table, and a
+    view with the rights of its owner; nobody can lock a materialized view or a foreign table.
     """
     found = await connection.fetchrow(_FIND, relation.schema, relation.name)
     if found is None:

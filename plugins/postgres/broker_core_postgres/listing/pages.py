@@ -1,4 +1,4 @@
-"""Pages of names: read by one statement each or, where rows have no order, by one cursor."""
+"""Pages of names, read by one statement each or, for rows without an order, by one cursor."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["NamesPage", "PageTooLarge", "fetch_row", "following_pages"]
 
 #: Bytes of names in a page of a search.
 _SEARCH_PAGE: Final = 2 * 1024 * 1024
-#: The cursor of a search; it ends with the transaction.
+#: The cursor of a search. It ends with the transaction.
 _DECLARE: Final = "DECLARE broker_core_pages NO SCROLL CURSOR FOR"
 _FETCH: Final = "FETCH NEXT FROM broker_core_pages"
 
 
 class PageTooLarge(Exception):
-    """A page of ``size`` bytes was withheld, because there is not as much memory reserved."""
+    """A page of ``size`` bytes was withheld: less memory is reserved."""
 
     def __init__(self, size: int) -> None:
         super().__init__(f"a page of {size} bytes")
@@ -36,7 +36,7 @@ class PageTooLarge(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NamesPage:
-    """Names of a statement's row, each behind a slash, by domain; ``names`` is how many the database counted."""
+    """The names of a page by domain, each behind a slash. ``names`` is their number as the database counted them."""
 
     names: int
     size: int
@@ -45,32 +45,32 @@ class NamesPage:
 
     @classmethod
     def of(cls, row: Any) -> NamesPage:
-        """The page in a row of one of :mod:`~broker_core_postgres.listing.listing_sql`."""
+        """The page of a statement's row (:mod:`.listing_sql`)."""
         if row["size"] and row["persistent"] is None and row["other"] is None:
             raise PageTooLarge(row["size"])
         return cls(row["names"], row["size"], row["persistent"] or b"", row["other"] or b"")
 
     @property
     def full(self) -> bool:
-        """Whether there may be more names behind it."""
+        """Whether more names may follow."""
         return self.names >= PAGE_NAMES
 
     def last(self, *, by_matched: bool) -> tuple[str, str, str]:
         """The last row of a page: matched, domain, local name.
 
-        It is ordered by these, or by domain and local name alone. The names of either domain are in that order too.
+        Rows are ordered by these three, or by domain and local name alone. Each domain's names are in that order too.
         """
         rows = []
         for domain, names in ((NON_PERSISTENT, self.other), (PERSISTENT, self.persistent)):
             if names:
                 local = names.rpartition(b"/")[2].decode()
                 rows.append((TopicName.split_local(local)[0], domain, local))
-        # The order of the database is that of bytes, and so is that of characters.
+        # The database orders by bytes of UTF-8, which is the order of characters.
         return max(rows) if by_matched else rows[-1]
 
 
 async def fetch_row(connection: Any, statement: Statement) -> Any:
-    """The only row of a statement, ``None`` where there is none."""
+    """The only row of a statement, ``None`` without one."""
     return await connection.fetchrow(statement.text, *statement.arguments)
 
 
@@ -82,14 +82,14 @@ async def following_pages(
     held: Callable[[], int],
     after: NamesPage | None = None,
 ) -> AsyncIterator[NamesPage]:
-    """All pages of a plan, or those behind the page ``after`` of a whole namespace; in a transaction of one state.
+    """Read all pages, or those after the page ``after`` of a whole namespace, in a transaction with one snapshot.
 
-    ``held`` tells the bytes that are held of the pages before.
+    ``held()`` tells the bytes of the pages so far.
     """
     if row_filter.kind == "search":
         await memory.reserve_now(ReservedMemory.bytes_for_page(_SEARCH_PAGE, held()))
         statement = search_statement(row_filter, source, _SEARCH_PAGE)
-        # By SQL: the driver's own cursors leave a named statement behind, which poolers of transactions cannot take.
+        # In SQL: a cursor of the driver leaves a named statement behind, which poolers of transactions cannot take.
         await connection.execute(f"{_DECLARE} {statement.text}", *statement.arguments)
         while (row := await connection.fetchrow(_FETCH)) is not None:
             yield NamesPage.of(row)

@@ -1,6 +1,6 @@
-"""A histogram in plain numbers, for the event loop's thread alone.
+"""A histogram for the event loop's thread alone.
 
-An observation takes 0.5 µs; ``prometheus_client.Histogram``, which takes two locks for each, needs 3 µs.
+An observation takes 0.5 µs; ``prometheus_client.Histogram`` takes 3 µs, for two locks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["PlainHistogram"]
 
 
 class PlainHistogram:
-    """Counts by bounds (inclusive, ascending) and the sum, as Prometheus has them."""
+    """Counts of values by inclusive, ascending bounds, and the sum of the values."""
 
     __slots__ = ("_bounds", "_counts", "sum")
 
@@ -29,6 +29,6 @@ class PlainHistogram:
         self.sum += value
 
     def cumulative(self) -> list[tuple[str, float]]:
-        """Each bound as its label, with how many values were not above it."""
+        """Prometheus' buckets: each bound as a label, with the number of values up to it."""
         labels = [*map(floatToGoString, self._bounds), "+Inf"]
         return list(zip(labels, accumulate(self._counts), strict=True))

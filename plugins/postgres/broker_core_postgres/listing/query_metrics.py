@@ -1,4 +1,4 @@
-"""What listings from the database came to, for Prometheus: questions by plan and outcome, seconds, rows, failures."""
+"""Metrics of listings from the database: by kind and outcome, with seconds, rows and failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from broker_core_postgres.listing.row_filter import KINDS
 
 __all__ = ["OUTCOMES", "QueryMetrics"]
 
-#: What a listing that asked the database came to.
+#: Outcomes of a listing that asked the database.
 OUTCOMES: Final = ("listed", "unchanged", "not_loaded", "failed")
 
 _SECONDS: Final = (2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -24,7 +24,7 @@ _ROWS: Final = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 
 
 class QueryMetrics:
-    """Counts listings of one instance of the plugin. All methods are for the event loop's thread."""
+    """Counts the listings of one instance of the plugin, on the event loop's thread."""
 
     def __init__(self) -> None:
         self._queries: Counter[tuple[str, str]] = Counter(dict.fromkeys(product(KINDS, OUTCOMES), 0))
@@ -34,10 +34,10 @@ class QueryMetrics:
         self._ignored = 0
 
     def query(self, kind: str, outcome: str, seconds: float, rows: int = 0) -> None:
-        """A listing asked the database.
+        """Count a listing that asked the database.
 
-        ``kind`` is that of the :class:`.RowFilter`; ``outcome`` one of :data:`OUTCOMES`; ``seconds`` from asking
-        for a connection to the last row.
+        ``kind`` is that of the :class:`.RowFilter`, ``outcome`` one of :data:`OUTCOMES`. ``seconds`` are from the
+        request for a connection to the last row.
         """
         self._queries[kind, outcome] += 1
         self._seconds[kind].observe(seconds)
@@ -45,15 +45,15 @@ class QueryMetrics:
             self._rows.observe(rows)
 
     def failure(self, reason: str) -> None:
-        """A listing failed at the database; ``reason`` is the one of its failure."""
+        """Count a listing that failed at the database, by the ``reason`` of its failure."""
         self._failures[reason] += 1
 
     def ignored_properties(self, count: int) -> None:
-        """A request had so many properties that do not select."""
+        """Count properties of a request that do not select."""
         self._ignored += count
 
     def collect(self, prefix: str) -> Iterator[Metric]:
-        """The metrics, under names that begin with the prefix of the plugin."""
+        """The metrics, with the plugin's prefix before their names."""
         queries = CounterMetricFamily(
             f"{prefix}queries", "Listings that asked the database.", labels=["plan", "outcome"]
         )

@@ -1,7 +1,7 @@
-"""The memory that a listing has reserved at the broker, and how it waits for more without a connection.
+"""Memory that a listing reserves at the broker before it uses it.
 
-Memory is reserved before it is used. Where that has to wait, :exc:`MustWaitForMemory` leaves the block that holds the
-connection, which stops the statement. The listing begins anew when there is memory.
+A listing that has to wait for memory holds no connection: :exc:`MustWaitForMemory` leaves the block of the connection,
+which cancels the statement. The listing starts again when the memory is reserved.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Final
 
 __all__ = ["MustWaitForMemory", "ReservedMemory"]
 
-#: What a page of names takes while it is handled, in multiples of its bytes: as it came, as a column, matched, encoded.
+#: Memory of a page in multiples of its bytes: as received, as a column, matched, encoded.
 _PAGE_FACTOR: Final = 5
 #: Seconds that a reservation may take while a connection is held.
 _PATIENCE: Final = 0.02
 
 
 class MustWaitForMemory(Exception):
-    """There is no memory at once. ``reservation`` is under way: wait for it without a connection, and begin anew."""
+    """Memory is not free now. ``reservation`` is under way: await it without a connection, then start again."""
 
     def __init__(self, reservation: asyncio.Task[None], size: int) -> None:
         super().__init__(f"waiting for {size} bytes")
@@ -28,20 +28,20 @@ class MustWaitForMemory(Exception):
 
 
 class ReservedMemory:
-    """What a request has reserved, in bytes; it only grows."""
+    """The bytes that a request has reserved. They only grow."""
 
     def __init__(self, reserve: Callable[[int], Awaitable[None]]) -> None:
         self.reserved = 0
         self._reserve = reserve
 
     async def reserve(self, size: int) -> None:
-        """Reserve so much in all, however long it takes: for who holds nothing that others wait for."""
+        """Reserve so many bytes in all, however long it takes. The caller holds no connection."""
         if size > self.reserved:
             await self._reserve(size)
             self.reserved = size
 
     async def reserve_now(self, size: int) -> None:
-        """Reserve so much in all, if that takes no waiting; else :exc:`MustWaitForMemory`."""
+        """Reserve so many bytes in all at once, or raise :exc:`MustWaitForMemory`."""
         if size <= self.reserved:
             return
         size = max(size, self.reserved + self.reserved // 2)
@@ -57,7 +57,7 @@ class ReservedMemory:
         self.reserved = size
 
     async def wait_for(self, waiting: MustWaitForMemory) -> None:
-        """Wait for what could not be had at once."""
+        """Wait for a reservation that could not be had at once."""
         try:
             await waiting.reservation
         finally:
@@ -69,10 +69,10 @@ class ReservedMemory:
 
     @property
     def page_bytes(self) -> int:
-        """The largest page that there is memory for, where nothing else is held."""
+        """The largest page that the memory is enough for."""
         return self.reserved // _PAGE_FACTOR
 
     @staticmethod
     def bytes_for_page(size: int, held: int = 0) -> int:
-        """What a page of ``size`` takes, beside what is ``held``."""
+        """Bytes for a page of ``size``, beside the ``held`` bytes of earlier pages."""
         return _PAGE_FACTOR * size + held + held // 4

@@ -1,10 +1,9 @@
-"""What is asked of the database for a question: which rows can be in the answer, and whether RE2 has to finish it.
+"""Conditions on the rows of a listing: which rows the database sends, and whether RE2 has to match their names.
 
-The core has compiled the pattern and says what every match looks like. That is about ``tenant/namespace/topic``, while
-the column ``matched`` holds the last part alone (without partition suffix), so bounds and substrings are taken apart
-at the namespace here. A plan may let too many rows through, never too few: what is not certain becomes no condition,
-and RE2 decides in the end. PostgreSQL's own regular expressions are never used: they are another dialect, and they
-backtrack.
+The core's compiled pattern describes ``tenant/namespace/topic``. The column ``matched`` has only the last part, without
+a partition suffix, so bounds and substrings are split at the namespace here. A filter may let too many rows pass, never
+too few: where a condition is not certain it is left out, and RE2 decides. PostgreSQL's regular expressions are not
+used: they are another dialect, and they backtrack (docs/explanation/postgres.md).
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from broker_core.patterns import TopicsPattern
 
 __all__ = ["KINDS", "Bounds", "RowFilter", "local_bounds", "make_row_filter"]
 
-#: How rows are found: by properties or substrings, by ranges of names, or all of a namespace.
+#: How rows are found: by properties or substrings, by ranges of names, or as a whole namespace.
 KINDS: Final = ("search", "range", "namespace")
 
-#: Half-open bounds of ``matched`` by its UTF-8 bytes; ``None`` is no upper bound.
+#: A half-open range of ``matched`` by its UTF-8 bytes; ``None``: no upper bound.
 Bounds = tuple[str, str | None]
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
-#: Substrings that are looked for in the index; each costs a look at its list of rows.
+#: Substrings that are looked up in the index; each costs a scan of its list of rows.
 _MOST_SUBSTRINGS: Final = 4
-#: A trigram index knows three characters and more.
+#: Characters of a trigram.
 _TRIGRAM: Final = 3
-#: So many trigrams of letters and digits find few rows without those of what is around them.
+#: With so many trigrams of letters and digits, the characters around them narrow the search no further.
 _ENOUGH_TRIGRAMS: Final = 3
 _WORD: Final = re.compile(r"[^\W_]+")
 _LAST: Final = 0x10FFFF
@@ -40,10 +39,10 @@ _SURROGATES: Final = range(0xD800, 0xE000)
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Rows of one namespace that can be in the answer.
+    """The rows of one namespace that can be in an answer.
 
-    ``bounds`` are disjoint ranges of ``matched``, empty for no bound; ``likes`` are LIKE patterns that all hold of it.
-    ``finish`` says that RE2 still has to look at each name. ``impossible``: no name at all can match.
+    ``bounds`` are disjoint ranges of ``matched``; empty: no bounds. ``like_patterns`` are LIKE patterns that all have
+    to match. ``needs_re2``: RE2 has to match each name. ``matches_nothing``: no name can match.
     """
 
     namespace: str
@@ -56,7 +55,7 @@ class RowFilter:
 
     @property
     def kind(self) -> str:
-        """How rows are found, one of :data:`KINDS`: by properties or substrings, by ranges, or all of a namespace."""
+        """How rows are found, one of :data:`KINDS`: by properties or substrings, by ranges, or as a whole namespace."""
         if self.properties or self.like_patterns:
             return "search"
         return "range" if self.bounds else "namespace"
@@ -70,14 +69,14 @@ def make_row_filter(
     *,
     trigrams: bool = False,
 ) -> RowFilter:
-    """The plan for a question. ``pattern`` is ``None`` also where RE2 does not support it: all names are listed then.
+    """The filter for a question. ``pattern`` is also ``None`` if RE2 does not support it; then all names are listed.
 
-    ``properties`` are those that select; ``trigrams`` says that there is an index to look substrings up in.
+    ``properties`` are the selecting ones. ``trigrams``: there is an index of substrings.
     """
     domains = tuple(domain for domain in sorted(DOMAINS) if mode.lists(domain))
     name = str(namespace)
     pairs = MappingProxyType(dict(properties)) if properties else _NO_PROPERTIES
-    # PostgreSQL's texts have no NUL, so that no topic has such a property.
+    # PostgreSQL's texts have no NUL, so no topic has such a property.
     matches_nothing = any("\0" in text for pair in pairs.items() for text in pair)
     if pattern is None or pattern.match_all:
         return RowFilter(name, domains, properties=pairs, matches_nothing=matches_nothing)
@@ -86,7 +85,7 @@ def make_row_filter(
     if matches_nothing or bounds is None or like_patterns is None:
         return RowFilter(name, domains, properties=pairs, matches_nothing=True)
     exact = (pattern.literal is not None or pattern.exact_range) and "\0" not in pattern.text
-    # How a match begins the bounds say already, where there are some.
+    # A pattern of the beginning adds nothing to bounds.
     useful = (like for like in like_patterns if trigrams and not (bounds and like[0] != "%"))
     return RowFilter(
         name,
@@ -99,8 +98,8 @@ def make_row_filter(
 
 
 def local_bounds(pattern: TopicsPattern, namespace: str) -> tuple[Bounds, ...] | None:
-    """The ranges of a pattern, of the part behind ``namespace/``: ``()`` where there is no bound, ``None`` where
-    nothing of this namespace is in any of them.
+    """The ranges of a pattern, cut to what follows ``namespace/``: ``()`` without bounds, ``None`` if none of the
+    ranges is in this namespace.
     """
     if not pattern.ranges:
         return ()
@@ -129,11 +128,11 @@ def local_bounds(pattern: TopicsPattern, namespace: str) -> tuple[Bounds, ...] |
 
 
 def _as_text(low: bytes, high: bytes | None) -> Bounds | None:
-    """Bounds as PostgreSQL can compare with: valid texts without NUL; wider where these bytes are none."""
+    """A range whose bounds are valid texts without NUL, widened where the bytes are not."""
     first = _valid_head(low.partition(b"\0")[0])
     if high is None:
         return first, None
-    # A text has no NUL, so that it is below "x\0..." if it is "x" at most, and so below "x\1".
+    # Texts have no NUL: a text below "x\0..." is "x" at most, and so below "x\1".
     head, nul, _ = high.partition(b"\0")
     text = _valid_head(head)
     if len(text.encode()) < len(head):
@@ -146,7 +145,7 @@ def _as_text(low: bytes, high: bytes | None) -> Bounds | None:
 
 
 def _valid_head(text: bytes) -> str:
-    """The longest part from the begin on that is valid UTF-8; it sorts before all that begin so."""
+    """The longest valid UTF-8 prefix. It sorts before everything that begins with it."""
     try:
         return text.decode()
     except UnicodeDecodeError as error:
@@ -154,7 +153,7 @@ def _valid_head(text: bytes) -> str:
 
 
 def _next_prefix(head: str) -> str | None:
-    """The first text behind all that begin with ``head``; ``None`` where there is none."""
+    """The first text after all that begin with ``head``; ``None`` if there is none."""
     while head:
         code = ord(head[-1]) + 1
         if code in _SURROGATES:
@@ -166,7 +165,7 @@ def _next_prefix(head: str) -> str | None:
 
 
 def _merged(bounds: list[Bounds]) -> tuple[Bounds, ...]:
-    """Sorted and disjoint: made wider they may overlap."""
+    """Sort and merge ranges, which may overlap after widening."""
     merged: list[Bounds] = []
     for low, high in sorted(bounds, key=lambda each: each[0].encode()):
         if merged:
@@ -182,9 +181,9 @@ def _merged(bounds: list[Bounds]) -> tuple[Bounds, ...]:
 
 
 def _like_patterns(pattern: TopicsPattern, namespace: str) -> list[str] | None:
-    """The required substrings as LIKE patterns of the local name; ``None`` where one cannot be in this namespace.
+    """The pattern's required substrings as LIKE patterns of the local name; ``None`` if one cannot be in the namespace.
 
-    Where a substring may lie in the namespace's own name, it says nothing about the local one.
+    A substring of the namespace's own name says nothing about the local name.
     """
     front = f"{namespace}/"
     found: list[str] = []
@@ -197,7 +196,7 @@ def _like_patterns(pattern: TopicsPattern, namespace: str) -> list[str] | None:
         if not slash:
             found.append(f"%{_escaped(literal)}%")
         elif front.endswith(f"{head}/"):
-            # What is behind the last slash is the begin of the local name, unless the namespace has it too.
+            # The part after the last slash begins the local name.
             if rest:
                 found.append(f"{_escaped(rest)}%")
         else:
@@ -210,12 +209,12 @@ def _escaped(literal: str) -> str:
 
 
 def _indexable(like: str) -> str | None:
-    """What the index is asked for: the runs of letters and digits alone, where these have trigrams enough.
+    """A LIKE pattern of the words (letters and digits) of another one, if they have enough trigrams.
 
-    ``None`` where none of them has one: then the index finds nothing.
+    ``None`` if no word has a trigram: the index is of no use then.
 
-    Where a run ends or begins at another character, its trigrams have spaces ("  x", " x0", "23 "). Those are in a good
-    part of all names, and to find its place in such a long list takes longer than to compare the names that are found.
+    At the edge of a word, trigrams contain spaces ("  x", " x0", "23 "). Many names have these, and searching such a
+    long list takes longer than comparing the names that the other trigrams find.
     """
     words = [word for word in _WORD.findall(like) if len(word) >= _TRIGRAM]
     if not words:

@@ -1,7 +1,7 @@
-"""Migrating by itself: whoever finds an older schema than it needs brings the database to its own, where it may.
+"""Automatic migration: a server or a writing command that finds an older schema migrates it, if its user may.
 
-Only a schema that is there is migrated. A database without one may be the wrong one, and who owns the schema is decided
-when it is made: that is the command's, ``broker-core postgres migrate``.
+A database without a schema is not touched: it may be the wrong one, and the first migration decides who owns the
+schema. That is left to the command ``broker-core postgres migrate``.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = ["AutoMigration", "how_to_go_back", "migrate_if_older"]
 
 _log = structlog.get_logger(__name__)
 
-#: Seconds that a server waits for others to be done with the tables.
+#: Seconds that a server waits until the tables are free.
 _SERVER_PATIENCE: Final = 30.0
-#: Seconds until a server tries again what has failed.
+#: Seconds until a server retries a failed migration.
 _AGAIN: Final = 30.0
 
 
 def how_to_go_back(done: MigrationResult) -> str:
-    """How to go back after a migration, in words for operators."""
+    """The way back after a migration, as a text for operators."""
     if done.backup is None:
         return "no backup was made"
     return (
@@ -64,10 +64,10 @@ async def migrate_if_older(
     waiting: Callable[[], None] | None = None,
     patience: float = PATIENCE,
 ) -> MigrationResult | None:
-    """Bring an older schema to this package's; ``None`` where nothing was to be done.
+    """Migrate an older schema. Returns ``None`` if there was nothing to do.
 
-    Raises :exc:`SchemaMismatch`, with what to run and as whom, where the schema is another one in the end: it is newer,
-    there is none, it is not ``allowed`` to migrate, or the user may not.
+    Raises :exc:`SchemaMismatch`, with the command to run and its user, if the schema is newer, missing, or older and
+    not migrated because that is not ``allowed`` or the user may not.
     """
     applied = await read_applied(connection)
     try:
@@ -75,7 +75,7 @@ async def migrate_if_older(
     except SchemaTooOld as old:
         if not allowed:
             raise SchemaTooOld(f"{old} (auto_migrate is off)", old.found) from None
-        # What is not there is not made on the way: that is for who runs the command.
+        # Extensions and indexes that are missing are left to the command.
         trigrams: Literal["auto", "off"] = "off" if await read_trigram_index(connection) is None else "auto"
         try:
             return await migrate(connection, trigrams=trigrams, waiting=waiting, patience=patience)
@@ -92,24 +92,24 @@ async def migrate_if_older(
 
 
 class AutoMigration:
-    """A server's part: at its start, and where it finds an older schema later. For the event loop."""
+    """The automatic migration of a server, at its start and whenever it finds an older schema. For the event loop."""
 
     def __init__(self, settings: PostgresSettings) -> None:
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
         self._ended = float("-inf")
-        #: Why the last try failed.
+        #: The error of the last attempt.
         self.failure: SchemaMismatch | None = None
 
     @property
     def under_way(self) -> bool:
-        """Whether the database is being looked at, and migrated."""
+        """Whether a migration, or its check, is running."""
         return self._task is not None
 
     def parameters(self) -> ConnectionParameters | None:
-        """The server itself, ``None`` where there may be only a pooler in front of it, or it is not ours to migrate.
+        """The server itself; ``None`` if only a pooler is known, or migrating is not allowed.
 
-        A lock that is kept over several transactions takes a session. Raises :exc:`DsnError`.
+        The lock of a migration spans several transactions, so it needs a session. Raises :exc:`DsnError`.
         """
         settings = self._settings
         if not settings.auto_migrate or settings.relation is not None:
@@ -119,19 +119,19 @@ class AutoMigration:
         return parameters_of(settings, settings.listen_dsn)
 
     def start(self) -> asyncio.Task[None] | None:
-        """See to it that the database is migrated; ``None`` where that is not to be, or was tried just now."""
+        """Start a migration. Returns ``None`` if that is not allowed, or an attempt failed just now."""
         loop = asyncio.get_running_loop()
         if self._task is None and loop.time() >= self._ended + _AGAIN:
             try:
                 parameters = self.parameters()
-            except DsnError:  # the pool says so
+            except DsnError:  # the pool reports it
                 return None
             if parameters is not None:
                 self._task = loop.create_task(self._run(parameters), name="postgres-migration")
         return self._task
 
     async def close(self) -> None:
-        """Stop what is under way: the database is then as it was."""
+        """Cancel a running migration: its transaction is rolled back."""
         task = self._task
         if task is not None:
             task.cancel()

@@ -1,9 +1,8 @@
-"""A copy of all rows of the schema, in a schema of its own, taken in the transaction that changes the schema.
+"""The backup of a migration: a copy of all rows of the schema, in a schema of its own.
 
-What is kept are the rows of every table of ``broker_core``, as they were when nobody wrote; definitions are not, since
-every version of this package carries the migrations that make them. The copy is in the same database, so that neither
-taking it nor going back needs a program on the machine that asks for it. A database keeps one: a new one takes the
-place of the one before.
+The copy is made in the transaction of the migration, of every table of ``broker_core``. Definitions are not copied,
+since every version of this package has the migrations that make them. The copy is in the same database, so neither the
+backup nor going back needs a program on the client's machine. A database keeps one backup; a new one replaces it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["Backup", "find_backup", "make_backup", "own_tables"]
 
 _PREFIX: Final = "broker_core_backup_"
 _NAME: Final = re.compile(rf"{_PREFIX}(\d{{1,9}})", re.ASCII)
-#: Tables of the schema, without those that an extension has there.
+#: Tables of the schema, without those of extensions.
 _TABLES: Final = """SELECT c.relname::text FROM pg_catalog.pg_class c
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
     WHERE n.nspname = 'broker_core' AND c.relkind IN ('r', 'p') AND NOT EXISTS (
@@ -32,7 +31,7 @@ _MAY_CREATE: Final = "SELECT pg_catalog.has_database_privilege(pg_catalog.curren
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """The ``schema`` that holds the rows of schema ``number``; ``said`` is when and why it was taken, in words."""
+    """``schema`` holds the rows of schema ``number``. ``description`` says when and why it was made."""
 
     schema: str
     number: int
@@ -40,12 +39,12 @@ class Backup:
 
 
 async def own_tables(connection: Any) -> list[str]:
-    """The tables of ``broker_core``, quoted where they need it."""
+    """The tables of ``broker_core``, quoted."""
     return [quote_identifier(name) for (name,) in await connection.fetch(_TABLES)]
 
 
 async def find_backup(connection: Any) -> Backup | None:
-    """The backup that the database has, ``None`` where it has none."""
+    """The database's backup, if it has one."""
     found = await _backups(connection)
     return found[-1] if found else None
 
@@ -53,10 +52,10 @@ async def find_backup(connection: Any) -> Backup | None:
 async def make_backup(
     connection: Any, number: int, why: str, owner: str, *, keep: Backup | None = None
 ) -> Backup:
-    """Copy all rows of schema ``number``, in the caller's transaction: from here on nobody else writes, readers go on.
+    """Copy all rows of schema ``number``, in the caller's transaction. Other writers wait from here on, readers do not.
 
-    ``owner`` owns the schema, and is quoted. The user or the owner must have the right to create in the database.
-    Other backups go, but the one to ``keep``. What the transaction does after it is done as the owner.
+    ``owner`` is the owner of the schema, quoted. The user or the owner needs the right to create in the database. All
+    other backups but ``keep`` are dropped. The transaction goes on as the owner.
     """
     schema = f"{_PREFIX}{number}"
     create = await connection.fetchval(_MAY_CREATE)

@@ -1,9 +1,8 @@
-"""Bringing a database to the schema of this package: migrations, roles and the index of trigrams.
+"""Migrating a database to the schema of this package: its migrations, roles and index of trigrams.
 
-One run at a time, by an advisory lock. The migrations of a run are one transaction, together with the backup of what
-was there before (:mod:`.backup`): all of it is done, or nothing. Running it again changes nothing. Everything belongs
-to the role ``broker_core_migrator`` where there is one that the user is a member of, else to the user; who owns the
-schema once keeps it.
+An advisory lock allows one migration at a time. Its steps and the backup (:mod:`.backup`) are one transaction. A second
+run changes nothing. The owner of a new schema is the role ``broker_core_migrator`` if the user is a member of it, else
+the user; an existing schema keeps its owner.
 """
 
 from __future__ import annotations
@@ -58,9 +57,9 @@ _MAY_CREATE: Final = """SELECT has_database_privilege(current_database(), 'CREAT
 
 @dataclass(slots=True)
 class MigrationResult:
-    """What a run did (or, dry, would do). ``missing`` says what could not be made and why, none of which is fatal.
+    """What was done, or in a dry run would be done. ``missing`` has what could not be made, with the reason.
 
-    ``backup`` is the one of the rows before, where there were any to keep and something was applied.
+    Nothing that is missing is fatal. ``backup`` is that of the rows before, if there were any and a migration ran.
     """
 
     applied: list[str] = field(default_factory=list)
@@ -81,11 +80,11 @@ async def migrate(
     waiting: Callable[[], None] | None = None,
     patience: float = PATIENCE,
 ) -> MigrationResult:
-    """Apply what is missing. ``retention`` is the age of changes that is kept from now on, in seconds (0: for ever).
+    """Apply the missing migrations. ``retention`` sets how long changes are kept, in seconds (0: for ever).
 
-    ``waiting`` is called where another run is under way, which is waited for. Who uses the tables is waited for
-    too, for ``patience`` seconds. Raises :exc:`MigrationFailed`, and
-    :exc:`~broker_core_postgres.schema.schema_version.SchemaMismatch` for a database that is newer than this package.
+    ``waiting`` is called if another migration is running, before waiting for it. ``patience`` is how many seconds to
+    wait for users of the tables. Raises :exc:`MigrationFailed`, and :exc:`.SchemaMismatch` for a database that is newer
+    than this package.
     """
     await check_server(connection)
     if dry_run:
@@ -150,7 +149,7 @@ async def _migrate(
 
 
 async def apply_migration(connection: Any, migration: SchemaMigration, owner: str) -> None:
-    """Run the statements of one as ``owner`` in the caller's transaction, and note it.
+    """Run a migration as ``owner`` in the caller's transaction, and record it.
 
     Raises :exc:`MigrationFailed`.
     """
@@ -179,7 +178,7 @@ async def apply_migration(connection: Any, migration: SchemaMigration, owner: st
 
 
 async def check_server(connection: Any) -> None:
-    """Raise a :exc:`MigrationFailed` for a server that is too old, is a replica, or has another encoding."""
+    """Raise :exc:`MigrationFailed` for a server that is too old, a replica, or not encoded in UTF-8."""
     major = connection.get_server_version().major
     if major < OLDEST_SERVER:
         raise MigrationFailed(f"PostgreSQL {major} is too old: {OLDEST_SERVER} or later is needed")
@@ -203,7 +202,7 @@ async def _pending(connection: Any) -> MigrationResult:
 
 
 async def _owner(connection: Any) -> str:
-    """Who owns the schema, quoted; schema and table of migrations are made where there are none."""
+    """The owner of the schema, quoted. Creates the schema and its table of migrations if they are missing."""
     owner = await schema_owner(connection)
     async with connection.transaction():
         if owner is None:
@@ -222,7 +221,7 @@ async def _owner(connection: Any) -> str:
 
 
 async def may_migrate(connection: Any) -> bool:
-    """Whether the user may migrate the schema that is there, with a backup."""
+    """Whether the user may migrate the existing schema, backup included."""
     try:
         await check_server(connection)
         await check_owner(connection)
@@ -232,5 +231,5 @@ async def may_migrate(connection: Any) -> bool:
 
 
 async def make_migrations_table(connection: Any) -> None:
-    """As the owner, in the caller's transaction."""
+    """Create the table of applied migrations, as the owner and in the caller's transaction."""
     await connection.execute(_TABLE)

@@ -1,9 +1,8 @@
-"""Taking a database back to the schema that it had before it was migrated, with the rows of the backup.
+"""Migrating a database back: to the schema before its last migration, with the rows of the backup.
 
-One transaction: the schema as it is becomes the backup, everything in it goes, the migrations up to the older schema
-make it anew, and the rows of the older backup come back, as they were, past the triggers. Extensions stay. The
-catalogue gets a new id: what was written in between had versions too, and nobody must compare those with the ones that
-come now.
+It is one transaction. The current rows become the new backup, everything in the schema is dropped, the migrations up to
+the older schema run again, and the rows of the old backup are inserted without triggers. Extensions stay. The catalogue
+gets a new id, since the versions that were given out since must not be compared with the next ones.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from broker_core_postgres.schema.trigram_index import make_trigram_index
 
 __all__ = ["MigratedBack", "migrate_back"]
 
-#: What is not of this package and would be taken away with what it is made of.
+#: Objects outside of this package that depend on its tables and would be dropped with them.
 _OTHERS: Final = """WITH ours AS (
     SELECT 'pg_catalog.pg_class'::regclass AS class, c.oid FROM pg_catalog.pg_class c
         WHERE c.relnamespace = 'broker_core'::regnamespace
@@ -63,21 +62,21 @@ UNION ALL
     WHERE p.pronamespace = 'broker_core'::regnamespace AND NOT EXISTS (
         SELECT FROM pg_catalog.pg_depend d
         WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')"""
-#: The columns of a table that are given, not computed, and the first of them that counts by itself.
+#: The columns of a table that are not generated, and which of them are identity columns.
 _COLUMNS: Final = """SELECT pg_catalog.quote_ident(a.attname), a.attidentity <> '' FROM pg_catalog.pg_attribute a
     WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
     ORDER BY a.attnum"""
-#: The first schema whose own functions make the index of substrings; the `migrate` of an older version makes its own.
+#: The first schema with functions for the index of substrings; the `migrate` of older versions makes that index itself.
 _MAKES_TRIGRAMS: Final = 7
-#: The first schema that has roles.
+#: The first schema with roles.
 _HAS_ROLES: Final = 5
 
 
 @dataclass(slots=True)
 class MigratedBack:
-    """From schema ``left`` to schema ``version``, whose rows were in ``used``; ``kept`` has those of the one left.
+    """From schema ``left`` to schema ``version``, with the rows of ``used``. ``kept`` is the backup of the schema left.
 
-    ``kept`` is ``None`` where it was asked for what would be done.
+    ``kept`` is ``None`` in a dry run.
     """
 
     left: int
@@ -93,10 +92,10 @@ async def migrate_back(
     waiting: Callable[[], None] | None = None,
     patience: float = PATIENCE,
 ) -> MigratedBack:
-    """Take the database back to its backup. The server's sessions must not be of a version that migrates by itself.
+    """Restore the backup. Servers of a version that migrates by itself must be stopped before.
 
-    Raises :exc:`MigrationFailed` where there is no backup, for one of a newer schema than this package knows, and where
-    something that is not of this package depends on the tables.
+    Raises :exc:`MigrationFailed` if there is no backup, if its schema is newer than this package, or if objects outside
+    of this package depend on the tables.
     """
     await check_server(connection)
     found = await find_backup(connection)
@@ -158,7 +157,7 @@ async def _backed_up(connection: Any, backup: Backup) -> tuple[AppliedMigration,
 
 
 async def _fill(connection: Any, schema: str) -> None:
-    """The rows of a backup, as they are: no trigger sees them."""
+    """Insert the rows of a backup, without triggers."""
     for table in await own_tables(connection):
         if table == '"migrations"':
             continue

@@ -1,7 +1,7 @@
-"""One change of the schema at a time, while nobody is at its tables.
+"""The advisory lock of migrations, and waiting until the tables are free.
 
-A change is one transaction, which needs the tables for itself. It asks for them for less time than PostgreSQL takes to
-look for a deadlock, and begins anew: who writes or reads meanwhile never fails for its sake.
+A change of the schema is one transaction that locks the tables. It waits for that lock for less time than PostgreSQL
+takes to look for a deadlock, then starts again, so that no reader or writer fails because of it.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from broker_core.errors import BrokerCoreError
 
 __all__ = ["PATIENCE", "MigrationFailed", "retry_while_locked", "with_migration_lock"]
 
-#: Seconds that a change waits for others to be done with the tables, unless it is told otherwise.
+#: Seconds to wait until the tables are free, by default.
 PATIENCE: Final = 600.0
-#: Of this package alone ("broker_core" in ASCII, cut to a bigint).
+#: The key of the lock: "broker_core" in ASCII, cut to a bigint.
 _LOCK: Final = 0x62726F6B65725F63
 _PAUSE: Final = 0.25
-# Less than deadlock_timeout, which is 1 s by default.
+# Shorter than deadlock_timeout, which is 1 s by default.
 _LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '500ms'; SET LOCAL statement_timeout = 0"
 
 
 class MigrationFailed(BrokerCoreError):
-    """The database could not be brought to the schema, and has the one that it had."""
+    """The schema could not be changed. The database has the schema that it had."""
 
 
 async def with_migration_lock(
     connection: Any, run: Callable[[], Awaitable[None]], waiting: Callable[[], None] | None = None
 ) -> None:
-    """Do what changes the schema, one at a time in a database. Raises :exc:`MigrationFailed`."""
+    """Run a change of the schema under the database's lock of migrations. Raises :exc:`MigrationFailed`."""
     if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _LOCK):
         if waiting is not None:
             waiting()
@@ -50,7 +50,7 @@ async def with_migration_lock(
 
 
 async def retry_while_locked(connection: Any, work: Callable[[], Awaitable[None]], patience: float) -> None:
-    """One transaction, begun anew for ``patience`` seconds while others are at the tables."""
+    """Run ``work`` in a transaction; start again for ``patience`` seconds while others lock the tables."""
     clock = asyncio.get_running_loop().time
     ends = clock() + patience
     while True:

@@ -1,4 +1,4 @@
-"""The roles of the database, and the role that owns the schema."""
+"""The database's roles, and the role that owns the schema."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from broker_core_postgres.schema.migration_lock import MigrationFailed
 
 __all__ = ["ROLES", "check_owner", "create_roles", "schema_owner", "set_role_privilege"]
 
-#: The roles and what they are for; none can log in: users are made members.
+#: Roles for reading, filling and migrating. None can log in: users become their members.
 ROLES: Final = ("broker_core_reader", "broker_core_feeder", "broker_core_migrator")
 
 _OWNER: Final = "SELECT nspowner::regrole::text FROM pg_catalog.pg_namespace WHERE nspname = 'broker_core'"
 
 
 def set_role_privilege(connection: Any) -> str:
-    """What ``pg_has_role`` calls the right to SET ROLE: from 16 on, who made a role is a member that may not."""
+    """The privilege of SET ROLE as ``pg_has_role`` names it. From PostgreSQL 16 on, a member may lack it."""
     return "SET" if connection.get_server_version().major >= 16 else "MEMBER"
 
 
 async def create_roles(connection: Any) -> dict[str, str]:
-    """Create the roles where this user may; those that are missing, with the reason.
+    """Create the roles, if this user may. Returns the missing ones, each with the reason.
 
-    Without them everything works, for the owner alone.
+    Without the roles everything works for the owner alone.
     """
     missing = {}
     for role in ROLES:
@@ -35,7 +35,7 @@ async def create_roles(connection: Any) -> dict[str, str]:
             async with connection.transaction():
                 await connection.execute(f"CREATE ROLE {role} NOLOGIN")
         except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
-            continue  # by a migration of another database of this server, just now
+            continue  # another database of this server was migrated at the same time
         except asyncpg.InsufficientPrivilegeError as error:
             missing[role] = str(error)
     if await connection.fetchval("SELECT to_regrole('broker_core_migrator')::oid") is None:
@@ -43,7 +43,7 @@ async def create_roles(connection: Any) -> dict[str, str]:
     if not await connection.fetchval(
         "SELECT pg_has_role('broker_core_migrator', $1)", set_role_privilege(connection)
     ):
-        # Where that is refused, the schema is the user's own.
+        # If refused, the schema will be the user's own.
         with contextlib.suppress(asyncpg.PostgresError):
             async with connection.transaction():
                 await connection.execute("GRANT broker_core_migrator TO CURRENT_USER")
@@ -51,13 +51,13 @@ async def create_roles(connection: Any) -> dict[str, str]:
 
 
 async def schema_owner(connection: Any) -> str | None:
-    """Who owns the schema, quoted; ``None`` where there is none."""
+    """The owner of the schema, quoted; ``None`` without a schema."""
     owner: str | None = await connection.fetchval(_OWNER)
     return owner
 
 
 async def check_owner(connection: Any) -> None:
-    """Raise a :exc:`MigrationFailed` unless the user is, or may become, who owns the schema."""
+    """Raise :exc:`MigrationFailed` unless the user is the owner of the schema, or may become it by SET ROLE."""
     owner = await schema_owner(connection)
     if owner is not None and not await connection.fetchval(
         "SELECT pg_has_role($1::regrole, $2)", owner, set_role_privilege(connection)

@@ -1,11 +1,11 @@
-"""Which schema a database has, which one this package needs, and whether they fit.
+"""Versions of the schema: that of a database, that of this package, and whether they fit.
 
-Migrations are the files ``migrations/NNNN_name.sql``, numbered from 1 without a hole. The database keeps the numbers
-and the checksums of those that were applied in ``broker_core.migrations``.
+Migrations are the files ``migrations/NNNN_name.sql``, numbered from 1 without gaps. The database records the numbers
+and checksums of applied migrations in ``broker_core.migrations``.
 
-A line ``-- Readable from schema N.`` of a migration says that readers that were written for schema N and later can read
-a database that has it; the database keeps that too. So a reader goes on with a newer schema than it knows, where the
-newer one says that it may. Who writes needs the very schema that it knows.
+A migration with the line ``-- Readable from schema N.`` leaves the database readable for readers of schema N and later.
+The database records this too, so that a reader can use a newer schema than it knows. A writer needs exactly the schema
+that it knows.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ __all__ = [
     "read_applied",
 ]
 
-#: What to run where a database is not what this package needs.
+#: The command that brings a database to the schema of this package.
 MIGRATE_COMMAND: Final = "broker-core postgres migrate"
-#: The oldest major version of the server.
+#: The oldest supported major version of PostgreSQL.
 OLDEST_SERVER: Final = 14
 
 _FOLDER: Final = Path(__file__).parent / "migrations"
 _NAME: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql", re.ASCII)
 _READABLE: Final = re.compile(r"^-- Readable from schema (\d+)\.$", re.MULTILINE)
-# The last column is of schema 8; a row as a whole has what there is.
+# The column readable_from came with schema 8: to_jsonb(m) works without it too.
 _READ: Final = """SELECT number, name, checksum, (to_jsonb(m) ->> 'readable_from')::integer
     FROM broker_core.migrations m ORDER BY number"""
 
 
 class SchemaMismatch(BrokerCoreError):
-    """The database has not the schema that this package needs; the text says what to do."""
+    """The database's schema does not fit this package. The text says what to do."""
 
 
 class SchemaTooOld(SchemaMismatch):
-    """The database has an older schema, which a migration brings to this one. ``found`` is its number, from 1 on."""
+    """The database has an older schema, which can be migrated. ``found`` is its number, 1 or more."""
 
     def __init__(self, message: str, found: int) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class SchemaTooOld(SchemaMismatch):
 
 @dataclass(frozen=True, slots=True)
 class SchemaMigration:
-    """One file: its number, its name without number and ending, and its statements."""
+    """A migration file: its number, its name without number and ending, and its SQL."""
 
     number: int
     name: str
@@ -70,12 +70,12 @@ class SchemaMigration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the statements, whatever the ends of lines are."""
+        """SHA-256 of the SQL, with line feeds as line ends."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
     @property
     def readable_from(self) -> int | None:
-        """The oldest schema whose readers can read a database that has this migration; ``None``: none but its own."""
+        """The oldest schema whose readers can read a database with this migration; ``None``: only its own."""
         said = _READABLE.search(self.sql)
         return None if said is None else int(said[1])
 
@@ -85,7 +85,7 @@ class SchemaMigration:
 
 @dataclass(frozen=True, slots=True)
 class AppliedMigration:
-    """One row of ``broker_core.migrations``."""
+    """A row of ``broker_core.migrations``."""
 
     number: int
     name: str
@@ -100,7 +100,7 @@ def migrations() -> tuple[SchemaMigration, ...]:
     for path in sorted(_FOLDER.glob("*.sql")):
         parts = _NAME.fullmatch(path.name)
         assert parts is not None, path.name
-        # Universal newlines: a checkout on another system has the same checksums.
+        # Read with universal newlines, so that the checksum is the same on every system.
         found.append(SchemaMigration(int(parts[1]), parts[2], path.read_text(encoding="utf-8")))
     assert [each.number for each in found] == list(range(1, len(found) + 1)), (
         "a number is missing or there twice"
@@ -109,9 +109,9 @@ def migrations() -> tuple[SchemaMigration, ...]:
 
 
 async def read_applied(connection: Any) -> tuple[AppliedMigration, ...]:
-    """What was applied to this database; nothing where it was never migrated.
+    """The migrations that were applied to the database; none if it was never migrated.
 
-    Raises :exc:`SchemaMismatch` where the user may not look.
+    Raises :exc:`SchemaMismatch` if the user may not read them.
     """
     try:
         rows = await connection.fetch(_READ)
@@ -126,10 +126,10 @@ async def read_applied(connection: Any) -> tuple[AppliedMigration, ...]:
 
 
 def check_applied(applied: Sequence[AppliedMigration], *, partly: bool = False, reader: bool = False) -> None:
-    """Raise a :exc:`SchemaMismatch` unless these are the migrations of this package.
+    """Raise :exc:`SchemaMismatch` unless the applied migrations are those of this package.
 
-    With ``partly`` the first ones of them will do, for a ``reader`` those that say that it can read what has them.
-    Without that, fewer of them are a :exc:`SchemaTooOld`, or a plain :exc:`SchemaMismatch` where there are none at all.
+    ``partly`` allows fewer of them. ``reader`` allows newer ones that say that this package can read them. Fewer ones
+    are a :exc:`SchemaTooOld` otherwise; none at all are a plain :exc:`SchemaMismatch`.
     """
     ours = migrations()
     newer = applied[len(ours) :]
@@ -160,7 +160,7 @@ def check_applied(applied: Sequence[AppliedMigration], *, partly: bool = False, 
 
 
 async def check_schema(connection: Any, *, reader: bool = False) -> int:
-    """The number of the schema, if it is one for this package (:func:`check_applied`); else a :exc:`SchemaMismatch`."""
+    """The number of the database's schema. Raises :exc:`SchemaMismatch` like :func:`check_applied`."""
     applied = await read_applied(connection)
     check_applied(applied, reader=reader)
     return applied[-1].number

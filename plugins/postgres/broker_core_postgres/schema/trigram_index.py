@@ -1,11 +1,11 @@
-"""The index for substrings: made of trigrams by the extension pg_trgm, where the database has it or may have it.
+"""The index for substrings: trigrams of names, by the extensions pg_trgm and btree_gin.
 
-By btree_gin beside it the index knows the namespace too, so that rows of others are never looked at: without that one
-there is no index, since a substring that a million topics of others have would cost as much as these. Both come with
-PostgreSQL's own contrib modules, and are trusted: who may create in the database may create them.
+With btree_gin the index has the namespace too, so that rows of other namespaces are never read. Without it there is no
+index: a substring in a million topics of others would cost as much as one in these. Both extensions are contrib modules
+of PostgreSQL and trusted: a user who may create in the database may create them.
 
-Its columns have the collation "POSIX", another name for the order "C": a condition that says so is for this index
-alone, and never makes the planner read the whole namespace instead (see ``listing_sql``).
+The columns have the collation "POSIX", another name for the order "C". A condition with this collation can use this
+index only, so the planner never reads the whole namespace instead (:mod:`..listing.listing_sql`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = [
     "read_trigram_index",
 ]
 
-#: ``namespace``: the index has namespaces too; ``None`` stands for no index.
+#: ``namespace``: an index with namespaces. ``None`` stands for no index.
 Trigrams = Literal["namespace"]
 
-#: What the index is made of.
+#: The extensions that the index needs.
 EXTENSIONS: Final = ("pg_trgm", "btree_gin")
 _READ: Final = """SELECT i.indpred IS NOT NULL FROM pg_catalog.pg_index i
     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -35,22 +35,22 @@ _READ: Final = """SELECT i.indpred IS NOT NULL FROM pg_catalog.pg_index i
 _PARTS: Final = "SELECT low, high FROM broker_core.trigram_parts ORDER BY low"
 _MERGE: Final = "SELECT broker_core.merge_trigram_parts()"
 
-#: The parts that the index is in, each with an index of its own, as ranges of their numbers, both ends included.
+#: The parts of the index, each an index of its own, as inclusive ranges of their numbers.
 IndexParts = tuple[tuple[int, int], ...]
 
 
 async def read_trigram_index(connection: Any) -> Trigrams | None:
-    """Which index there is."""
+    """The kind of index that the database has."""
     return None if await connection.fetchval(_READ) is None else "namespace"
 
 
 async def read_parts(connection: Any) -> IndexParts:
-    """The parts of the rows that the snapshot of the transaction sees (:mod:`..fill.trigram_part`)."""
+    """The parts of the index, in the transaction's snapshot (:mod:`..fill.trigram_part`)."""
     return tuple((low, high) for low, high in await connection.fetch(_PARTS))
 
 
 async def create_extensions(connection: Any) -> dict[str, str]:
-    """Create the extensions where that is allowed; what is missing, with the reason."""
+    """Create the extensions, if that is allowed. Returns the missing ones, each with the reason."""
     missing = {}
     for name in EXTENSIONS:
         try:
@@ -62,10 +62,10 @@ async def create_extensions(connection: Any) -> dict[str, str]:
 
 
 async def make_trigram_index(connection: Any) -> Trigrams | None:
-    """Make the index where both extensions are, within the caller's transaction; the user owns the table.
+    """Make the index if both extensions exist, in the caller's transaction. The user owns the table.
 
-    One that is not in parts, of a schema before the seventh, is made anew. It takes about as long as all other indexes
-    together, and writers wait meanwhile.
+    An index without parts, from a schema before the seventh, is made anew. That takes about as long as all other
+    indexes together, and writers wait meanwhile.
     """
     if not await connection.fetchval(_READ) and not await connection.fetchval(_MERGE):
         return await read_trigram_index(connection)

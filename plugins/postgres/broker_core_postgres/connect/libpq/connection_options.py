@@ -1,4 +1,4 @@
-"""The options of libpq that are known, by the names that connection strings and service files give them."""
+"""The known options of libpq, by the names that connection strings and service files use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from broker_core_postgres.connect.libpq.dsn_error import DsnError
 
 __all__ = ["ENVIRONMENT", "KNOWN_OPTIONS", "TLS_OPTIONS", "checked_options"]
 
-#: Options of TLS, which the driver reads by these names, with libpq's variables of the environment.
+#: TLS options, which the driver reads itself, with libpq's environment variables.
 TLS_OPTIONS: Final = {
     "sslmode": "PGSSLMODE",
     "sslrootcert": "PGSSLROOTCERT",
@@ -22,7 +22,7 @@ TLS_OPTIONS: Final = {
     "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
     "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
 }
-#: The variable of the environment that each option is read from, where neither string nor service has it.
+#: The environment variable of each option, for options that neither the string nor the service gives.
 ENVIRONMENT: Final = {
     "host": "PGHOST",
     "port": "PGPORT",
@@ -36,7 +36,7 @@ ENVIRONMENT: Final = {
     **{key: variable for key, variable in TLS_OPTIONS.items() if variable},
 }
 KNOWN_OPTIONS: Final = frozenset({*ENVIRONMENT, *TLS_OPTIONS, "password", "passfile", "service", "database"})
-#: Options that this driver does not have, with the values that ask for nothing more than its default; ``None``: any.
+#: Options that the driver does not have, with the values that mean its default; ``None``: any value.
 _HARMLESS: Final = {
     "channel_binding": {"prefer", "disable"},
     "gssencmode": {"prefer", "disable"},
@@ -50,9 +50,9 @@ _HARMLESS: Final = {
 
 
 def checked_options(options: Mapping[str, str], where: str) -> dict[str, str]:
-    """Options by libpq's names (``database`` is ``dbname``); ``where`` is said in errors.
+    """Check options and return them by libpq's names (``database`` is ``dbname``). Errors name ``where`` they are.
 
-    Raises :exc:`DsnError` for an option that is not known, or not to be had.
+    Raises :exc:`DsnError` for an option that is unknown or unsupported.
     """
     found = {}
     for key, value in options.items():

@@ -1,4 +1,4 @@
-"""The parameters of a connection: what a connection string, a service and the environment say together."""
+"""Connection parameters, put together of a connection string, a service and the environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SOCKET_FOLDERS: Final = ("/run/postgresql", "/var/run/postgresql", "/tmp")  # n
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """One server: a name or an address with a port, or the folder of a Unix socket."""
+    """One server: a host name or an address with a port, or the folder of a Unix socket."""
 
     address: str
     port: int
@@ -37,10 +37,10 @@ class ServerAddress:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionParameters:
-    """A database on one of some hosts, and how to log in. Neither ``str`` nor ``repr`` shows a password.
+    """A database on one of several hosts, and the login. Neither ``str`` nor ``repr`` shows a password.
 
-    ``session_attributes`` is ``target_session_attrs``: with several hosts the default is ``read-write``, so that a host
-    that was demoted or made read-only is left. ``connect_timeout`` is in seconds, for each host.
+    ``session_attributes`` is ``target_session_attrs``. With several hosts its default is ``read-write``, so that a host
+    is left that was demoted or made read-only. ``connect_timeout`` is in seconds, for each host.
     """
 
     hosts: tuple[ServerAddress, ...]
@@ -67,9 +67,9 @@ class ConnectionParameters:
         service_file: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> ConnectionParameters:
-        """Read a connection string; what it leaves open comes from the service, then from the environment.
+        """Read a connection string. The service gives what the string does not, and the environment the rest.
 
-        Raises :exc:`DsnError`, whose text says what is wrong without quoting the string.
+        Raises :exc:`DsnError`, which does not quote the string.
         """
         env = os.environ if environment is None else environment
         given = read_connection_string(dsn) if dsn else {}
@@ -109,13 +109,13 @@ class ConnectionParameters:
         )
 
     def login(self, host: ServerAddress) -> dict[str, Any]:
-        """What ``asyncpg.connect`` needs for one host; reads files. Raises :exc:`DsnError`."""
+        """The arguments of ``asyncpg.connect`` for one host. Reads password files. Raises :exc:`DsnError`."""
         return {
             "host": host.address,
             "port": host.port,
             "user": self.user,
             "database": self.database,
-            # An empty one, where there is none: the driver must not look for another.
+            # Empty without a password: with ``None`` the driver would look for one itself.
             "password": self.passwords.password(os.environ, host.address, host.port, self.database, self.user)
             or "",
         }
@@ -159,7 +159,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _tls(options: dict[str, str]) -> Mapping[str, str]:
-    """TLS as the driver takes it; files are looked for here, since it does not say which is missing."""
+    """Check the TLS options. Missing files are found here, since the driver does not name them."""
     mode = options.get("sslmode", "prefer")
     if mode not in _SSL_MODES:
         raise DsnError(f"sslmode: one of {', '.join(_SSL_MODES)} is expected")

@@ -11,14 +11,14 @@ from broker_core_postgres.connect.libpq.dsn_error import DsnError
 
 __all__ = ["ESCAPES", "read_connection_string"]
 
-#: For errors: what most strings that cannot be read lack.
+#: Advice for errors: most strings that cannot be read lack an escape.
 ESCAPES: Final = (
     "an @, :, /, ?, # or % in a user name or a password is written as %40, %3A, %2F, %3F, %23, %25"
 )
 
 
 def read_connection_string(dsn: str) -> dict[str, str]:
-    """The options of a connection string by libpq's names. Raises :exc:`DsnError`, which does not quote the string."""
+    """The options of a connection string, by libpq's names. Raises :exc:`DsnError`, which does not quote the string."""
     scheme, separator, _ = dsn.partition("://")
     if not separator or scheme not in {"postgresql", "postgres"}:
         raise DsnError(

@@ -1,4 +1,4 @@
-"""The error of everything that says where the database is and how to log in."""
+"""The error of connection strings, services and passwords."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where the password of a connection comes from; read again for every connection, so that it can change.
+"""Where passwords are read from, anew for every connection, so that a password can change without a restart.
 
-The first of these that is there counts: the connection string, ``password_file`` or ``password_env`` of the settings,
-the service file, ``PGPASSWORD``, then the password file of libpq (``passfile``, ``PGPASSFILE`` or ``~/.pgpass``), by
-host, port, database and user. No text of an error or of ``repr`` holds one.
+The first source that exists counts: the connection string, ``password_file`` or ``password_env`` of the settings, the
+service file, ``PGPASSWORD``, then libpq's password file (``passfile``, ``PGPASSFILE`` or ``~/.pgpass``). Neither errors
+nor ``repr`` show a password.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from broker_core_postgres.connect.libpq.pgpass import read_pgpass
 
 __all__ = ["PasswordSource"]
 
-#: No password is as long; a wrong path (a device, a log) must not fill the memory.
+#: More than any password; bounds what is read of a wrong path (a device, a log).
 _LONGEST: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordSource:
-    """Says the password for a host; holds at most the one that was given."""
+    """The sources of a password. It holds a password only if the connection string or the service gave one."""
 
     given: str | None = field(default=None, repr=False)
     file: Path | None = None
@@ -35,9 +35,9 @@ class PasswordSource:
     def password(
         self, environment: Mapping[str, str], host: str, port: int, database: str, user: str
     ) -> str | None:
-        """The password, or ``None`` where none is needed or known. Reads files.
+        """The password for a host, or ``None`` where no source has one. Reads files.
 
-        Raises :exc:`DsnError` for a file or a variable that the settings name and that is not there.
+        Raises :exc:`DsnError` for a missing file or variable that the settings name.
         """
         if self.given is not None:
             return self.given
@@ -67,7 +67,7 @@ class PasswordSource:
 
 def _whole_file(path: Path) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe that nobody writes must not hold us
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a writer must not block
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(_LONGEST + 1)
         if len(content) > _LONGEST:

@@ -14,9 +14,9 @@ _log = structlog.get_logger(__name__)
 
 
 def read_pgpass(path: Path | None, host: str, port: int, database: str, user: str) -> str | None:
-    """The first entry of a password file of libpq that fits; its rules (``*``, escapes by a backslash, mode 0600).
+    """The password of the first entry that matches, by libpq's rules: ``*``, escapes by a backslash, mode 0600.
 
-    ``host`` is the folder of a Unix socket, or a name: a socket's entries are those of ``localhost``.
+    ``host`` is a name, or the folder of a Unix socket, which the entries of ``localhost`` match too.
     """
     if path is None:
         return None
@@ -25,7 +25,7 @@ def read_pgpass(path: Path | None, host: str, port: int, database: str, user: st
         if not stat.S_ISREG(mode):
             return None
         if mode & (stat.S_IRWXG | stat.S_IRWXO):
-            # As libpq does: such a file is not used, and says so.
+            # libpq ignores such a file too, with a warning.
             _log.warning("password file is not used: others may read it (chmod 0600)", file=str(path))
             return None
         with path.open(encoding="utf-8") as lines:
@@ -44,7 +44,7 @@ def read_pgpass(path: Path | None, host: str, port: int, database: str, user: st
 
 
 def _fields(line: str) -> Iterator[str]:
-    """The parts between colons; after a backslash, any character stands for itself."""
+    """The fields between colons. A backslash escapes the next character."""
     part: list[str] = []
     letters = iter(line)
     for letter in letters:

@@ -1,4 +1,4 @@
-"""Service files: the options of a database by a name (PostgreSQL's manual, "The Connection Service File")."""
+"""Service files: connection options by the name of a service (PostgreSQL's manual, "The Connection Service File")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["read_service"]
 
 
 def read_service(name: str, file: Path | None, env: Mapping[str, str]) -> dict[str, str]:
-    """The options of a service: from ``file``, else ``PGSERVICEFILE`` or ``~/.pg_service.conf``; then the system's.
+    """The options of a service. ``file``, ``PGSERVICEFILE`` or ``~/.pg_service.conf`` is read, then the system's file.
 
     Raises :exc:`DsnError`.
     """

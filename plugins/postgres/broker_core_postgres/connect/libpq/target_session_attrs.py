@@ -1,4 +1,4 @@
-"""``target_session_attrs``: whether a server may take the session (PostgreSQL's manual, "Parameter Key Words")."""
+"""``target_session_attrs``: which servers a session accepts (PostgreSQL's manual, "Parameter Key Words")."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 __all__ = ["SESSION_ATTRIBUTES", "satisfies_attributes", "still_satisfies_attributes"]
 
 _ACCEPTS: Final[dict[str, Callable[[bool, bool], bool]]] = {
-    # Whether the server is in recovery, and whether it refuses writes by setting.
+    # Arguments: the server is in recovery; it is read-only by its configuration.
     "any": lambda _recovers, _refuses: True,
     "primary": lambda recovers, _refuses: not recovers,
     "standby": lambda recovers, _refuses: recovers,
@@ -20,30 +20,30 @@ _STATE: Final = (
     "SELECT pg_catalog.pg_is_in_recovery(), "
     "pg_catalog.current_setting('default_transaction_read_only')::pg_catalog.bool"
 )
-#: The value that the session would have without its own: it follows the server's configuration when that is reloaded.
+#: The second value is the server's own: it ignores what the session set, and follows a reload of the configuration.
 _STATE_OF_SERVER: Final = (
     "SELECT pg_catalog.pg_is_in_recovery(), (SELECT reset_val FROM pg_catalog.pg_settings "
     "WHERE name = 'default_transaction_read_only') = 'on'"
 )
-#: The values that there are.
+#: The known values of the option.
 SESSION_ATTRIBUTES: Final = frozenset(_ACCEPTS)
 
 
 async def satisfies_attributes(connection: Any, attributes: str) -> bool:
-    """Whether a server is what ``target_session_attrs`` asks for; must be asked before the session sets anything."""
+    """Whether a new session's server is acceptable. To be asked before the session changes any setting."""
     if attributes == "any":
         return True
     settings = connection.get_settings()
     recovers = getattr(settings, "in_hot_standby", None)
     refuses = getattr(settings, "default_transaction_read_only", None)
-    if recovers is None or refuses is None:  # a pooler in between reports neither
+    if recovers is None or refuses is None:  # a pooler reports neither
         state = await connection.fetchrow(_STATE)
         return bool(_ACCEPTS[attributes](state[0], state[1]))
     return bool(_ACCEPTS[attributes](recovers == "on", refuses == "on"))
 
 
 async def still_satisfies_attributes(connection: Any, attributes: str) -> bool:
-    """The same of a session in use, which has settings of its own and does not hear of changes of the server's."""
+    """Whether the server of a session in use is still acceptable, whatever the session has set itself."""
     if attributes == "any":
         return True
     state = await connection.fetchrow(_STATE_OF_SERVER)

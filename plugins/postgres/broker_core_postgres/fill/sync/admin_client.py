@@ -1,8 +1,8 @@
-"""A cluster's admin REST interface (``/admin/v2``), as far as mirroring needs it: reading, checked, with patience.
+"""A client of a cluster's admin REST interface (``/admin/v2``): checked reading, with retries.
 
-Everything that comes back is checked before it is used: the type, the size, each name. What may pass (5xx, 408, 429, no
-connection, no answer in time, an answer cut short) is tried again. A redirect to the broker that owns a bundle is
-followed with the token, as Pulsar's own clients do, but never from TLS to plain text.
+Everything in an answer is checked before it is used: types, sizes, names. Transient failures are retried: 5xx, 408,
+429, no connection, no answer in time, an incomplete answer. A redirect to the broker that owns a bundle is followed
+with the token, as Pulsar's clients do, but never from TLS to plain text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 
 __all__ = ["PARALLEL", "TIMEOUT", "AdminAddress", "AdminClient", "AdminRefused", "UnusableAnswer"]
 
-#: Requests under way at once, and seconds for one of them, unless it is told otherwise.
+#: Defaults: parallel requests, and seconds for each of them.
 PARALLEL: Final = 16
 TIMEOUT: Final = 60.0
 _MIB: Final = 1024 * 1024
@@ -36,11 +36,11 @@ _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _SUCCESS: Final = frozenset({200, 204})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS: Final = 5
-_REASON: Final = 300  # characters of an error's text that are shown
+_REASON: Final = 300  # characters shown of an error's text
 
 
 class AdminRefused(FillingFailed):
-    """The cluster answered that it will not: ``status`` is the HTTP status, 4xx."""
+    """The cluster refused a request. ``status`` is the HTTP status, 4xx."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -48,15 +48,15 @@ class AdminRefused(FillingFailed):
 
 
 class UnusableAnswer(FillingFailed):
-    """An answer that is not what the interface promises, or larger than is accepted."""
+    """An answer that breaks the interface, or is larger than accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminAddress:
-    """Where a cluster's admin interface is and how to get in.
+    """The address of a cluster's admin interface, and the credentials.
 
     ``url``: ``http://host:8080`` or ``https://...``, with or without ``/admin/v2``. ``token`` is sent as
-    ``Authorization: Bearer``. ``tls`` is for https; ``None`` is the system's authorities.
+    ``Authorization: Bearer``. ``tls`` is for https; ``None`` trusts the system's authorities.
     """
 
     url: str
@@ -65,7 +65,7 @@ class AdminAddress:
 
     @property
     def base(self) -> str:
-        """The URL up to and with ``/admin/v2``; raises :exc:`FillingFailed` where it cannot be one."""
+        """The URL with ``/admin/v2``. Raises :exc:`FillingFailed` for one that is invalid."""
         try:
             parsed = yarl.URL(self.url)
             usable = parsed.scheme in {"http", "https"} and bool(parsed.host)
@@ -86,9 +86,8 @@ class AdminAddress:
 class AdminClient:
     """Reads from one cluster; an asynchronous context manager.
 
-    ``parallel`` requests at most are under way, ``timeout`` is seconds for one of them, ``most_bytes`` the largest
-    answer that is taken. Methods raise :exc:`AdminRefused`, :exc:`UnusableAnswer` or, after the last try,
-    :exc:`~broker_core_postgres.fill.sync.retry.TransientFailure`.
+    At most ``parallel`` requests run at once, each for ``timeout`` seconds at most. ``most_bytes`` bounds an answer.
+    Methods raise :exc:`AdminRefused`, :exc:`UnusableAnswer` or, after the last try, :exc:`.TransientFailure`.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class AdminClient:
         most_bytes: int = 1024 * _MIB,
     ) -> None:
         self._address = address
-        #: The URL up to and with ``/admin/v2``.
+        #: The URL with ``/admin/v2``.
         self.base = address.base
         self._places = asyncio.Semaphore(parallel)
         self._parallel = parallel
@@ -112,7 +111,7 @@ class AdminClient:
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=self._parallel, ssl=self._address.tls or True)
-        # No proxies and no .netrc of the environment: what is read is what was named.
+        # Without proxies and .netrc of the environment: only the named cluster is read.
         self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout, trust_env=False)
         return self
 
@@ -122,7 +121,7 @@ class AdminClient:
         if self._session is not None:
             await self._session.close()
 
-    # -- what there is
+    # -- what the cluster has
 
     async def tenants(self) -> list[str]:
         """The names of all tenants."""
@@ -144,23 +143,22 @@ class AdminClient:
         return namespaces
 
     async def topics(self, namespace: NamespaceName, domain: str) -> list[str]:
-        """The local names of the listed topics of one domain, each once, partitions one by one."""
+        """The local names of the listed topics of a domain, without repetitions; each partition is one."""
         return self._locals(await self._get(f"{domain}/{_path(namespace)}"), namespace, domain)
 
     async def partitioned_topics(self, namespace: NamespaceName, domain: str) -> list[str]:
-        """The local names of the topics that have partitions."""
+        """The local names of the partitioned topics."""
         return self._locals(await self._get(f"{domain}/{_path(namespace)}/partitioned"), namespace, domain)
 
     async def properties(self, topic: TopicName) -> dict[str, str] | None:
-        """The properties of a topic; ``None`` where there is no such topic (any more).
+        """The properties of a topic; ``None`` if it does not exist (any more).
 
         A broker answers with an empty body for a partitioned topic that was made without properties, as pulsar-admin
-        and producers make them. Of topics that are not persistent it tells only those of partitioned ones, together
-        with the number of partitions; the request for properties it refuses (406, of 4.2.4).
+        and producers make them. It refuses the properties of a non-persistent topic (406 in 4.2.4); a partitioned one
+        has them in its metadata, with the number of partitions. A partition whose partitioned topic is gone is listed,
+        but no broker loads it (409): it has no properties.
 
-        A partition whose partitioned topic is gone lists, but no broker loads it (409): it has none to give either.
-
-        Raises :exc:`UnusableAnswer` for what can be no properties.
+        Raises :exc:`UnusableAnswer` for properties that are invalid.
         """
         path = f"{topic.domain}/{_path(topic.namespace)}/{_part(topic.local)}"
         try:
@@ -198,9 +196,9 @@ class AdminClient:
     # -- requests
 
     async def _get(self, path: str, *, may_be_empty: bool = False) -> Any:
-        """The JSON document at a path below ``/admin/v2``; ``None`` where it is empty, if it may be.
+        """The JSON document at a path below ``/admin/v2``; ``None`` for an empty answer, if it ``may_be_empty``.
 
-        Where it may not, nothing is known: an empty answer of a proxy, say, and the next one may be whole.
+        Otherwise an empty answer, of a proxy for example, is a transient failure.
         """
 
         async def once() -> Any:
@@ -213,13 +211,13 @@ class AdminClient:
             try:
                 return json.loads(body)
             except (ValueError, RecursionError) as error:
-                # A proxy's error page, or an answer that was cut.
+                # An error page of a proxy, or an incomplete answer.
                 raise TransientFailure(f"GET {url}: the answer is no JSON: {error}") from None
 
         return await self._retry.run(once)
 
     async def _follow(self, url: str) -> tuple[str, bytes]:
-        """The address that answered, and the body of its success."""
+        """Follow redirects. Returns the last URL and the body of its answer."""
         for _ in range(_MOST_REDIRECTS + 1):
             status, headers, body = await self._request(url)
             if status in _PASSING:
@@ -247,7 +245,7 @@ class AdminClient:
             raise TransientFailure(f"GET {url}: no answer within {self._timeout.total:g} s") from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise FillingFailed(f"GET {url}: the certificate is not trusted: {error}") from None
-        except aiohttp.ClientConnectorError as error:  # whose own text speaks of TLS, used or not
+        except aiohttp.ClientConnectorError as error:  # its own text mentions TLS even without it
             raise TransientFailure(f"GET {url}: cannot connect: {error.os_error}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise TransientFailure(f"GET {url}: {str(error) or type(error).__name__}") from None
@@ -264,7 +262,7 @@ class AdminClient:
 
 
 def _said(status: int, body: bytes) -> str:
-    """The status and, where there is one, the reason that a broker gives."""
+    """The status, with the reason of the broker if there is one."""
     reason: object = None
     try:
         document = json.loads(body[:65_536])
@@ -275,7 +273,7 @@ def _said(status: int, body: bytes) -> str:
 
 
 def _seconds(text: str | None) -> float | None:
-    """Of ``Retry-After``; its other form, a date, is not used by brokers."""
+    """The seconds of ``Retry-After``. Brokers do not send its other form, a date."""
     return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 7 else None
 
 
@@ -299,7 +297,7 @@ def _strings(said: Any, what: str) -> list[str]:
 
 
 def _properties_of_metadata(said: Any, topic: TopicName) -> Any:
-    """Of ``{"partitions": 3, "deleted": false, "properties": {...}}``, the last of which only some have."""
+    """The properties in ``{"partitions": 3, "deleted": false, "properties": {...}}``, where they are optional."""
     if not isinstance(said, dict):
         raise UnusableAnswer(f"The cluster's metadata of {topic} is unusable: it is no object")
     return said.get("properties")
@@ -310,8 +308,8 @@ def _path(namespace: NamespaceName) -> str:
 
 
 def _part(name: str) -> str:
-    """One part of a path, encoded once, whatever the name holds.
+    """Encode a name as one part of a path.
 
-    A name of dots would be taken for a folder by every proxy on the way, encoded or not: brokers refuse it.
+    Names of dots alone are not special here: a proxy would take them for folders, but brokers refuse such names.
     """
     return quote(name, safe="")

@@ -1,4 +1,4 @@
-"""The embedded catalogue as the source of a mirror: every listed name with its topic's properties."""
+"""The embedded catalogue as the source of a mirror."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CatalogSource"]
 
 
 class CatalogSource:
-    """Reads an open catalogue in threads; each namespace as it is at one moment."""
+    """Reads an open catalogue in threads, each namespace from one snapshot."""
 
     name = "catalog"
 
@@ -24,16 +24,16 @@ class CatalogSource:
 
     @property
     def origin(self) -> str:
-        """The catalogue's file."""
+        """The path of the catalogue's file."""
         return str(self._catalog.path.absolute())
 
     async def inventory(self, scope: Scope) -> Inventory:
-        """The namespaces of the scope that hold a topic."""
+        """The namespaces of the scope that have topics."""
         namespaces = await asyncio.to_thread(self._catalog.namespaces)
         return Inventory(tuple(filter(scope.covers, namespaces)))
 
     async def read_namespace(self, namespace: NamespaceName) -> NamespaceTopics:
-        """All topics of a namespace, system topics included: listings hide those themselves."""
+        """All topics of a namespace, with system topics, which listings hide."""
         return await asyncio.to_thread(self._read, namespace)
 
     def _read(self, namespace: NamespaceName) -> NamespaceTopics:

@@ -1,9 +1,9 @@
 """A cluster as the source of a mirror: its tenants, namespaces, topics, partitions and properties.
 
-Names are those that a broker lists: partitions one by one as far as they exist, system topics not. Properties belong to
-the topic, so all partitions of a partitioned topic have its own; a topic without partitions is asked by itself. There
-is no request for the properties of many topics, so it is one request for each, and a broker loads a topic that is not
-in use to answer it: ``properties=False`` leaves them as they are.
+Names are those that a broker lists: existing partitions one by one, no system topics. Partitions have the properties of
+their partitioned topic; other topics have their own. The admin interface has no request for the properties of several
+topics, so each topic takes one, and the broker loads the topic to answer it. ``properties=False`` saves these requests
+and leaves the properties in the database as they are.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from broker_core_postgres.fill.sync.scope import Scope
 
 __all__ = ["ClusterSource"]
 
-#: Without the right to read, or who we are in doubt, nothing is known about any topic of the namespace.
+#: Without permission or authentication, no topic of the namespace can be read.
 _OF_ALL: Final = frozenset({401, 403})
 
 
 @dataclass(frozen=True, slots=True)
 class _Properties:
-    """Of one topic: the text, ``None`` where it is not known, with the reason if that is a fault."""
+    """The properties of a topic as text; ``None`` if unknown. ``fault`` is the reason, if that is an error."""
 
     text: str | None
     fault: str | None = None
 
 
 class ClusterSource:
-    """Reads by ``admin``; ``progress`` is called with (topics asked, topics to ask) of each namespace."""
+    """Reads by ``admin``. ``progress`` is called with (topics read, topics to read) of a namespace."""
 
     name = "cluster"
 
@@ -55,14 +55,14 @@ class ClusterSource:
 
     @property
     def origin(self) -> str:
-        """The address of the admin interface."""
+        """The URL of the admin interface."""
         return self._admin.base
 
     async def inventory(self, scope: Scope) -> Inventory:
-        """All namespaces of the scope; a tenant that cannot be read is one of the failed."""
+        """All namespaces of the scope. A tenant that cannot be read is in ``failed``."""
         every = await self._admin.tenants()
         if not every:
-            # Each cluster has tenants: this is not the answer of one, and nothing must be deleted by it.
+            # Every cluster has tenants. An empty list must not delete everything.
             raise FillingFailed("The cluster says that it has no tenants at all: is the URL right?")
         tenants = [tenant for tenant in every if scope.may_cover(tenant)]
         failed: dict[str, str] = {}
@@ -72,7 +72,7 @@ class ClusterSource:
             try:
                 found.extend(filter(scope.covers, await self._admin.namespaces(tenant)))
             except AdminRefused as error:
-                if error.status == 401:  # nobody would be let in
+                if error.status == 401:  # no other tenant would answer either
                     raise
                 failed[tenant] = str(error)
             except FillingFailed as error:
@@ -84,15 +84,15 @@ class ClusterSource:
         return Inventory(tuple(sorted(set(found))), failed)
 
     async def read_namespace(self, namespace: NamespaceName) -> NamespaceTopics:
-        """The topics of a namespace as they are now; whatever fails, fails all of it.
+        """The current topics of a namespace. Any failure fails the whole namespace.
 
-        One that was deleted since the inventory has none.
+        A namespace that was deleted after the inventory has no topics.
         """
         unread: dict[str, str] = {}
         try:
             parts = [await self._domain(namespace, domain, unread) for domain in DOMAINS]
         except AdminRefused as error:
-            # "Namespace does not exist" is believed where the tenant does not have it any more, either.
+            # "Namespace does not exist" counts only if the tenant does not list the namespace any more.
             if error.status == 404 and namespace not in await self._admin.namespaces(namespace.tenant):
                 return NamespaceTopics(namespace, ())
             raise
@@ -102,14 +102,14 @@ class ClusterSource:
         partitioned: set[str] = set(await self._admin.partitioned_topics(namespace, domain))
         names: list[str] = await self._admin.topics(namespace, domain)
         topics = [TopicName.split_local(name)[0] for name in names]
-        # Whom to ask for the properties of each name.
+        # The topic that has the properties of each name.
         owners = [topic if topic in partitioned else name for name, topic in zip(names, topics, strict=True)]
         if not self._properties:
             return NamesOfDomain(domain, names, topics, [None] * len(names))
         known: dict[str, _Properties] = {}
         asked = list(dict.fromkeys(owners))
         if domain == NON_PERSISTENT:
-            # Only partitioned ones have metadata that holds properties.
+            # Non-persistent topics have properties only in the metadata of partitioned ones.
             known = {owner: _Properties("{}") for owner in asked if owner not in partitioned}
             asked = [owner for owner in asked if owner in partitioned]
 
@@ -131,11 +131,11 @@ class ClusterSource:
     async def _properties_of(self, topic: TopicName) -> _Properties:
         try:
             properties = await self._admin.properties(topic)
-            # Deleted since it was listed: the next run sees that; until then it is left as it is.
+            # Deleted after it was listed: it stays as it is until the next run.
             return _Properties(None if properties is None else storable_properties(properties))
         except AdminRefused as error:
             if error.status in _OF_ALL:
                 raise
-            return _Properties(None, str(error))  # a name that cannot be asked for, say
+            return _Properties(None, str(error))  # for example, a name that no request can contain
         except (UnusableAnswer, CatalogError) as error:
             return _Properties(None, str(error))

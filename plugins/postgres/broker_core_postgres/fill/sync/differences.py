@@ -1,4 +1,4 @@
-"""The differences between what is staged and what the database holds, named topic by topic."""
+"""The differences between the staging table and the database, topic by topic."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DIFFERENCES: Final = """WITH
 
 @dataclass(frozen=True, slots=True)
 class OtherProperties:
-    """Listed names that have other properties in the database than at the source."""
+    """Listed names whose properties differ between the database and the source."""
 
     names: tuple[str, ...]
     database: Mapping[str, str]
@@ -45,10 +45,10 @@ class OtherProperties:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One topic, by its full name without partition suffix.
+    """A topic that differs, by its full name without partition suffix.
 
     ``missing``: the database lists none of its names. ``extra``: the source lists none. ``different``: both list some,
-    and the names (its partitions) or their properties differ. ``missing`` and ``extra`` are full names as listed.
+    but names (its partitions) or properties differ. ``missing`` and ``extra`` have full names as listed.
     """
 
     kind: Literal["missing", "extra", "different"]
@@ -59,7 +59,7 @@ class Difference:
 
 
 async def differences(connection: Any, namespace: str) -> AsyncIterator[Difference]:
-    """The topics of a namespace that differ: persistent ones first, by name. Within a transaction of the caller's."""
+    """The topics of a namespace that differ: persistent ones first, by name. Needs a transaction of the caller's."""
     rows: list[Any] = []
     async for row in connection.cursor(_DIFFERENCES, namespace, prefetch=5_000):
         if rows and (row["domain"], row["topic"]) != (rows[0]["domain"], rows[0]["topic"]):
@@ -89,7 +89,7 @@ def _difference(namespace: str, rows: list[Any]) -> Difference:
 
 
 def as_json(difference: Difference) -> dict[str, Any]:
-    """For programs: everything."""
+    """A difference as JSON, in full."""
     return {
         "kind": difference.kind,
         "topic": difference.topic,
@@ -103,7 +103,7 @@ def as_json(difference: Difference) -> dict[str, Any]:
 
 
 def as_line(difference: Difference, source: str) -> str:
-    """For people: one line; names are other people's text, so nothing that a terminal would obey."""
+    """A difference as one line of text. Names are foreign text, so control characters are escaped."""
     details: list[str] = []
     if difference.kind == "different":
         details += [f"missing {_names(difference.missing)}"] if difference.missing else []

@@ -1,4 +1,4 @@
-"""Calling a function for each of many items, some at once."""
+"""Calling a coroutine for each of many items, several at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 async def for_each(items: Sequence[T], call: Callable[[T], Awaitable[None]], parallel: int) -> None:
-    """Call a function for each item, at most ``parallel`` at once; the first error ends all and is raised as it is."""
+    """Call ``call`` for each item, at most ``parallel`` at once. The first error cancels the others and is raised."""
     waiting = iter(items)
 
     async def work() -> None:
@@ -29,7 +29,7 @@ async def for_each(items: Sequence[T], call: Callable[[T], Awaitable[None]], par
 
 @asynccontextmanager
 async def _plain_errors() -> AsyncIterator[None]:
-    """The first of a group's errors instead of the group."""
+    """Raise the first error of an exception group instead of the group."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,7 +1,7 @@
-"""When the mirrors of a database last ended well: told by ``sync`` and ``verify --fix``, shown by ``status``.
+"""The last success of each mirror: recorded by ``sync`` and ``verify --fix``, shown by ``status`` and as a metric.
 
-A run that left something as it is did not end well, nor did one that was refused or broke off. By scope: two mirrors of
-the same part of a database would undo each other, whatever their sources are.
+A run that skipped something, was refused or broke off is no success. Mirrors are identified by their scope, since two
+mirrors of the same scope would undo each other's work.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["MirrorSuccess", "MirrorWatch", "read_successes", "record_success"]
 _NOTE: Final = "SELECT broker_core.mirror_succeeded($1, $2)"
 _READ: Final = "SELECT scope, source, succeeded FROM broker_core.mirrors ORDER BY scope"
 _OLDEST: Final = "SELECT extract(epoch FROM min(succeeded))::float8 FROM broker_core.mirrors"
-#: Seconds from one look to the next.
+#: Seconds between two readings.
 _EVERY: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorSuccess:
-    """A scope (``everything``, or the options that limit it), its source, and when its last success was."""
+    """A scope (``everything``, or the options that limit it), its source, and the time of its last success."""
 
     scope: str
     source: str
@@ -33,20 +33,20 @@ class MirrorSuccess:
 
 
 async def record_success(connection: Any, scope: str, source: str) -> None:
-    """A mirror has just made its part of the database what its source says, all of it."""
+    """Record that a mirror has made its scope equal to its source."""
     await connection.execute(_NOTE, scope, source)
 
 
 async def read_successes(connection: Any) -> list[MirrorSuccess]:
-    """All that are known, by scope."""
+    """The last successes of all mirrors, by scope."""
     return [MirrorSuccess(*row) for row in await connection.fetch(_READ)]
 
 
 class MirrorWatch:
-    """Looks every few seconds when the mirrors succeeded, for a server's metrics.
+    """Reads the mirrors' last successes every few seconds, for a metric.
 
-    ``last_success`` is in seconds of Unix time, of the mirror whose success is longest ago: 0 where none has succeeded
-    yet, ``None`` where that is not known yet. While the database cannot be asked, what was read last stays.
+    ``last_success`` is the oldest of them, in seconds of Unix time: 0 if no mirror has succeeded yet, ``None`` before
+    the first reading. It keeps its value while the database cannot be asked.
     """
 
     def __init__(self, server_pools: ServerPools, every: float = _EVERY) -> None:
@@ -56,11 +56,11 @@ class MirrorWatch:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin; nobody waits for it."""
+        """Start reading in the background."""
         self._task = asyncio.get_running_loop().create_task(self._watch(), name="postgres mirrors")
 
     async def close(self) -> None:
-        """End."""
+        """Stop."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -69,7 +69,7 @@ class MirrorWatch:
     async def _watch(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
-            # A server that is down is not asked: it is for the pool to find out when it is back.
+            # Not while the server is down: the pool finds out when it is back.
             if not self._server_pools.primary.down:
                 try:
                     oldest = await self._server_pools.read(_oldest, deadline=clock() + self._every)

@@ -1,7 +1,7 @@
-"""One run of a mirror: read everything, compare, check what would be deleted, then write what differs.
+"""One run of a mirror: read the source, compare, check the number of deletions, write the differences.
 
-Each namespace that differs is one transaction; one that does not is not touched, and its version stays. Nothing is
-written before everything that can be read was read.
+Everything readable is read before anything is written. Each namespace with differences is one transaction; the others
+are not touched, and their versions stay.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from broker_core_postgres.fill.sync.stage_source import StagedSource, stage_sour
 __all__ = ["Mirror", "MirrorReport"]
 
 _HINT: Final = "`sync --dry-run` shows them"
-_ONE_AT_A_TIME: Final = 0x62726F6B_73796E63  # "broksync", the key of an advisory lock
+_ONE_AT_A_TIME: Final = 0x62726F6B_73796E63  # "broksync" in ASCII, the key of the lock
 
 
 @dataclass(slots=True)
 class MirrorReport:
-    """What a run did. Counts are of listed names. ``written`` has the namespaces that changed, ``failed`` those (or
-    tenants) that were left as they are because they could not be read, ``unread`` the topics whose properties were.
+    """What a run did, in listed names. ``written`` has the changed namespaces.
+
+    ``failed`` has the namespaces and tenants that could not be read, ``unread`` the topics whose properties could not
+    be read, each with the reason. These were left as they are.
     """
 
     namespaces: int = 0
@@ -46,14 +48,14 @@ class MirrorReport:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing was left as it is for want of knowledge."""
+        """Whether everything could be read."""
         return not self.failed and not self.unread
 
 
 class Mirror:
-    """What was read from a source, beside the database: made by :meth:`read`, then compared and written.
+    """A source that was staged by :meth:`read`, to be compared with the database and written.
 
-    Everything happens on one connection, which others leave alone meanwhile.
+    It uses one connection, which must not be used otherwise meanwhile.
     """
 
     def __init__(self, connection: Any, staged: StagedSource, scope: Scope, origin: str) -> None:
@@ -80,7 +82,7 @@ class Mirror:
         writing: bool = True,
         progress: Callable[[int, int, int], None] | None = None,
     ) -> AsyncIterator[Mirror]:
-        """Read a source. With ``writing``, nobody else mirrors into this database meanwhile: who tries is refused."""
+        """Read a source. With ``writing`` an advisory lock refuses other mirrors of this database meanwhile."""
         if writing and not await connection.fetchval("SELECT pg_try_advisory_lock($1)", _ONE_AT_A_TIME):
             raise FillingFailed("Another sync is writing into this database: let it finish")
         try:
@@ -92,13 +94,13 @@ class Mirror:
             await _leave(connection, writing=writing)
 
     async def counts(self) -> dict[str, MergeCounts]:
-        """How much differs, by namespace; those without a difference are there too."""
+        """The differences by namespace, also of namespaces without any."""
         return {
             namespace: await compare(self._connection, namespace) for namespace in self._staged.namespaces
         }
 
     async def differences(self) -> AsyncIterator[Difference]:
-        """Every topic that differs, namespace by namespace."""
+        """Every topic that differs, by namespace."""
         async with self._connection.transaction():
             for namespace in self._staged.namespaces:
                 async for difference in differences(self._connection, namespace):
@@ -107,9 +109,9 @@ class Mirror:
     async def write(
         self, deletions: Deletions, *, progress: Callable[[int, int], None] | None = None
     ) -> MirrorReport:
-        """Make the database what was read, and note it where that is all of it.
+        """Make the database equal to the source, and record the success if everything could be read.
 
-        Raises :exc:`~broker_core.plugin_cli.MassDeletion` first.
+        Raises :exc:`~broker_core.plugin_cli.MassDeletion` before it writes.
         """
         counts = await self.counts()
         deletions.check({namespace: count.loss for namespace, count in counts.items()}, _HINT)
@@ -130,7 +132,7 @@ class Mirror:
 
 
 async def _leave(connection: Any, *, writing: bool) -> None:
-    """Give the connection back as it was, unless it broke."""
+    """Reset the session and release the lock, unless the connection broke."""
     if connection.is_closed():
         return
     try:
@@ -139,4 +141,4 @@ async def _leave(connection: Any, *, writing: bool) -> None:
         if writing:
             await connection.execute(f"SELECT pg_advisory_unlock({_ONE_AT_A_TIME})")
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-        return  # what went wrong before is what is told
+        return  # the first error is the one to report

@@ -1,4 +1,4 @@
-"""What a namespace is said to hold by whoever knows: a cluster, or the embedded catalogue."""
+"""The interface of a mirror's source, a cluster or the embedded catalogue, and what it returns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Inventory", "MirrorSource", "NamesOfDomain", "NamespaceTopics"]
 
 @dataclass(frozen=True, slots=True)
 class NamesOfDomain:
-    """Listed names of one domain. ``properties`` has their JSON text, name by name; ``None``: leave what is there.
+    """Listed names of a domain. ``properties`` has the JSON text for each name; ``None``: the database's stay.
 
-    ``topics`` has the local names of the topics that the names belong to, which differ for partitions.
+    ``topics`` has the local name of each name's topic, which differs for partitions.
     """
 
     domain: str
@@ -27,7 +27,7 @@ class NamesOfDomain:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTopics:
-    """All of a namespace. ``unread`` says of which topics the properties could not be had, and why."""
+    """All topics of a namespace. ``unread`` has the topics whose properties could not be read, with the reason."""
 
     namespace: NamespaceName
     parts: tuple[NamesOfDomain, ...]
@@ -39,25 +39,26 @@ class NamespaceTopics:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The namespaces that there are. ``failed`` are tenants of which nobody knows: they are left alone."""
+    """The namespaces of a source. ``failed`` has the tenants that could not be read: their namespaces stay as they
+    are."""
 
     namespaces: tuple[NamespaceName, ...]
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
 class MirrorSource(Protocol):
-    """Whom to believe. Methods raise :exc:`~broker_core.errors.BrokerCoreError`, never answer with a part."""
+    """A source. Methods raise :exc:`~broker_core.errors.BrokerCoreError`; they never return a part of the topics."""
 
     @property
     def name(self) -> str:
-        """``cluster`` or ``catalog``: for messages."""
+        """``cluster`` or ``catalog``, for messages."""
 
     @property
     def origin(self) -> str:
-        """Where it is, without secrets: for people who look at the state of the mirror."""
+        """The source's address without secrets, shown with the state of the mirror."""
 
     async def inventory(self, scope: Scope) -> Inventory:
         """The namespaces of a scope."""
 
     async def read_namespace(self, namespace: NamespaceName) -> NamespaceTopics:
-        """All of a namespace."""
+        """All topics of a namespace."""

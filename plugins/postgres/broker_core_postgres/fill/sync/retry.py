@@ -1,4 +1,4 @@
-"""Trying again: how often, and how long to wait before."""
+"""Retries with exponential backoff."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class TransientFailure(FillingFailed):
-    """A failure that may be over soon. ``after``: the seconds that the other side asked us to wait, if it did."""
+    """A failure that may pass. ``after``: the seconds that the other side asked to wait, if it did."""
 
     def __init__(self, message: str, *, after: float | None = None) -> None:
         super().__init__(message)
@@ -25,9 +25,9 @@ class TransientFailure(FillingFailed):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """``tries`` in all; before the second one a wait of about ``first`` seconds, then twice that, up to ``most``.
+    """``tries`` in all, with waits of about ``first`` seconds, doubled each time up to ``most``.
 
-    Half of each wait is drawn by lot, so that many callers that failed together do not come back together.
+    Half of each wait is random, so that callers that failed together do not retry together.
     """
 
     tries: int = 5
@@ -35,7 +35,7 @@ class Retry:
     most: float = 20.0
 
     async def run(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The result of ``call``; what it raises is raised, a :exc:`TransientFailure` only after the last try."""
+        """The result of ``call``. A :exc:`TransientFailure` is raised after the last try only, other errors at once."""
         for number in range(1, self.tries):
             try:
                 return await call()
@@ -45,7 +45,7 @@ class Retry:
         return await call()
 
     def wait(self, number: int, after: float | None = None) -> float:
-        """Seconds between the try ``number`` (from 1 on) and the next."""
+        """Seconds to wait after the try ``number``, which counts from 1."""
         longest = min(self.most, self.first * 2.0 ** (number - 1))
         drawn = longest * (0.5 + random.random() / 2)  # noqa: S311 - spreads callers, protects nothing
         return max(drawn, min(after, self.most)) if after is not None else drawn

@@ -1,4 +1,4 @@
-"""Which tenants and namespaces a run is about; all others are neither read nor changed."""
+"""The tenants and namespaces that a mirror covers. All others are neither read nor changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TENANT: Final = re.compile(r"[-=:.\w*?]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Patterns with ``*`` and ``?``: ``tenants`` of tenants, ``namespaces`` of ``tenant/namespace``. Empty is all.
+    """Patterns with ``*`` and ``?`` of tenants and of namespaces (``tenant/namespace``). None of a kind matches all.
 
-    Where both are given, a namespace has to match one of each.
+    With both kinds a namespace has to match one pattern of each.
     """
 
     tenants: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Scope:
 
     @classmethod
     def parse(cls, tenants: Iterable[str], namespaces: Iterable[str]) -> Scope:
-        """Of what a person wrote; raises :exc:`FillingFailed` for what can match nothing."""
+        """A scope from options. Raises :exc:`FillingFailed` for a pattern that can match nothing."""
         scope = cls(tuple(tenants), tuple(namespaces))
         for tenant in scope.tenants:
             if not _TENANT.fullmatch(tenant):
@@ -42,16 +42,16 @@ class Scope:
         return scope
 
     def may_cover(self, tenant: str) -> bool:
-        """Whether namespaces of a tenant may be in it."""
+        """Whether it may cover namespaces of a tenant."""
         own = [namespace.partition("/")[0] for namespace in self.namespaces]
         return _any(self.tenants, tenant) and _any(own, tenant)
 
     def covers(self, namespace: NamespaceName) -> bool:
-        """Whether a namespace is in it."""
+        """Whether it covers a namespace."""
         return _any(self.tenants, namespace.tenant) and _any(self.namespaces, str(namespace))
 
     def __str__(self) -> str:
-        """As it is written on a command line, whatever the order: it names a mirror in the database."""
+        """The scope as options, sorted: its name in the database."""
         given = [f"--tenant {tenant}" for tenant in sorted(set(self.tenants))]
         given += [f"--namespace {namespace}" for namespace in sorted(set(self.namespaces))]
         return " ".join(given) or "everything"

@@ -1,7 +1,7 @@
-"""Reading a source into the temporary table, some namespaces at once, and knowing of which nobody knows.
+"""Staging a source: reading several namespaces at once into the temporary table, and noting which cannot be read.
 
-The table belongs to the connection, since reading a large cluster takes minutes: no transaction stays open for it, and
-pgbouncer has to pool sessions, not transactions.
+The table belongs to the connection, so that no transaction stays open for the minutes that a large cluster takes.
+pgbouncer therefore has to pool sessions, not transactions.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _ROWS_A_BLOCK: Final = 50_000
 
 @dataclass(slots=True)
 class StagedSource:
-    """What was read. ``namespaces`` are known and staged, those that the source has no longer among them (as empty).
+    """What was read. ``namespaces`` are staged; those that the source does not have any more are staged as empty.
 
-    ``failed`` says by namespace, or tenant, what could not be read, ``unread`` by topic whose properties.
+    ``failed`` has the reason for each namespace or tenant that could not be read, ``unread`` for each topic whose
+    properties could not be read.
     """
 
     namespaces: list[str] = field(default_factory=list)
@@ -47,10 +48,10 @@ async def stage_source(
     parallel: int = 4,
     progress: Callable[[int, int, int], None] | None = None,
 ) -> StagedSource:
-    """Stage all namespaces of the scope, of the source and of the database.
+    """Stage all namespaces of the scope that the source or the database has.
 
     ``progress`` is called with (namespaces read, namespaces in all, listed names so far). A namespace that cannot be
-    read is one of the failed; raises where not even the namespaces are known.
+    read is in ``failed``. Raises if not even the list of namespaces can be read.
     """
     staging = StagingTable(connection)
     await staging.create(keep=True)
@@ -120,7 +121,7 @@ async def _blocks(topics: NamespaceTopics) -> AsyncIterator[bytes]:
 
 
 def _parsed(name: str) -> NamespaceName | None:
-    """A namespace of the database; what is none there can be none of a cluster's."""
+    """Parse a namespace of the database; ``None`` for an invalid name, which no cluster can have."""
     try:
         return NamespaceName.parse(name)
     except InvalidName:

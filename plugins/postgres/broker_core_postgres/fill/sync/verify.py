@@ -1,4 +1,4 @@
-"""Whether the database is what a cluster or the catalogue says; and making it so."""
+"""Comparing the database with a cluster or the catalogue and, if asked for, correcting it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["VerifyReport", "verify"]
 
 @dataclass(slots=True)
 class VerifyReport:
-    """Topics by the kind of their difference. ``fixed`` is what was written, ``None`` where nothing was to be."""
+    """The number of topics by kind of difference. ``fixed`` is what was written, ``None`` if nothing was."""
 
     missing: int = 0
     extra: int = 0
@@ -24,21 +24,21 @@ class VerifyReport:
 
     @property
     def differences(self) -> int:
-        """Topics that differed."""
+        """The number of topics that differ."""
         return self.missing + self.extra + self.different
 
     @property
     def equal(self) -> bool:
-        """Whether the database is now what was read."""
+        """Whether the database equals the source now."""
         return not self.differences or self.fixed is not None
 
 
 async def verify(
     mirror: Mirror, found: Callable[[Difference], None], *, fix: Deletions | None = None
 ) -> VerifyReport:
-    """Call ``found`` with each topic that differs; then, with ``fix``, write what differs.
+    """Call ``found`` with each topic that differs. With ``fix``, write the differences then.
 
-    Raises :exc:`~broker_core.plugin_cli.MassDeletion` where fixing would delete more than is allowed.
+    Raises :exc:`~broker_core.plugin_cli.MassDeletion` if that would delete more than is allowed.
     """
     verdict = VerifyReport(report=mirror.report)
     async for difference in mirror.differences():
