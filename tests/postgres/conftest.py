@@ -1,4 +1,4 @@
-"""A real PostgreSQL server per process of tests, and databases in it."""
+"""A real PostgreSQL server for each test process, and databases on it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.support.postgres_server import Database, PostgresServer
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """A running server, shared by all tests of this process: leave it running, and with its settings.
+    """A running server, shared by all tests of the process. Tests must not stop it or change its settings.
 
-    A test that stops, kills or fills a server makes one of its own: ``with PostgresServer() as server``.
+    A test that stops, kills or fills a server starts its own: ``with PostgresServer() as server``.
     """
     with PostgresServer() as server:
         yield server
@@ -30,7 +30,7 @@ def database(postgres_server: PostgresServer) -> Iterator[Database]:
 
 @pytest.fixture
 def empty_database(postgres_server: PostgresServer) -> Iterator[Database]:
-    """A database of the test's own that was never migrated."""
+    """A database of the test's own, without a schema."""
     made = postgres_server.create_database(migrated=False)
     yield made
     postgres_server.drop_database(made.name)

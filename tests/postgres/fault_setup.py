@@ -1,4 +1,4 @@
-"""A whole broker before a database that goes wrong, and what its clients must never see: a part of a listing."""
+"""A broker in front of a failing database, and checks that clients never get a part of a listing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOPICS = [f"persistent://{NAMESPACE}/topic-{number:03}" for number in range(200)
 
 
 class Serving:
-    """A broker with the plugin in it."""
+    """A broker with the plugin."""
 
     def __init__(self, server: Server, plugin: PostgresPlugin) -> None:
         self.server = server
@@ -50,14 +50,14 @@ class Serving:
         return list((await self.server.list(NAMESPACE, pattern=pattern, **options)).topics)
 
     def problems(self) -> Sequence[str]:
-        """What ``GET /plugins`` shows as wrong with the database."""
+        """The problems that ``GET /plugins`` shows."""
         (described,) = self.server.broker.pipeline.dispatcher.describe_without_errors()
         assert (described["state"] == "error") == bool(described["problems"])
         problems: Sequence[str] = described["problems"]
         return problems
 
     def metric(self, name: str, **labels: str) -> float:
-        """The value of one of the plugin's metrics, 0 where there is none yet."""
+        """The value of one of the plugin's metrics, 0 if it has none yet."""
         registry = CollectorRegistry()
         registry.register(self.service.metrics)
         return registry.get_sample_value(f"broker_core_postgres_{name}", labels) or 0.0
@@ -65,7 +65,7 @@ class Serving:
 
 @asynccontextmanager
 async def serving(dsn: str, **table: Any) -> AsyncIterator[Serving]:
-    """A broker whose only lister of topics is the plugin; ``table`` is ``[plugins.postgres]`` besides the ``dsn``."""
+    """A broker with this plugin alone. ``table`` is ``[plugins.postgres]``, beside ``dsn``."""
     plugin = PostgresPlugin()
     settings = {"plugins": {"enabled": ["postgres"], "postgres": {"dsn": dsn, "deadline": "60s", **table}}}
     async with serve({"postgres": plugin}, settings=settings) as server:
@@ -73,7 +73,7 @@ async def serving(dsn: str, **table: Any) -> AsyncIterator[Serving]:
 
 
 def fill_topics(database: Database) -> None:
-    """The 200 topics of these tests, at version 1."""
+    """Insert the 200 topics of these tests, as version 1."""
     database.sql(
         "INSERT INTO broker_core.topics (namespace, local_name) "
         f"SELECT '{NAMESPACE}', 'topic-' || lpad(n::text, 3, '0') FROM generate_series(0, 199) n"
@@ -81,14 +81,14 @@ def fill_topics(database: Database) -> None:
 
 
 async def refused(broker: Serving, said: str, **options: Any) -> ServerRefused:
-    """The error that a listing ends with, which says so."""
+    """Expect a listing to fail with a text that matches, and return the error."""
     with pytest.raises(ServerRefused, match=said) as raised:
         await broker.list(**options)
     return raised.value
 
 
 async def is_listed(broker: Serving, **options: Any) -> None:
-    """Wait until the listing is whole again. What comes before is an error: any other list fails the test."""
+    """Wait until the listing is whole again. Errors before are fine; any other list fails the test."""
 
     async def whole() -> bool:
         try:

@@ -1,4 +1,4 @@
-"""What the plugin shows of itself: by its own registry, and among the broker's metrics."""
+"""The plugin's metrics, in a registry of their own and among the broker's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.postgres.fault_setup import TOPICS, fill_topics, serving
 from tests.support.eventually import eventually
 from tests.support.postgres_server import Database
 
-#: Name, type and labels: what docs/reference/postgres.md lists.
+#: Name, type and labels, as in docs/reference/postgres.md.
 METRICS = {
     "queries": ("counter", {"plan", "outcome"}),
     "query_seconds": ("histogram", {"plan", "le"}),
@@ -41,7 +41,7 @@ METRICS = {
 
 
 async def test_every_metric_is_there_with_its_labels(database: Database) -> None:
-    """Also those that have no value yet, as far as their settings are on."""
+    """Also metrics without a value yet, if their settings are on."""
     fill_topics(database)
     replica = database.dsn
     async with serving(database.dsn, replicas=[replica]) as broker:

@@ -173,4 +173,4 @@ async def test_listings_larger_than_the_memory_take_turns(
         gone = await s.client()
         await gone.send(gone.question("acme/orders")[1])
         gone.close()
-        # That nothing is held in the end, `serving` looks itself.
+        # `serving` checks that nothing is held at the end.

@@ -1,4 +1,4 @@
-"""The start: a database that is down is no hindrance, one that cannot be served from is."""
+"""The start: with a database that is down, and with one that cannot be served from."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_a_relation_of_the_operators_own(empty_database: Database) -> None
         answer = await lister.list_topics(asking())
         assert answer.version is None
         assert service.change_log is None
-        # What the contract cannot say of each row is an error, never another listing.
+        # The contract says nothing of single rows: an invalid one is an error, never another listing.
         for wrong in ("'a/b', 'a/b'", "'', ''", "NULL, 'x'"):
             empty_database.sql(
                 f"INSERT INTO own.\"Topics of ours\" SELECT 'acme/orders', 'persistent', {wrong}, '{{}}'"

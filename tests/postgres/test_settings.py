@@ -1,4 +1,4 @@
-"""The plugin's table: what it takes, and what it refuses with which words."""
+"""The plugin's settings: accepted values, and the texts of refused ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the state of a database is said to be."""
+"""The state of a database, as commands show it."""
 
 from __future__ import annotations
 

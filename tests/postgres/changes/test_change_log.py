@@ -1,4 +1,4 @@
-"""The change log over a real pool: what happened since a version, or that it cannot be said."""
+"""The change log, read through a real pool: changes since a version, and gaps."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_a_database_that_is_not_there(database: Database) -> None:
 async def test_a_version_that_comes_again_after_a_restore_is_another_one(
     server_pools: ServerPools, connection: Any
 ) -> None:
-    """As pg_restore leaves it: all tables as they were, and what comes next is new."""
+    """As after pg_restore: all tables are as they were in the backup, and the changes since are new ones."""
     log = PostgresChangeLog(server_pools)
     await connection.execute(INSERT + "('a/b', 'kept', '{}')")
     before = await log.version(NAMESPACE)

@@ -1,4 +1,4 @@
-"""Hints of a real server, lost connections, and payloads that are none."""
+"""LISTEN/NOTIFY at a real server: hints, lost connections, and invalid payloads."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_changes_are_heard_of(database: Database, admin: Any) -> None:
         assert listener.versions["public/default"] == 1
         await admin.execute("SELECT pg_notify('broker_core_topics', 'nothing')")
         await eventually(lambda: listener.ignored == 1, _LONG)
-        assert listener.connected  # the probes have not ended it
+        assert listener.connected  # the probes have not closed it
     finally:
         await listener.close()
     assert not listener.connected
@@ -84,7 +84,7 @@ async def test_what_was_missed_is_caught_up_with(database: Database, admin: Any)
         try:
             await eventually(lambda: listener.connected, _LONG)
             assert heard == []
-            async with admin.transaction():  # changes that nobody is notified of
+            async with admin.transaction():  # changes without a notification
                 await admin.execute("SET LOCAL session_replication_role = replica")
                 await admin.execute(
                     "UPDATE broker_core.namespace_versions SET version = version + 1 WHERE namespace = 'public/moved'"
@@ -115,7 +115,7 @@ async def test_nobody_waits_for_a_server_that_is_not_there() -> None:
         await eventually(lambda: logs, _LONG)
         await listener.close()
     assert "not listening" in logs[0]["event"]
-    assert len(logs) == 1  # and not once for each attempt
+    assert len(logs) == 1  # one line, not one for each attempt
     assert (listener.losses, heard) == (0, [])
 
 

@@ -1,4 +1,4 @@
-"""Versions that grow, and those that went back."""
+"""Versions that grow, and versions that went back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_a_slow_listing_of_an_older_version_is_no_past() -> None:
     history = VersionHistory()
     asked = now()
     assert history.record(_ONE, "a", 5, asked=now())
-    assert history.record(_ONE, "a", 4, asked=asked)  # asked for before 5 was known
+    assert history.record(_ONE, "a", 4, asked=asked)  # the reading began before version 5 was known
     assert history.record(_ONE, "a", 5, asked=now())
     assert history.epoch == 0
 

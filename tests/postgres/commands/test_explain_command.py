@@ -1,4 +1,4 @@
-"""`broker-core postgres explain`, as an operator runs it."""
+"""`broker-core postgres explain` from the command line."""
 
 from __future__ import annotations
 

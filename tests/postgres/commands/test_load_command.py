@@ -1,4 +1,4 @@
-"""`broker-core postgres load` by the command line, with the rights of a feeder."""
+"""`broker-core postgres load` from the command line, with the rights of a feeder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.postgres_server import Database
 
 @pytest.fixture
 def feeder(database: Database) -> str:
-    """The connection string of a user that may feed and nothing else."""
+    """The connection string of a user with the role of a feeder alone."""
     user = f"feeder_of_{database.name}"
     database.sql(f"CREATE ROLE {user} LOGIN IN ROLE broker_core_feeder")
     return database.dsn_of(user)
@@ -35,7 +35,7 @@ def test_a_feeder_loads_a_file(feeder: str, tmp_path: Path, capfd: pytest.Captur
     names.write_text('{"name": "orders", "partitions": 3}\n{"name": "topic-1", "properties": {"k": "v"}}\n')
     assert run([*into, "--add"]) == 0
     assert "3 added, 1 changed, 0 unchanged, 0 removed; version 2" in capfd.readouterr().out
-    # What is left of a file must not empty a namespace by itself.
+    # A file that lost its lines must not empty a namespace.
     for some in ([], ["--max-deletions", "11998"]):
         assert run([*into, *some]) == 1
         said = capfd.readouterr()

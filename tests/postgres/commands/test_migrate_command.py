@@ -1,4 +1,4 @@
-"""`broker-core postgres migrate` by the command line."""
+"""`broker-core postgres migrate` from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`broker-core postgres set-properties` by the command line."""
+"""`broker-core postgres set-properties` from the command line."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def test_one_topic_and_all_of_a_pattern(
         (["a/b/x", "k"], "expected KEY=VALUE"),
     ):
         code = run(["postgres", "set-properties", *words, *there])
-        assert code == (2 if "KEY=VALUE" in said else 1)  # what does not parse by itself
+        assert code == (2 if "KEY=VALUE" in said else 1)  # 2 for an argument that does not parse
         assert said in capfd.readouterr().err

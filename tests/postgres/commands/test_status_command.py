@@ -1,4 +1,4 @@
-"""`broker-core postgres status` by the command line."""
+"""`broker-core postgres status` from the command line."""
 
 from __future__ import annotations
 

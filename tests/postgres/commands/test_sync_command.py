@@ -1,4 +1,4 @@
-"""`broker-core postgres sync` by the command line, from a catalogue; tests/interop does it from a real cluster."""
+"""`broker-core postgres sync` from the command line, with a catalogue; tests/interop does it with a real cluster."""
 
 from __future__ import annotations
 

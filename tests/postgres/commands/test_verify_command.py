@@ -1,4 +1,4 @@
-"""`broker-core postgres verify` by the command line, with a catalogue; tests/interop does it with a real cluster."""
+"""`broker-core postgres verify` from the command line, with a catalogue; tests/interop does it with a real cluster."""
 
 from __future__ import annotations
 

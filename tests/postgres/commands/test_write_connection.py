@@ -42,7 +42,7 @@ def test_an_error_of_a_group_is_raised_as_it_is() -> None:
 def test_a_relation_of_ones_own_is_not_filled(
     command: list[str], code: int, database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """What it would write nobody lists, migrated or not."""
+    """Listings would not read what the command writes, whether the schema fits or not."""
     config = tmp_path / "broker.toml"
     config.write_text(f'[plugins.postgres]\ndsn = "{database.dsn}"\nrelation = "mine"\n')
     file, catalog = tmp_path / "names.txt", tmp_path / "catalog.sqlite"

@@ -1,4 +1,4 @@
-"""The pool at real servers: bounds, cancellation that reaches the server, dead connections, back-off and roles."""
+"""The pool at real servers: bounds, cancellation at the server, dead connections, back-off and changed roles."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def own_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 async def watcher(postgres_server: PostgresServer) -> AsyncIterator[Any]:
-    """A connection that looks at the others."""
+    """A connection that watches the others."""
     connection = await asyncpg.connect(postgres_server.dsn())
     yield connection
     await connection.close()
@@ -53,7 +53,7 @@ def pool_to(
 
 
 async def statements(watcher: Any) -> int:
-    """How many statements of the pool under test run at the server."""
+    """The number of statements of the pool under test that run at the server."""
     return int(
         await watcher.fetchval(
             "SELECT count(*) FROM pg_stat_activity "
@@ -124,7 +124,7 @@ async def test_a_connection_that_comes_as_its_taker_goes_is_not_lost(postgres_se
     held = await pool.acquire()
     taker = asyncio.create_task(pool.acquire())
     await eventually(lambda: pool.waiting == 1)
-    pool.release(held)  # the taker has it now, and has not run yet
+    pool.release(held)  # the waiting request has it now, but has not run yet
     taker.cancel()
     await asyncio.gather(taker, return_exceptions=True)
     assert (pool.idle, pool.in_use) == (1, 0)
@@ -221,7 +221,7 @@ async def test_a_server_that_is_down_is_told_at_once_and_found_again(own_server:
         with pytest.raises(ListingFailed, match="cannot be reached"):
             await pool.acquire()
     await asyncio.to_thread(own_server.start)
-    await eventually(lambda: not pool.down, _LONG)  # by itself: nobody asks
+    await eventually(lambda: not pool.down, _LONG)  # without a request
     held = await pool.acquire()
     assert await held.connection.fetchval("SELECT 7") == 7
     await asyncio.to_thread(own_server.restart)
@@ -358,7 +358,7 @@ async def test_closing_ends_everything(postgres_server: PostgresServer) -> None:
 
 
 async def _acquired(pool: PostgresPool) -> PooledConnection:
-    """A connection, as soon as there is one."""
+    """A connection, as soon as one can be acquired."""
     found: list[PooledConnection] = []
 
     async def taken() -> bool:

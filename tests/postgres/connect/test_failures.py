@@ -1,4 +1,4 @@
-"""What errors of a database mean: a reason for each, a text that helps, and nothing that a client must not read."""
+"""Failures of the database: their reasons, and texts that tell clients nothing about the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connecting to real servers: failover between hosts, passwords, TLS; and no text with a password in it."""
+"""Connecting to real servers: failover between hosts, logins, TLS; no text has a password."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SECRET = "s3cr3t-of-mine"
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    """A server with TLS, where ``guest`` needs TLS and a password, ``card`` a certificate, and ``postgres`` nothing."""
+    """A server with TLS: ``guest`` needs TLS and a password, ``card`` a certificate, ``postgres`` nothing."""
     folder = tmp_path_factory.mktemp("tls")
     _certificates(folder)
     with PostgresServer({"password_encryption": "scram-sha-256"}) as server:
@@ -60,7 +60,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer
 
 
 def _certificates(folder: Path) -> None:
-    """An authority, a certificate of ``localhost`` and one of the user ``card``, and an authority of somebody else."""
+    """An authority, certificates of ``localhost`` and of the user ``card``, and an authority that signed neither."""
 
     def openssl(*arguments: str) -> None:
         subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
@@ -143,7 +143,7 @@ async def test_all_hosts_are_named_when_none_takes_it() -> None:
     refused = await _refused(f"postgresql://me:{_SECRET}@127.0.0.1:{one},127.0.0.1:{two}/x")
     assert f"127.0.0.1:{one}: Connection refused; 127.0.0.1:{two}: Connection refused" in str(refused)
     assert refused.failure.reason == "unreachable"
-    assert "127.0.0.1" not in refused.failure.message  # clients are not told where the database is
+    assert "127.0.0.1" not in refused.failure.message  # the address is not for clients
 
 
 async def test_a_host_that_does_not_answer_leaves_time_for_the_others(
@@ -151,7 +151,7 @@ async def test_a_host_that_does_not_answer_leaves_time_for_the_others(
 ) -> None:
     with socket.create_server(
         ("127.0.0.1", 0)
-    ) as silent:  # the kernel takes connections, and nobody reads them
+    ) as silent:  # the kernel accepts connections that no process reads
         port = silent.getsockname()[1]
         parameters = ConnectionParameters.parse(
             f"postgresql://postgres@127.0.0.1:{port},127.0.0.1:{postgres_server.port}/postgres?sslmode=disable&connect_timeout=1"
@@ -226,7 +226,7 @@ async def test_the_certificate_of_the_server_is_checked(secured: PostgresServer)
     assert await _is_encrypted(_guest(secured, sslmode="verify-ca", sslrootcert=ca))
     assert await _is_encrypted(_guest(secured, "localhost", sslmode="verify-full", sslrootcert=ca))
     for host, mode, authority in (
-        ("127.0.0.1", "verify-full", ca),  # the certificate is of localhost
+        ("127.0.0.1", "verify-full", ca),  # the certificate names localhost
         ("localhost", "verify-full", other),
         ("localhost", "verify-ca", other),
     ):

@@ -1,4 +1,4 @@
-"""A replica of a real server, which keeps up or does not."""
+"""A real replica, in step and behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.postgres_server import PostgresServer
 
 
 async def test_a_replica_answers_while_it_keeps_up_and_never_when_it_does_not() -> None:
-    """A primary, a standby that replays, and a listing that must have what was written before it was asked for."""
+    """A listing has everything that was written before it was asked for, whatever the replica has replayed."""
     with PostgresServer() as primary:
         database = primary.create_database()
         fill_topics(database)

@@ -1,4 +1,4 @@
-"""A server names its history, and another one is noticed."""
+"""The identity of a server, and a new one after a promotion."""
 
 from __future__ import annotations
 

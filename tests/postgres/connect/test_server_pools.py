@@ -1,4 +1,4 @@
-"""Reading at real servers: read-only, one snapshot, once more after a loss, through a pooler, from a replica."""
+"""Reading at real servers: read-only, from one snapshot, retried after a loss, through a pooler."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_a_connection_that_broke_is_asked_once_more(postgres_server: Postg
 
     with pytest.raises(ListingFailed, match="a column of the topics is missing"):
         await server_pools.read(wrong)
-    assert attempts == 3  # it would be as wrong again
+    assert attempts == 3  # an error of the statement is not retried
     await server_pools.close()
 
 
@@ -148,7 +148,7 @@ async def test_an_error_of_who_reads_leaves_a_clean_connection(postgres_server: 
 
 @_NO_PGBOUNCER
 async def test_listings_through_a_pooler_of_transactions(database: Database) -> None:
-    """More listings at once than the pooler has sessions: each of their statements may run in another one."""
+    """More listings at once than the pooler has sessions: each statement may run in another session."""
     fill_topics(database)
     with pooled(database.server, database.name) as dsn:
         direct = {"listen_dsn": database.dsn, "prepared_statements": "off"}
@@ -176,7 +176,7 @@ async def test_listings_through_a_pooler_of_transactions(database: Database) -> 
             await eventually(lambda: broker.metric("listen_hints_total") == 1, LONG)
             await admin.close()
         async with serving(dsn, prepared_statements="off") as broker:
-            assert broker.service.listener is None  # there is nobody to listen to: the version row is read
+            assert broker.service.listener is None  # no LISTEN through a pooler: the version row is read
 
 
 @_NO_PGBOUNCER
@@ -204,7 +204,7 @@ async def test_a_listing_through_a_pooler_stops_at_the_server(database: Database
 
 
 async def test_asyncpg_names_statements_where_it_may(postgres_server: PostgresServer) -> None:
-    """What the mode for poolers avoids: a driver of another version that did not would be found here."""
+    """Why statements have no names behind a pooler; fails if a driver's version changes that."""
     connection = await asyncpg.connect(postgres_server.dsn(), statement_cache_size=0)
     await connection.fetchval("SELECT $1::int", 1)
     assert await connection.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''") == 0

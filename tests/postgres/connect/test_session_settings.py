@@ -1,4 +1,4 @@
-"""What sessions set, at a real server: read-only, bounded, and nothing that outlives a transaction behind a pooler."""
+"""Session settings at a real server: read-only, time limits, and nothing left in the session behind a pooler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quoting for SQL: whatever a text holds, PostgreSQL reads it as it was."""
+"""Quoting for SQL: PostgreSQL reads back the text that was quoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A TCP proxy before a server that cuts connections after so many bytes of the server's."""
+"""A TCP proxy that cuts connections after a number of bytes from the server."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ __all__ = ["CuttingProxy"]
 
 
 class CuttingProxy:
-    """Listens on ``port`` of the loopback and passes everything on, until it is told to cut."""
+    """Listens on ``port`` of the loopback and passes everything on until it is told to cut."""
 
     def __init__(self, server_port: int) -> None:
         self.port = 0
-        self.sent = 0  # bytes of the server that reached clients
+        self.sent = 0  # bytes from the server that reached clients
         self.cuts = 0
         self._server_port = server_port
         self._left: list[int] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def cut_after(self, *sizes: int) -> None:
-        """Cut the connection that carries the last of so many bytes from the server; then again, after more of them."""
+        """Cut the connection that carries the last of ``sizes[0]`` bytes, then again after ``sizes[1]`` more, and so
+        on."""
         self._left = list(sizes)
 
     async def __aenter__(self) -> Self:
@@ -71,7 +72,7 @@ class CuttingProxy:
             return
 
     def _counted(self, data: bytes) -> int | None:
-        """How many of these bytes still pass before the cut; ``None`` without one."""
+        """The bytes of this chunk that pass before a cut; ``None`` without a cut."""
         self.sent += len(data)
         if not self._left:
             return None

@@ -1,4 +1,4 @@
-"""A disk that is full: a listing that needs room there is an error, one that needs none is whole; so is a change."""
+"""A full disk: listings and changes that need space on it fail, all others are whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.postgres_server import Database, PostgresServer
 
 @pytest.fixture(scope="module")
 def on_small_disk(postgres_server: PostgresServer) -> Iterator[Database]:
-    """A database whose topics, and whose temporary files, are on a disk of 2 MB."""
+    """A database with its topics and temporary files on a disk of 2 MB."""
     folder = postgres_server.folder / "small"
     folder.mkdir()
     owner = postgres_server.data.stat()
@@ -65,7 +65,7 @@ async def test_a_listing_that_needs_room_is_an_error(on_small_disk: Database) ->
         "INSERT INTO broker_core.topics (namespace, local_name) "
         f"SELECT '{other}', repeat('x', 200) || n FROM generate_series(1, 15000) n"
     )
-    # A plan that sorts: the usual one reads the rows in the order of an index, and needs no room at all.
+    # A plan with a sort needs space; the usual one reads the rows in the order of an index.
     sorting = "-c%20temp_tablespaces%3Dsmall%20-c%20work_mem%3D64kB%20-c%20enable_indexscan%3Doff"
     sorting += "%20-c%20enable_indexonlyscan%3Doff"
     async with serving(f"{on_small_disk.dsn}?options={sorting}") as broker:

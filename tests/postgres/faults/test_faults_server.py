@@ -1,5 +1,6 @@
-"""PostgreSQL down, restarted, hanging, full, failing over: an error that says so, the last answer where that is asked
-for, and the whole listing again as soon as the server is back; never a part of one."""
+"""A server that is down, restarts, hangs or fails over: clients get an error or, if asked for, the last answer, and the
+whole listing as soon as the server is back.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ async def test_a_server_that_goes_down_is_an_error_and_is_found_again(fragile: D
 async def test_the_first_listing_after_the_pool_is_connected_again_is_answered(
     fragile: Database, how: str
 ) -> None:
-    """However many failed meanwhile: nobody is refused for the time that the breaker would stay open."""
+    """The breaker closes at once, however many listings failed before."""
     async with serving(fragile.dsn) as broker:
         assert sorted(await broker.list()) == TOPICS
         pool = broker.service.server_pools.primary
@@ -86,7 +87,7 @@ async def test_the_next_plugin_or_the_last_answer_stands_in_where_that_is_asked_
         try:
             assert await following.list() == [f"persistent://{NAMESPACE}/of-the-catalogue"]
             assert sorted(await stale.list()) == TOPICS
-            with pytest.raises(ServerRefused, match="PostgreSQL"):  # another question has no last answer
+            with pytest.raises(ServerRefused, match="PostgreSQL"):  # this question has no last answer
                 await stale.list(f"{NAMESPACE}/topic-00.")
         finally:
             await asyncio.to_thread(fragile.server.start)
@@ -169,11 +170,11 @@ async def test_the_other_host_takes_over(fragile: Database) -> None:
         async with serving(dsn) as broker:
             assert sorted(await broker.list()) == TOPICS
             await asyncio.to_thread(primary.stop)
-            await refused(broker, "PostgreSQL")  # a standby is not asked: it may not have all
+            await refused(broker, "PostgreSQL")  # a standby may lack changes, and is not asked
             await asyncio.to_thread(standby.sql, "SELECT pg_promote()")
             await is_listed(broker)
             await eventually(lambda: broker.metric("listen_connected") == 1, LONG)
-            assert broker.service.history.breaks == 1  # another timeline: what was kept is void
+            assert broker.service.history.breaks == 1  # another timeline: kept answers are void
             assert broker.service.server_pools.primary.host is not None
             assert broker.service.server_pools.primary.host.port == standby.port
     finally:

@@ -1,6 +1,7 @@
-"""A database that answers, and wrongly: locked, slow, changed, gone back, full, cut off in the middle of the rows.
+"""A server that answers with faults: locks, slow statements, another schema, restored data, a full disk, cut
+connections.
 
-Each fault has an answer of its own; none of them is a part of a listing.
+Each fault has an error of its own. None gives a part of a listing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from tests.support.postgres_server import Database, PostgresServer, migrate_dsn
 
 Lock: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 
-_MANY = 40_000  # names: more than a page
+_MANY = 40_000  # names, which is more than a page
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ async def admin(filled: Database) -> AsyncIterator[Any]:
 
 @pytest.fixture
 async def locked(filled: Database) -> AsyncIterator[Lock]:
-    """What a migration does to the table while the block lasts."""
+    """Lock the table for the time of the block, as a migration does."""
     connection = await filled.connect()
 
     @asynccontextmanager
@@ -77,7 +78,7 @@ def large(postgres_server: PostgresServer) -> Iterator[Database]:
 
 
 async def running(admin: Any) -> int:
-    """Statements of the plugin that run at the server now."""
+    """The number of the plugin's statements that run at the server."""
     return int(
         await admin.fetchval(
             "SELECT count(*) FROM pg_stat_activity "
@@ -139,7 +140,7 @@ async def test_a_column_that_is_gone_is_an_error_until_it_is_back(filled: Databa
     async with serving(filled.dsn) as broker:
         assert sorted(await broker.list()) == TOPICS
         await admin.execute("ALTER TABLE broker_core.topics RENAME COLUMN local_name TO elsewhere")
-        # Questions that nobody asked before: an answer that is kept is right for as long as its version is.
+        # New questions: the kept answer of an asked one is right as long as its version is.
         missing = "a column of the topics is missing: run `broker-core postgres migrate`"
         await refused(broker, missing, pattern=f"{NAMESPACE}/topic-1.*")
         await admin.execute("ALTER TABLE broker_core.topics RENAME COLUMN elsewhere TO local_name")
@@ -169,7 +170,7 @@ async def test_a_schema_that_is_gone_is_refused_until_it_is_migrated(filled: Dat
         await admin.execute("DROP SCHEMA broker_core CASCADE")
         await refused(broker, "is missing")
         await migrate_dsn(filled.dsn)
-        assert await broker.list() == []  # never loaded: the catalogue answers, which has none
+        assert await broker.list() == []  # never loaded: the catalogue answers, without topics
         await asyncio.to_thread(fill_topics, filled)
         await is_listed(broker)
 
@@ -186,11 +187,11 @@ async def test_a_user_who_may_not_read_any_more_is_told(filled: Database, admin:
         await admin.execute(f"DROP ROLE {role}")
 
 
-# -- a past that comes back
+# -- restored backups
 
 
 async def test_a_version_that_went_back_brings_no_old_answer(filled: Database, admin: Any) -> None:
-    """A dump that was restored: the numbers are used again, for other topics."""
+    """A restored dump uses the same version numbers for other topics."""
     async with serving(filled.dsn) as broker:
         await admin.execute(
             f"UPDATE broker_core.namespace_versions SET version = 10 WHERE namespace = '{NAMESPACE}'"
@@ -221,7 +222,7 @@ async def test_another_catalogue_id_brings_no_old_answer(filled: Database, admin
         assert (again.changed, again.topics) == (True, [TOPICS[7]])
 
 
-# -- no room, no writing
+# -- a full disk, a read-only server
 
 
 async def test_a_read_only_server_is_read(filled: Database, admin: Any) -> None:
@@ -231,7 +232,7 @@ async def test_a_read_only_server_is_read(filled: Database, admin: Any) -> None:
 
 
 async def test_temporary_files_that_do_not_fit_are_an_error(large: Database) -> None:
-    """What a full disk is for a reader: the statement that needs room for its sorting has none."""
+    """Reading from a full disk: only a statement that sorts needs space."""
     dsn = (
         f"{large.dsn}?options=-c%20temp_file_limit%3D64%20-c%20work_mem%3D64kB%20-c%20enable_indexscan%3Doff"
     )
@@ -243,7 +244,7 @@ async def test_temporary_files_that_do_not_fit_are_an_error(large: Database) -> 
         assert len(await broker.list()) == _MANY
 
 
-# -- cut off
+# -- cut connections
 
 
 async def test_a_backend_that_is_ended_again_and_again_gives_whole_listings_or_errors(
@@ -276,11 +277,11 @@ async def test_a_backend_that_is_ended_again_and_again_gives_whole_listings_or_e
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.98])
 async def test_a_network_that_breaks_in_the_middle_of_the_rows(large: Database, share: float) -> None:
-    """The connection is cut after a share of the bytes of a listing: it is asked once more, and then it is an error."""
+    """The connection breaks after a share of a listing's bytes: it is read once more, then the listing fails."""
     number = itertools.count()
 
     def new() -> dict[str, str]:
-        """What makes a question another one: of one that was asked before the answer is kept."""
+        """Properties that make a new question, since the answers of asked questions are kept."""
         return {"asked": str(next(number))}
 
     async with CuttingProxy(large.server.port) as proxy:
@@ -326,7 +327,7 @@ async def _end_connections(admin: Any) -> None:
 
 
 async def _ended_running(admin: Any) -> bool:
-    """End the backend that runs a statement of the plugin, if there is one now."""
+    """End the backend that runs a statement of the plugin, if there is one."""
     return bool(
         await admin.fetchval(
             "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "

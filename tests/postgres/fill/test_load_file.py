@@ -24,7 +24,7 @@ _ROWS = """SELECT CASE domain WHEN 'persistent' THEN local_name ELSE 'np:' || lo
 
 
 class EndedByUser(Exception):
-    """What a progress bar may raise."""
+    """What a progress callback may raise."""
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ async def test_json_lines_have_partitions_and_properties(connection: Any) -> Non
     own = {"k": "v"}
     every = {f"x-partition-{index}": own for index in (0, 1, 2, 7)} | {"y": {}}
     assert await rows(connection) == every
-    # Properties that are not given stay, further partitions have them too.
+    # Topics keep their properties, and new partitions get those of their topic.
     report = await load(connection, '{"name": "x", "partitions": 9}\n{"name": "y", "properties": {"k": "y"}}')
     assert (report.added, report.changed, report.removed) == (5, 1, 0)
     assert await rows(connection) == {f"x-partition-{index}": own for index in range(9)} | {"y": {"k": "y"}}
@@ -103,7 +103,7 @@ async def test_a_bad_last_line_leaves_nothing_and_is_named(
     with pytest.raises(ImportRefused, match=f"line {count + 1}: "):
         await load(connection, data)
     assert (await rows(connection)).keys() == {"before"}
-    # The connection is as good as new.
+    # The connection can be used again.
     assert (await load(connection, "after\n")).removed == 1
 
 

@@ -24,7 +24,7 @@ async def connection(database: Database) -> AsyncIterator[Any]:
 
 
 async def stage(connection: Any, topics: dict[str, str | None], namespace: str = "a/b") -> None:
-    """``topics``: listed name to the text of its properties."""
+    """Stage ``topics``: the text of the properties by listed name."""
     staging = StagingTable(connection)
     await staging.create(keep=True)
     names = list(topics)
@@ -73,7 +73,7 @@ async def test_nothing_to_change_raises_no_version(connection: Any) -> None:
 async def test_without_removing_all_that_is_there_stays(connection: Any) -> None:
     await stage(connection, {"x-partition-0": None, "x-partition-1": None, "y": None})
     await merge(connection, "a/b")
-    # Properties are the topic's: given for one partition they are given to all.
+    # Properties belong to the topic: given for one partition, they go to all.
     await stage(connection, {"x-partition-1": '{"k": "1"}', "x-partition-2": '{"k": "1"}'})
     assert await compare(connection, "a/b", remove=False) == MergeCounts(
         added=1, changed=2, removed=0, there=3
@@ -90,7 +90,7 @@ async def test_further_names_of_a_topic_have_its_id_and_properties(connection: A
     await merge(connection, "a/b")
     before = await rows(connection)
     assert before["p-partition-0"][1] == before["p-partition-1"][1] != before["x"][1]
-    # From one without partitions to one with: no listed name stays.
+    # A topic gets partitions: none of its listed names stays.
     await stage(connection, {"x-partition-0": None, "x-partition-1": None, "p-partition-2": None})
     await merge(connection, "a/b")
     after = await rows(connection)

@@ -1,4 +1,4 @@
-"""Files about topics and their partitions, as the embedded catalogue's import takes them."""
+"""Files about topics and their partitions, with the rules of the embedded catalogue's import."""
 
 from __future__ import annotations
 
@@ -115,14 +115,14 @@ async def test_properties_alone_change_properties(connection: Any) -> None:
         assert (report.names, report.added, report.changed, report.unchanged) == (3, 0, 3, 0)
     partitions = {f"persistent://a/b/o-partition-{index}": {"region": "eu"} for index in range(3)}
     assert await names(connection) == partitions | {"persistent://a/b/p": {}}
-    # Once more is no change, and "partitions": 0 is another statement.
+    # The same file again changes nothing, but "partitions": 0 does.
     assert (await load(connection, line, add=True)).version == 2
     await load(connection, line | {"partitions": 0}, add=True)
     assert await names(connection) == partitions | {
         "persistent://a/b/o": {"region": "eu"},
         "persistent://a/b/p": {},
     }
-    # The file alone says what there is, where it is not added.
+    # Without --add the database's topics do not count.
     await load(connection, {"name": "o", "properties": {"region": "asia"}})
     assert await names(connection) == {"persistent://a/b/o": {"region": "asia"}}
 
@@ -147,7 +147,7 @@ async def test_properties_alone_of_partitions_in_the_same_file(
 def test_loads_are_what_the_rules_say(
     database: Database, files: list[tuple[list[Line], bool]], chunk: int
 ) -> None:
-    """The rules in plain Python are those that the catalogue's imports are tested by."""
+    """The rules in Python, as the tests of the catalogue's import have them."""
 
     async def bring_all() -> None:
         model: dict[str, Model] = {}

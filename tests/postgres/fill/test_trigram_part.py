@@ -1,4 +1,4 @@
-"""Large loads make a part of the index of trigrams of their own rows: there is always an index for what is seen."""
+"""The part of the trigram index for a large load: every visible row is in an index at every moment."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _file(names: int = _MANY, prefix: str = "topic") -> io.BytesIO:
 
 
 async def _found(connection: Any, namespace: str, infix: str, parts: IndexParts | None = None) -> int:
-    """Names with an infix, read as listings read them: by indexes of trigrams and by nothing else."""
+    """The names with an infix, found by the trigram indexes alone, as listings find them."""
     row_filter = make_row_filter(
         NamespaceName.parse(namespace), Mode.ALL, compile_pattern(f".*{infix}.*"), trigrams=True
     )
@@ -88,7 +88,7 @@ async def test_large_loads_make_indexes_of_their_own_rows(
     for name in ("a/b", "a/c"):
         report = await load_topics(connection, NamespaceName.parse(name), _file())
         assert (report.added, report.version) == (_MANY, 1)
-    # While the rows are written everybody has an index for what they see.
+    # During the load, every reader has an index for the rows that it sees.
     assert seen == [(0, 0), (expected, 0)]
     assert await read_parts(looking) == ((0, 0), (1, 1), (2, 2))
     assert await looking.fetchval(_INDEXES) == ["topics_trigrams", "topics_trigrams_1", "topics_trigrams_2"]
@@ -103,7 +103,7 @@ async def test_what_is_small_or_there_already_gets_none(connection: Any, looking
     await load_topics(connection, NamespaceName("a", "b"), _file(_MANY))
     await load_topics(connection, NamespaceName("a", "c"), _file(3), add=True)
     assert await read_parts(looking) == ((0, 0),)
-    # A sixteenth of what is there is worth no part: they are made anew together, some time.
+    # Fewer names than a sixteenth of all get no part.
     async with connection.transaction():
         await connection.execute("UPDATE broker_core.namespace_versions SET topics = 1000000")
         assert await begin_part(connection, _MANY) == 0
@@ -192,7 +192,7 @@ async def test_many_parts_become_one(connection: Any, looking: Any) -> None:
     async with looking.transaction(isolation="repeatable_read", readonly=True):
         before = await read_parts(looking)
         await _part_of_one(connection, 8)
-        # Who knows of the old parts only, and of the rows that were there then, finds these by the new index.
+        # A reader that knows the old parts finds their rows by the merged index.
         assert await read_parts(looking) == before == parts
         assert await _found(looking, "a/b", "topic-0") == 7
     assert await read_parts(looking) == ((0, 8),)
@@ -217,7 +217,7 @@ async def test_parts_that_somebody_reads_stay(connection: Any, looking: Any) -> 
 
 @pytest.mark.parametrize("part", [-1, 1, 7])
 async def test_a_part_that_nobody_knows_of_is_refused(connection: Any, part: int) -> None:
-    """Listings would not look into it."""
+    """Listings would not read it."""
     with pytest.raises(asyncpg.CheckViolationError):
         await connection.execute(_ROW.format("a/b", "x", part))
     await connection.execute(_ROW.format("a/b", "x", 0))

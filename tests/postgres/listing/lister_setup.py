@@ -1,4 +1,4 @@
-"""A lister of a database, and rows to fill it with."""
+"""A lister of a database, rows for it, and pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.postgres_server import Database
 
 __all__ = ["QUIET", "Row", "fill", "opened_lister", "page"]
 
-#: A client that only reads answers need not see PINGs, however slow the machine is.
+#: No PINGs: slow tests with clients that only read answers would be disconnected.
 QUIET = PulsarOptions(PulsarSettings(keep_alive=3600))
 
 #: Domain, local name, properties.

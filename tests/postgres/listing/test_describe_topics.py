@@ -1,4 +1,4 @@
-"""What the database says of topics: those that there are, as their rows have it."""
+"""Descriptions of topics, from their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of a question, in the core's bounded cache."""
+"""Remembered questions in the core's bounded cache."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def test_the_last_version_counts_and_memory_is_bounded() -> None:
         assert cache.get(asked) == LastAnswer("a:2", "00000002", 20)
         assert cache.nbytes <= 10_000
     assert 5 < len(cache) < 20
-    long = question(7, "x" * 5_000)  # larger than all of it
+    long = question(7, "x" * 5_000)  # larger than the whole cache
     cache.put(long, LastAnswer("a:1", "00000001", 0), key_bytes(long))
     assert cache.get(long) is None

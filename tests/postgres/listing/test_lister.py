@@ -1,4 +1,4 @@
-"""Listings from the database: which state they are of, what passes through, and what they may use."""
+"""Listings from the database: their state, what passes through, and their memory."""
 
 from __future__ import annotations
 
@@ -133,13 +133,13 @@ async def test_an_unchanged_listing_reads_no_row(database: Database) -> None:
         request = asking(topics_hash=hash_)
         assert await rows_of(lister, request) is None
         assert (await lister.list_topics(request)).topics_hash == hash_
-        # Another question with the same hash was never asked: it is answered by its rows.
+        # The hash is remembered for another question: this one is answered from its rows.
         assert await rows_of(lister, asking(f"{NS}/.*", topics_hash=hash_)) == 2
         await fill(database, NS, plain("c"))
         changed = await lister.list_topics(request)
         assert names(changed) == ["a", "b", "c"]
         assert changed.version != first.version
-        # A change that is taken back: the hash is the old one, the version is not.
+        # A change and its reversal: the hash is the old one, the version is a new one.
         database.sql("DELETE FROM broker_core.topics WHERE local_name = 'c'")
         assert await rows_of(lister, request) == 2
         assert await rows_of(lister, request) is None
@@ -155,7 +155,7 @@ async def test_a_version_that_went_back_is_another_state(database: Database) -> 
     async with opened_lister(database) as lister:
         before = await lister.list_topics(asking())
         hash_ = before.topics.topics_hash  # type: ignore[union-attr]
-        # As after restoring a backup: the same numbers come again, for other topics.
+        # As after restoring a backup: the version's number returns, with other topics.
         database.sql("ALTER TABLE broker_core.topics DISABLE TRIGGER USER")
         database.sql("DELETE FROM broker_core.topics WHERE local_name = 'b'")
         database.sql("UPDATE broker_core.namespace_versions SET version = 1")
@@ -179,7 +179,7 @@ async def test_many_pages_are_one_state(
         for domain, suffix in (("persistent", ""), ("non-persistent", "-partition-1"))
     ]
     await fill(database, NS, rows)
-    # Behind a pooler of transactions nothing may be left on the server's session; the other way leaves statements.
+    # Behind a pooler of transactions no prepared statement may stay in the session; directly, they do.
     prepared = "off" if selecting else "on"
     async with opened_lister(database, property_keys=["k"], prepared_statements=prepared) as lister:
         lister.trigrams = not selecting
@@ -189,7 +189,7 @@ async def test_many_pages_are_one_state(
         matches = compile_pattern(pattern or ".*").matches
         wanted = sorted(local for domain, local, _ in rows if matches(f"{domain}://{NS}/{local}"))
         assert found == wanted
-        # While others write, each answer is of one state: one version has 120 names, the next 121, ...
+        # Each answer is of one state, while others write: one version has 120 names, the next 121, and so on.
         writer = asyncio.create_task(write_more(database))
         seen = set()
         while not writer.done():
@@ -217,7 +217,7 @@ async def test_rows_that_are_replaced_at_once_are_never_missing(
 ) -> None:
     monkeypatch.setattr(statements, "PAGE_NAMES", page)
     monkeypatch.setattr(pages, "PAGE_NAMES", page)
-    # What a database says of its transactions holds for others.
+    # Whatever the database's default isolation level is.
     database.sql(f"ALTER DATABASE {database.name} SET default_transaction_isolation = 'repeatable read'")
     await fill(database, NS, [("persistent", f"n{index:03d}", {"k": "v"}) for index in range(60)])
     feeder, watching = await database.connect(), await database.connect()
@@ -242,7 +242,7 @@ async def test_rows_that_are_replaced_at_once_are_never_missing(
 
 
 async def waits_for_a_lock(connection: Any) -> bool:
-    """Whether a reader of this database does."""
+    """Whether a reader of this database waits for a lock."""
     return bool(
         await connection.fetchval(
             "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
@@ -254,7 +254,7 @@ async def waits_for_a_lock(connection: Any) -> bool:
 async def test_no_row_of_a_range_is_read_twice(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements, "PAGE_NAMES", 10)
     monkeypatch.setattr(pages, "PAGE_NAMES", 10)
-    # One domain far ahead of the other, then both in turn, then the other.
+    # First more names of one domain, then both in turn, then the other domain.
     rows: list[Row] = [("persistent", "n000", {}), ("non-persistent", "n999-partition-0", {})]
     rows += [("non-persistent", f"n{index:03d}", {}) for index in range(1, 50)]
     rows += [
@@ -327,7 +327,7 @@ async def test_no_connection_is_held_while_a_request_waits_for_memory(
     async with opened_lister(database, pool_max=1) as lister:
         waiting = asyncio.create_task(lister.list_topics(asking(reserve_bytes=reserve)))
         await eventually(lambda: len(asked) > 1)
-        # The only connection is free: others are answered meanwhile.
+        # The only connection is free, so other listings are answered meanwhile.
         for _ in range(3):
             assert names(await lister.list_topics(asking(f"{NS}/n7"))) == ["n7"]
         assert not waiting.done()

@@ -1,4 +1,4 @@
-"""A listing of several pages: only what matches, and nothing that was not counted."""
+"""Listings of several pages: only matching names, and a check of their number."""
 
 from __future__ import annotations
 

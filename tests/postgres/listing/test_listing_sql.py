@@ -1,4 +1,4 @@
-"""The statements and what comes back; which index they are read by is in ``test_chosen_plans``."""
+"""The statements and their results; ``test_query_plans`` has the indexes that they use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plan_of(question: str, mode: Mode = Mode.PERSISTENT) -> RowFilter:
 
 @pytest.fixture
 def filled(database: Database) -> Database:
-    """5,000 topics of the namespace, and as many like them of another."""
+    """5,000 topics of the namespace, and as many with the same names of another one."""
     database.sql(
         """
         INSERT INTO broker_core.topics (namespace, local_name, properties)

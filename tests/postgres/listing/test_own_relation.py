@@ -1,4 +1,4 @@
-"""A relation of the operator's own: its name is nothing but a name, and its columns are checked one by one."""
+"""The operator's own relation: its name is quoted, and each of its columns is checked."""
 
 from __future__ import annotations
 

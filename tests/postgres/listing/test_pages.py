@@ -1,4 +1,4 @@
-"""Pages of rows: what is in them, and which row is the last."""
+"""Pages of names, and their last row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A histogram, as it is scraped."""
+"""The buckets of a histogram."""
 
 from __future__ import annotations
 

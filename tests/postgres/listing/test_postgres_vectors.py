@@ -1,4 +1,4 @@
-"""What a real broker answered to 287 hostile questions, asked of names in the database."""
+"""287 hostile questions with the answers of a real broker, asked of names in the database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def test_no_difference(database: Database) -> None:
     ):
         for case in cases:
             pattern, mode = case["topics_pattern"], Mode[case["mode"]]
-            # What RE2 refuses the broker gave to another engine; here the client filters.
+            # RE2 refuses the pattern; a broker uses another engine, here the client filters.
             listed = case["topics"] if case["re2"] else [] if mode is Mode.NON_PERSISTENT else everything
             full = sorted(f"persistent://{namespace}/{name}" for name in listed)
             wanted = (case["filtered"] if case["re2"] else False, topics_hash(full), full)

@@ -1,4 +1,4 @@
-"""What is counted of listings, as it is scraped."""
+"""The metrics of listings, as a scrape shows them."""
 
 from __future__ import annotations
 

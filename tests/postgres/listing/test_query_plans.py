@@ -1,8 +1,7 @@
-"""Which index answers which question, and what it reads: in a table where most rows are another namespace's.
+"""PostgreSQL's plans: each question uses its index, in a table where most rows belong to another namespace.
 
-With and without statistics of the table, with a plan for the values and with one for any, which PostgreSQL may use for
-prepared statements: each time it has to be the index that is meant, and no row of others is read, from no table and
-from no index.
+Plans are checked with and without statistics of the table, with a plan for the values and with a generic one, which
+PostgreSQL may use for prepared statements. No plan reads a row of another namespace, from the table or from an index.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from broker_core_postgres.listing.row_filter import RowFilter, make_row_filter
 from broker_core_postgres.service import SESSION
 from tests.support.postgres_server import Database, PostgresServer
 
-# One statement of more rows than the log holds, given with their versions: the fastest way in.
+# One statement with more rows than the log keeps, and with their versions: the fastest insert.
 _FILL: Final = """INSERT INTO broker_core.topics
         (namespace, local_name, properties, topic_id, created_version, changed_version, trigram_part)
     SELECT n.name, 'topic-' || lpad(g::text, 6, '0') || CASE WHEN g % 10 = 0 THEN '-partition-0' ELSE '' END,
@@ -41,7 +40,7 @@ _SMALL: Final = "acme/small"
 
 _MATCHED: Final = frozenset({"topics_matched"})
 _PROPERTIES: Final = frozenset({"topics_properties"})
-#: The index is in parts, as after loads; half of the namespace is in one of them, the rest in the first.
+#: The index has parts, as after loads: one with half of the namespace, and the common one.
 _PARTS: Final = tuple((number, number) for number in range(4))
 _OF_PARTS: Final = "".join(
     f"SELECT broker_core.make_trigram_index('topics_trigrams_{number}', {number}, {number});"
@@ -55,8 +54,9 @@ _STATES: Final = {"loaded": None, "analyzed": "ANALYZE", "vacuumed": "VACUUM ANA
 
 @dataclass(frozen=True)
 class QuestionKey:
-    """A pattern (of a local name where it begins so) and pairs, the indexes that may be read, and how many of the
-    40,002 rows of the namespace at most: each is read once from the index and, maybe, once from the table.
+    """A pattern (relative to the namespace) and properties, the indexes that may be read, and the most rows.
+
+    The namespace has 40,002 rows. A row counts once for the index and, if it is read there too, once for the table.
     """
 
     pattern: str | None
@@ -76,7 +76,7 @@ _QUESTIONS: Final = {
     "two infixes": QuestionKey(".*c-00.*0042.*", {}, _TRIGRAMS, 120),
     "infix and property": QuestionKey(".*c-0000.*", {"team": "t7"}, _TRIGRAMS | _PROPERTIES, 1010),
 }
-#: Of the small namespace everything may be read: it is no more work than looking for it.
+#: All rows of the small namespace may be read: that is no more work than searching.
 _ANY_OWN: Final = _MATCHED | _PROPERTIES | _TRIGRAMS | _PRIMARY
 
 
@@ -93,7 +93,7 @@ def crowded(postgres_server: PostgresServer) -> Iterator[Database]:
 
 @pytest.fixture(scope="module", params=_STATES)
 def state(request: pytest.FixtureRequest, crowded: Database) -> Database:
-    """The table in one state after the other: tests are ordered by it."""
+    """The table, in one state after the other; the order of the tests follows it."""
     command = _STATES[request.param]
     if command is not None:
         crowded.sql(f"{command} broker_core.topics")
@@ -102,7 +102,7 @@ def state(request: pytest.FixtureRequest, crowded: Database) -> Database:
 
 @pytest.fixture
 async def session(state: Database) -> AsyncIterator[Any]:
-    """A session like those of the plugin."""
+    """A session with the plugin's settings."""
     connection = await state.connect(server_settings=dict(SESSION))
     yield connection
     await connection.close()
@@ -137,7 +137,7 @@ async def test_whole_namespaces(session: Any, cached: str) -> None:
     await session.execute(f"SET plan_cache_mode = {cached}")
     for namespace, size in ((_SKEWED, 40_000), (_SMALL, 300)):
         for mode in (Mode.PERSISTENT, Mode.ALL):
-            # An ending is found by nothing, and without trigrams neither is an infix.
+            # No index finds an ending, or without trigrams an infix.
             for pattern in (None, ".*[0-4]$", ".*c-00004.*"):
                 row_filter = make_row_filter(
                     NamespaceName.parse(namespace),
@@ -159,7 +159,7 @@ async def test_whole_namespaces(session: Any, cached: str) -> None:
 @pytest.mark.parametrize("cached", ["force_custom_plan", "force_generic_plan"])
 @pytest.mark.parametrize("mode", [Mode.PERSISTENT, Mode.ALL])
 async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: str, mode: Mode) -> None:
-    """And is not found by going through all names before it: then a namespace would take the square of its time."""
+    """Its start is not found by skipping all names before it, which would take quadratic time in all."""
     await session.execute(f"SET plan_cache_mode = {cached}")
     whole = make_row_filter(NamespaceName.parse(_SKEWED), mode)
     ranged = _row_filter(_QUESTIONS["prefix"], _SKEWED, mode)
@@ -170,7 +170,7 @@ async def test_a_page_begins_where_the_one_before_ended(session: Any, cached: st
             found = await _explained(session, page)
             (scan,) = (node for node in found if node.get("Index Name") in _ANY_OWN)
             read.append(int(scan["Shared Hit Blocks"] + scan["Shared Read Blocks"]))
-        # In index pages; before its visibility map is there, the table is looked at for each row too.
+        # Pages of the index; without its visibility map each row costs a page of the table too.
         assert read[1] < read[0] / 4, (bounds, read)
 
 
@@ -193,7 +193,7 @@ def _row_filter(question: QuestionKey, namespace: str, mode: Mode) -> RowFilter:
 
 
 async def _explained(connection: Any, statement: Statement) -> list[Mapping[str, Any]]:
-    """The nodes of the plan of a prepared statement, after it ran."""
+    """The nodes of the plan of a prepared statement, after running it."""
     await connection.execute(f"PREPARE asked AS {statement.text}")
     try:
         given = ", ".join(map(_literal, statement.arguments))
@@ -229,7 +229,7 @@ def _check(found: list[Mapping[str, Any]], indexes: frozenset[str], most: int, a
             node,
         )
         if node.get("Index Name") in _ANY_OWN:
-            # By its condition, no entry of another namespace is read: it is the first column, or part of the key.
+            # The index condition has the namespace, as first column or within the key, so no entry of another is read.
             condition = node["Index Cond"]
             assert "namespace = " in condition or "@>" in condition, (asked, node)
         if node.get("Index Name") in _ANY_OWN or node.get("Relation Name") == "topics":

@@ -1,4 +1,4 @@
-"""2,000 random questions over the protocol, each compared with a look at every name by RE2, hash included."""
+"""2,000 random questions over the protocol, each compared with RE2 applied to every name, and the hash."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def drawn_question(rng: random.Random, rows: Mapping[str, list[Row]]) -> Questio
 
 @dataclass(frozen=True)
 class ListedNames:
-    """One name that may be listed, with what is matched."""
+    """A name that may be listed, and the text that patterns match."""
 
     domain: str
     name: str
@@ -135,7 +135,7 @@ class ListedNames:
 
 
 def listed(namespace: str, rows: list[Row]) -> list[ListedNames]:
-    """All names of a namespace that brokers show."""
+    """All names of a namespace that a broker lists."""
     return [
         ListedNames(
             domain,
@@ -149,8 +149,9 @@ def listed(namespace: str, rows: list[Row]) -> list[ListedNames]:
 
 
 def expected(question: QuestionKey, rows: list[ListedNames]) -> tuple[bool, list[str]] | None:
-    """Filtered, and the names; ``None`` where the pattern is refused. A broker takes ``.*`` for all names, whatever
-    they hold.
+    """Whether the answer is filtered, and its names; ``None`` for a refused pattern.
+
+    Brokers take ``.*`` for all names.
     """
     engine, supported = None, False
     if question.pattern is not None:
@@ -185,7 +186,7 @@ async def ask(client: RawClient, question: QuestionKey, hash_: str | None = None
 
 @pytest.mark.parametrize(
     ("trigrams", "page", "questions"),
-    # One question in four is enough for pages, each of which takes a statement.
+    # A quarter of the questions for small pages, which take a statement each.
     [("auto", statements.PAGE_NAMES, QUESTIONS * 3 // 4), ("off", 16, QUESTIONS // 4)],
     ids=["usual", "pages"],
 )

@@ -1,4 +1,4 @@
-"""The memory that is reserved for pages: how much, and how it is waited for."""
+"""Memory that is reserved for pages: how much, and waiting for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: never a row too few, whatever the pattern."""
+"""Row filters: never too few rows, for any pattern."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMESPACE = NamespaceName.parse("t/n")
 
 
 def lets_through(row_filter: RowFilter, local: str) -> bool:
-    """What the conditions of a plan mean, in Python."""
+    """The meaning of a filter's conditions, in Python."""
     matched = partitioned_local_name(local)
     key = matched.encode()
     if row_filter.matches_nothing:
@@ -66,7 +66,7 @@ def test_bounds_of_any_bytes_hold_every_text_between_them(low: bytes, high: byte
     base = compile_pattern("t/n/a.c")
     facts = {name: getattr(base, name) for name in dir(base) if not name.startswith("_")}
     bounds = {"ranges": ((b"t/n/" + low, b"t/n/" + high),), "required": (), "literal": None}
-    pattern: Any = SimpleNamespace(**facts | bounds)  # no pattern that is compiled has bounds of any bytes
+    pattern: Any = SimpleNamespace(**facts | bounds)  # compiled patterns never have such bytes as bounds
     if low <= text.encode() < high:
         assert lets_through(make_row_filter(NAMESPACE, Mode.ALL, pattern), text)
 
@@ -101,11 +101,11 @@ def test_what_cannot_be_in_the_namespace(pattern: str) -> None:
 @pytest.mark.parametrize(
     ("pattern", "likes"),
     [
-        (".*-x0123.*", ("%x0123%",)),  # what is around a run is in most names
-        (".*-abc-.*", ("%-abc-%",)),  # unless the run alone says too little
+        (".*-x0123.*", ("%x0123%",)),  # the characters around the word are in most names
+        (".*-abc-.*", ("%-abc-%",)),  # the word alone has too few trigrams
         (".*-abcd_efg-.*", ("%abcd%efg%",)),
         ("t/n/.*100%_off.*", ("%100\\%\\_off%",)),
-        ("t/n/.*ab.*", ()),  # two letters make no trigram
+        ("t/n/.*ab.*", ()),  # two letters are no trigram
         (".*back\\\\slash.*", ("%back%slash%",)),
         (".*n/begin.*end", ("%begin%", "%end%")),
     ],

@@ -1,4 +1,4 @@
-"""Whether what the triggers keep is true: the log, played from its begin, gives the table, version by version."""
+"""Replaying the change log: it must give the table, version by version."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TORN = """SELECT namespace, domain, matched FROM broker_core.topics
 
 
 async def check_everything(connection: Any) -> dict[str, int]:
-    """Compare log, tombstones, counts and the table of each namespace, in one snapshot; returns the versions.
+    """Compare log, tombstones, counts and table of each namespace, in one snapshot; returns the versions.
 
-    The logs must be whole, from version 1 on.
+    The logs must be complete, from version 1 on.
     """
     async with connection.transaction(isolation="repeatable_read", readonly=True):
         found: dict[str, int] = {}
@@ -49,7 +49,7 @@ async def check_everything(connection: Any) -> dict[str, int]:
 def replayed(
     log: list[Any],
 ) -> tuple[dict[Key, tuple[Any, dict[str, str], int, int]], set[tuple[Any, ...]], set[int]]:
-    """The table that a log gives, what it says to be gone, and its versions. Every entry fits what is there before."""
+    """The table, the tombstones and the versions that a log gives. Each entry must fit the state before it."""
     state: dict[Key, tuple[Any, dict[str, str], int, int]] = {}
     gone: set[tuple[Any, ...]] = set()
     for version, operation, domain, local_name, topic_id, before, after in log:

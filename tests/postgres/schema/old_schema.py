@@ -1,4 +1,4 @@
-"""Databases as older versions of the plugin have left them: by their migrations alone, with topics."""
+"""Databases of older versions of the plugin: with their migrations alone, and with topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CONTENT", "make_old", "only_schema", "rows_of"]
 
 OURS = migrations()
 NAMES = 300
-#: What readers, writers and followers of changes see of a database, whatever its schema is.
+#: What readers, writers and followers of changes see of a database, in any schema.
 CONTENT = (
     (
         "SELECT namespace, domain, local_name, matched, partition, properties::text, topic_id, created_version,"
@@ -35,7 +35,7 @@ CONTENT = (
 
 @contextmanager
 def only_schema(number: int) -> Iterator[None]:
-    """The package as it was when the newest schema was this one."""
+    """The package as it was when this schema was the newest."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (
             "schema.migrate",
@@ -49,7 +49,7 @@ def only_schema(number: int) -> Iterator[None]:
 
 
 async def make_old(database: Database, number: int) -> None:
-    """Bring a database to an old schema, and fill it: topics, partitions, properties, updates, tombstones."""
+    """Migrate a database to an old schema and fill it: topics, partitions, properties, updates, tombstones."""
     connection = await database.connect()
     try:
         with only_schema(number):
@@ -70,5 +70,5 @@ async def make_old(database: Database, number: int) -> None:
 
 
 async def rows_of(connection: Any) -> list[list[tuple[Any, ...]]]:
-    """Everything that counts, in order."""
+    """The rows of all queries in ``CONTENT``."""
     return [[tuple(row) for row in await connection.fetch(query)] for query in CONTENT]

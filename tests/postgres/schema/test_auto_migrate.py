@@ -1,4 +1,4 @@
-"""An older schema is migrated by whoever finds it, where that one may; else the error says what to run, and as whom."""
+"""Automatic migration of an older schema, and errors that name the command and the user to run it as."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_user_who_may_not(empty_database: Database) -> None:
         assert "Run `broker-core postgres migrate --dsn URL` as a user who may create in the database" in said
         assert "is a member of broker_core_migrator" in said
         assert await schema_of(empty_database) == OLD[-1]
-        # An owner that may not create in the database has no room for a backup: nothing is changed without one.
+        # An owner without the right to create in the database cannot make the backup: nothing is changed.
         empty_database.sql("GRANT broker_core_migrator TO just_reads")
         with pytest.raises(DatabaseRefused, match="GRANT CREATE ON DATABASE"):
             async with started(dsn=empty_database.dsn_of("just_reads")):
@@ -95,16 +95,15 @@ async def test_a_user_who_may_not(empty_database: Database) -> None:
         empty_database.sql(f"GRANT CREATE ON DATABASE {empty_database.name} TO just_reads")
         async with started(dsn=empty_database.dsn_of("just_reads")) as service:
             assert names(await service.lister.list_topics(asking()))
-        # A server of its own user goes on with `listen_dsn`, which is the server's own way in.
     finally:
         empty_database.sql("DROP OWNED BY just_reads; DROP ROLE just_reads")
 
 
 async def test_one_that_is_older_later(empty_database: Database) -> None:
-    """As after a backup was restored: the server sees to it, and goes on."""
+    """As after restoring a backup of an older schema: the running server migrates it."""
     await migrate_dsn(empty_database.dsn)
     async with started(dsn=empty_database.dsn) as service:
-        service.auto_migration._ended = float("-inf")  # as after half a minute
+        service.auto_migration._ended = float("-inf")  # as if half a minute had passed
         empty_database.sql("DROP SCHEMA broker_core CASCADE")
         await make_old(empty_database, OLD[-1])
         empty_database.server.sql(

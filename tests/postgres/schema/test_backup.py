@@ -1,4 +1,4 @@
-"""The copy of all rows that a change of the schema leaves behind."""
+"""The backup of all rows that a migration makes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def test_every_row_of_every_table(database: Database, connection: Any) -> 
     await fill(
         database, "acme/orders", [("persistent", "a", {"k": "v"}), ("non-persistent", "b-partition-0", {})]
     )
-    # An extension's table in the schema is not ours.
+    # Tables of extensions are not in the backup.
     tables = await own_tables(connection)
     assert {'"topics"', '"changes"', '"stamps"', '"migrations"'} <= set(tables)
     owner = await owner_of(connection)

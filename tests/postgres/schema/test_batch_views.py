@@ -1,4 +1,4 @@
-"""The views that other programs read: what stands in the reference, for every role that reads, and by ranges."""
+"""The views for other programs: their documented columns, for every role that reads, and by ranges."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.postgres.listing.lister_setup import fill
 from tests.support.postgres_server import Database
 
-#: What version 1 promises: these columns, of these types, for as long as there is a version 1.
+#: The columns and types of version 1, which stay for as long as version 1 exists.
 PROMISED = {
     "batch_v1_catalog": {"catalog_id": "text", "pages": "bigint"},
     "batch_v1_namespaces": {"namespace": "text", "version": "bigint", "stamp": "text", "log_floor": "bigint"},

@@ -1,4 +1,4 @@
-"""The past is bounded for those too who feed by SQL alone and run no command."""
+"""Retention of the change log, also for users who write by SQL alone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _AGED = """UPDATE broker_core.changes SET changed = changed - interval '2 hours'
 
 
 async def _turns(connection: Any, count: int) -> None:
-    """Versions of a namespace, half of which end in a tombstone."""
+    """Make versions of a namespace, half of which delete a topic."""
     for number in range(count):
         await connection.execute(f"{_INSERT} ('a/b', 'x{number}')")
         await connection.execute("DELETE FROM broker_core.topics WHERE namespace = 'a/b'")
 
 
 async def _kept(connection: Any) -> tuple[Any, ...]:
-    """The floor, and the oldest version in the log and of a tombstone."""
+    """The floor, and the oldest versions in the log and of a tombstone."""
     return tuple(
         await connection.fetchrow(
             "SELECT log_floor, (SELECT min(version) FROM broker_core.changes),"

@@ -1,4 +1,4 @@
-"""Migrations: applied once, in order, by one at a time; and what stands in their way is said clearly."""
+"""Migrations: applied once, in order and one at a time, with clear errors."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_who_writes_is_waited_for_and_never_fails(empty_database: Database
 async def test_a_database_of_schema_5_with_topics_is_brought_to_the_newest(
     empty_database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its index of trigrams is of all rows, and is made anew in parts."""
+    """The old index of trigrams covers all rows, and is made anew in parts."""
     with monkeypatch.context() as patch:
         for module in ("schema.migrate", "schema.schema_version"):
             patch.setattr(f"broker_core_postgres.{module}.migrations", lambda: OURS[:5])
@@ -189,7 +189,7 @@ async def test_retention_comes_from_the_settings(database: Database) -> None:
 
 @pytest.fixture(scope="module")
 def own_server() -> Any:
-    """A server without the roles, which belong to all databases of one."""
+    """A server without the roles, which all its databases share."""
     with PostgresServer() as server:
         server.sql("CREATE ROLE plain LOGIN; CREATE ROLE maker LOGIN CREATEROLE; CREATE ROLE other LOGIN")
         yield server
@@ -205,7 +205,7 @@ async def test_without_the_right_to_make_roles_the_owner_has_all(own_server: Pos
         assert await connection.fetchval("SELECT version FROM broker_core.namespaces") == 1
     finally:
         await connection.close()
-    # Roles that somebody makes later are granted by the next run.
+    # Roles that are created later are granted by the next run.
     own_server.sql("CREATE ROLE broker_core_reader; GRANT broker_core_reader TO other")
     try:
         assert sorted((await migrate_dsn(own_server.dsn("plain_db", user="plain"))).missing) == sorted(
@@ -250,7 +250,7 @@ async def test_who_may_make_roles_makes_them(own_server: PostgresServer) -> None
 
 
 async def test_an_encoding_that_holds_no_names(own_server: PostgresServer) -> None:
-    provider = "LOCALE_PROVIDER libc" if own_server.version >= 15 else ""  # before that there was no other
+    provider = "LOCALE_PROVIDER libc" if own_server.version >= 15 else ""  # older versions have libc only
     own_server.sql(f"CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' {provider}")
     with pytest.raises(MigrationFailed, match="encoded in LATIN1"):
         await migrate_dsn(own_server.dsn("latin"))

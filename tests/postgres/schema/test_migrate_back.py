@@ -1,4 +1,4 @@
-"""Going back: the older schema, just as it was, with the rows of the backup; and what stands in the way."""
+"""Migrating back: the older schema as it was, with the rows of the backup, and errors where that is not possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.postgres.schema.old_schema import make_old, only_schema, rows_of
 from tests.support.postgres_server import Database
 
 NEWEST = len(migrations())
-#: Every object of the schema by its definition, and what each role may do with it.
+#: The definition of every object of the schema, and the privileges of each role.
 DEFINED = (
     (
         "SELECT relname, relkind, relacl::text FROM pg_class WHERE relnamespace = 'broker_core'::regnamespace"
@@ -71,7 +71,7 @@ async def test_there_and_back(empty_database: Database, number: int) -> None:
         assert [name for (name,) in schemas] == [back.kept.schema], "one backup, of the last change"
         kept = f"SELECT count(*) FROM {back.kept.schema}.topics WHERE local_name = 'o-1'"
         assert await connection.fetchval(kept) == 0, "what was written since is kept"
-        # It can be written as before, and its log goes on where it was.
+        # It can be written, and its log continues.
         await connection.execute(
             "INSERT INTO broker_core.topics (namespace, local_name) VALUES ('acme/orders', 'z')"
         )
@@ -81,7 +81,7 @@ async def test_there_and_back(empty_database: Database, number: int) -> None:
         assert new["seq"] > max(row[2] for row in rows[2])
         with pytest.raises(MigrationFailed, match="nothing to go back to"):
             await migrate_back(connection)
-        # And forward again.
+        # And migrated forward again.
         assert (await migrate(connection)).version == NEWEST
     finally:
         await connection.close()

@@ -1,4 +1,4 @@
-"""One change of the schema at a time, and nobody else at its tables."""
+"""One change of the schema at a time, while the tables are free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``matched_of`` and ``partition_of`` are the rules of :mod:`broker_core.names`, for every name that there can be."""
+"""``matched_of`` and ``partition_of`` in SQL follow the rules of :mod:`broker_core.names`, for any name."""
 
 from __future__ import annotations
 

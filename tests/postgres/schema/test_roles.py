@@ -1,4 +1,4 @@
-"""Each role may do what it is for, and nothing else."""
+"""The privileges of each role, and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.postgres_server import Database
 
 @pytest.fixture
 async def as_role(database: Database) -> AsyncIterator[Any]:
-    """Connects as a user who is nothing but a member of a role."""
+    """Connects as a user with one role alone."""
     opened = []
 
     async def connect(role: str) -> Any:

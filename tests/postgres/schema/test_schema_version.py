@@ -1,4 +1,4 @@
-"""Which schemas fit this package."""
+"""The schemas that fit this package."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Statements of many rows: whatever the planner knows of them, they end, and everything about them is right.
+"""Statements of many rows: they end, with or without statistics, and leave everything right.
 
-The rows of a statement have no statistics. A plan that looks each of them up in all the others takes hours for these.
+The rows of a statement have no statistics. A plan with a nested loop over them would take hours.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _INSERT = f"""INSERT INTO broker_core.topics (namespace, local_name, properties)
     SELECT 'a/n' || i % 2, 'topic-' || i / 4 || CASE WHEN i % 8 < 4 THEN '-partition-' || i % 4 ELSE '-' || i END,
         jsonb_build_object('k', 'v' || i % 5)
     FROM generate_series(1, {_ROWS}) i"""
-#: Far more than what is handled row by row still, where a test has many statements.
+#: Many more rows than the triggers handle one by one.
 _FEWER = _INSERT.replace(str(_ROWS), "4000")
 
 
 @pytest.fixture
 async def bounded(connection: Any) -> Any:
-    """A statement that hangs is a failure, after far longer than it takes."""
+    """A statement that hangs fails, after much more time than it needs."""
     await connection.execute("SET statement_timeout = '240s'; SET plan_cache_mode = force_generic_plan")
     return connection
 
@@ -72,6 +72,6 @@ async def test_more_than_the_log_holds_leaves_a_gap_and_right_rows(bounded: Any)
     found = await bounded.fetch(
         "SELECT version, log_floor, topics, log_rows FROM broker_core.namespaces ORDER BY namespace"
     )
-    # Odd numbers are in the second namespace; both have names without partitions, so that all four changed both.
+    # Odd numbers are in the second namespace. Both have names without partitions, so all four statements change both.
     assert [tuple(row) for row in found] == [(4, 4, 0, 0), (4, 4, 0, 0)]
     assert await bounded.fetchval("SELECT count(*) FROM broker_core.changes") == 0

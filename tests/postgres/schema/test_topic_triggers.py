@@ -1,4 +1,4 @@
-"""The triggers of ``broker_core.topics``: whoever writes, by whatever statement, versions, log and ids are right."""
+"""The triggers of ``broker_core.topics``: versions, log and ids are right after any statement of any user."""
 
 from __future__ import annotations
 

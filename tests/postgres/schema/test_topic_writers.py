@@ -1,4 +1,4 @@
-"""Many writers at once: no version is skipped, doubled, or seen before an older one, and the log gives the table."""
+"""Many writers at once: versions have no gaps and no repetitions, come in order, and the log gives the table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TURNS = 40
 _NAMESPACES = ("t/a", "t/b", "t/c")
 _NAMES = [f"topic-{number}{ending}" for number in range(6) for ending in ("", "-partition-0", "-partition-1")]
 
-#: What every snapshot has to show: the newest version, how many there are in the log, and how many names it lists.
+#: What each snapshot has to show: the newest version, the number of versions in the log, and the listed names.
 _SNAPSHOT = """SELECT v.version, (SELECT count(DISTINCT c.version) FROM broker_core.changes c
             WHERE c.namespace = v.namespace AND c.version <= v.version),
         (SELECT coalesce(max(c.version), 0) FROM broker_core.changes c WHERE c.namespace = v.namespace),
@@ -33,13 +33,13 @@ _SNAPSHOT = """SELECT v.version, (SELECT count(DISTINCT c.version) FROM broker_c
 
 
 async def _one_statement(connection: Any, rng: random.Random) -> None:
-    """A statement as a feeder writes it; in several namespaces at once, in whatever order these are given."""
+    """A statement as feeders write it, for several namespaces in random order."""
     namespaces = rng.sample(_NAMESPACES, rng.randint(1, 3))
     name = rng.choice(_NAMES)
     properties = json.dumps({"k": str(rng.randint(0, 3))})
     kind = rng.random()
     if kind < 0.5:
-        # Rows are locked in the order in which they are inserted: one order for all.
+        # Rows are locked in the order of their insertion, which has to be the same for all writers.
         await connection.execute(
             "INSERT INTO broker_core.topics (namespace, local_name, properties)"
             ' SELECT n, l, $3 FROM unnest($1::text[]) n, unnest($2::text[]) l ORDER BY n COLLATE "C", l COLLATE "C"'
@@ -123,7 +123,7 @@ async def _hammer(
             await looking
         versions = await check_everything(listener)
         assert sum(versions.values()) > _WRITERS * _TURNS / 2
-        # Hints come in the order of the commits: each version once, none after a newer one.
+        # Notifications come in the order of the commits: each version once.
         await eventually(lambda: {name: said[-1] for name, said in heard.items()} == versions, 120)
         assert heard == {name: list(range(1, version + 1)) for name, version in versions.items()}
     finally:
@@ -135,7 +135,7 @@ async def test_writers_of_one_statement_each_never_deadlock(database: Database) 
 
 
 async def test_writers_of_all_kinds(database: Database) -> None:
-    # Who has a row waits for the version that another has, who waits for the row: PostgreSQL ends one of them.
+    # Two writers wait for each other, one for a row and one for the version: PostgreSQL ends one of them.
     database.sql(f"ALTER DATABASE {database.name} SET deadlock_timeout = '20ms'")
     await _hammer(database, [_one_statement, _locked_first], retry=True)
 

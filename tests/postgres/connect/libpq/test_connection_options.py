@@ -1,4 +1,4 @@
-"""Options of libpq: the known ones, and those that this driver does not have."""
+"""Known options of libpq, and options that the driver does not have."""
 
 from __future__ import annotations
 

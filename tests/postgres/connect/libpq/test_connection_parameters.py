@@ -1,4 +1,4 @@
-"""Connection strings, service files and the environment: libpq's rules, and nothing quoted."""
+"""Connection parameters of strings, services and the environment, by libpq's rules; errors quote nothing."""
 
 from __future__ import annotations
 

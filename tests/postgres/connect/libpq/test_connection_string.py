@@ -1,4 +1,4 @@
-"""Connection strings: what they say, and that none is quoted."""
+"""Reading connection strings; errors do not quote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a password is found, in which order, and what refuses."""
+"""The order of password sources, and the sources that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""libpq's file of passwords: which entry counts, and which files are not used."""
+"""libpq's password file: the entry that matches, and files that are ignored."""
 
 from __future__ import annotations
 

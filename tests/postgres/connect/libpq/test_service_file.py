@@ -1,4 +1,4 @@
-"""A service by its name: where its file is looked for, and what cannot be read."""
+"""Services: the files that are read, and their precedence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which servers take a session, by ``target_session_attrs``."""
+"""The servers that each value of ``target_session_attrs`` accepts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_session_in_use_hears_of_a_server_that_became_read_only(own_serv
     connection = await connect(own_server.dsn())
     await connection.execute(
         "SET default_transaction_read_only = on"
-    )  # our own session's, which says nothing
+    )  # set by the session itself, which does not count
     assert await still_satisfies_attributes(connection, "read-write")
     own_server.sql("ALTER SYSTEM SET default_transaction_read_only = on")
     own_server.sql("SELECT pg_reload_conf()")

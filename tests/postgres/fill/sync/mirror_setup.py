@@ -1,4 +1,4 @@
-"""What tests of mirrors share: a cluster that says what it is told to, and what the database lists."""
+"""Set-up for tests of mirrors: a simulated cluster as the source, and the names that the database has."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["listed", "source_of"]
 
 @asynccontextmanager
 async def source_of(server: AdminServer, **options: Any) -> AsyncIterator[ClusterSource]:
-    """The cluster as a source that does not wait long."""
+    """The cluster as a source, with short waits between tries."""
     async with AdminClient(AdminAddress(server.url), retry=Retry(tries=2, first=0.001)) as admin:
         yield ClusterSource(admin, **options)
 
 
 async def listed(connection: Any) -> dict[str, dict[str, str]]:
-    """All names of the database with their properties."""
+    """All names of the database, with their properties."""
     rows = await connection.fetch(
         "SELECT domain || '://' || namespace || '/' || local_name, properties::text FROM broker_core.topics"
     )

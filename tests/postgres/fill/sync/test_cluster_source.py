@@ -55,13 +55,13 @@ async def test_partitions_have_the_properties_of_their_topic(server: AdminServer
         "plain": ("plain", '{"of":"plain"}'),
         "x-partition-0": ("x", '{"of":"x"}'),
         "x-partition-1": ("x", '{"of":"x"}'),
-        # A partition whose topic is gone: nobody can say.
+        # The partitioned topic of this partition is gone, so its properties are unknown.
         "odd-partition-7": ("odd", None),
         "p-partition-01": ("p-partition-01", "{}"),
     }
     assert not other.names
     assert seen == [(number, 4) for number in (1, 2, 3, 4)]
-    # A topic with many partitions is asked once.
+    # One request for a topic, however many partitions it has.
     assert sum(path.endswith("/properties") for path in server.requests) == 4
 
 
@@ -77,7 +77,7 @@ async def test_of_non_persistent_topics_only_partitioned_ones_have_properties(
 
 
 async def test_topics_without_properties_are_no_fault(server: AdminServer, admin: AdminClient) -> None:
-    """As pulsar-admin, producers and consumers make them: none of them gives properties."""
+    """As pulsar-admin, producers and consumers make topics: without properties."""
     system = [
         "__change_events-partition-0",
         "__transaction_buffer_snapshot",
@@ -135,7 +135,7 @@ async def test_a_fault_that_is_not_one_topics_own_fails_the_namespace(
 async def test_a_namespace_that_went_meanwhile_has_no_topics(server: AdminServer, admin: AdminClient) -> None:
     gone = NamespaceName("public", "gone")
     assert len(await ClusterSource(admin).read_namespace(gone)) == 0
-    # One that is there, and is said not to be, is in doubt.
+    # The tenant still lists the namespace: the 404 is not believed.
     server.fail("persistent/public/default", Fault(404), always=True)
     with pytest.raises(AdminRefused, match="404"):
         await ClusterSource(admin).read_namespace(NAMESPACE)

@@ -1,4 +1,4 @@
-"""When the last mirror succeeded: noted by those that did alone, and shown while the database lives or not."""
+"""The last success of a mirror: recorded by complete runs alone, and shown while the database is down too."""
 
 from __future__ import annotations
 

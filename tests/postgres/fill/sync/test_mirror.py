@@ -47,7 +47,7 @@ async def test_the_database_becomes_what_the_cluster_says(server: AdminServer, c
         "persistent://a/b/p-partition-1": own,
         "persistent://c/d/z": {},
     }
-    # An empty namespace is known to be empty.
+    # A namespace without topics is marked as filled.
     assert (await namespaces_of_database(connection)).keys() == {"a/b", "a/empty", "c/d"}
 
 
@@ -155,7 +155,7 @@ async def test_a_connection_is_given_back_as_it_was(server: AdminServer, connect
 async def test_a_pair_of_a_cluster_keeps_the_properties_of_each(
     server: AdminServer, database: Database, connection: Any
 ) -> None:
-    """No broker makes one now, but a cluster may have one from before. Files with such a pair are refused."""
+    """Brokers do not make such a pair any more, but a cluster may have an old one. Files with it are refused."""
     server.topics["a/b", "persistent"] += ["y", "y-partition-0"]
     server.properties |= {
         "persistent://a/b/y": {"region": "eu"},

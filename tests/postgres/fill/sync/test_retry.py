@@ -7,7 +7,7 @@ from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
 
 
 class Calls:
-    """Fails so often, then answers."""
+    """Fails a number of times, then succeeds."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)

@@ -49,7 +49,7 @@ async def test_namespaces_that_only_the_database_has_are_known_to_be_empty(conne
         server.fail("namespaces/secret", Fault(403), always=True)
         async with source_of(server) as source:
             staged = await stage_source(connection, source, EVERYTHING)
-            # Of a tenant that cannot be read nothing is known.
+            # The namespaces of a tenant that cannot be read are left out.
             assert staged.namespaces == ["a/b", "a/gone", "other/one"]
             assert staged.failed.keys() == {"secret"}
             staged = await stage_source(connection, source, Scope.parse(["a"], []))
