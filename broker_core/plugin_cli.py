@@ -16,16 +16,16 @@ error of typer's (:exc:`typer.BadParameter`) exit code 2.
 from __future__ import annotations
 
 from broker_core.cli.broker_settings import BrokerSettings, broker_settings
+from broker_core.cli.common_options import plugin_settings
 from broker_core.cli.error_line import say
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import plugin_settings
-from broker_core.cli.options.mass_deletion import Deletions
+from broker_core.cli.options.deletion_limits import Deletions
 from broker_core.cli.options.question import UnusableQuestion, parse_properties
 from broker_core.cli.options.question_parameter import NamespaceArgument
 from broker_core.cli.printed_output import print_json, print_lines, print_table, printable
 from broker_core.cli.progress_bar import import_progress
 from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker
-from broker_core.mass_deletion import MassDeletion
+from broker_core.mass_deletion_guard import MassDeletion
 
 __all__ = [
     "BrokerSettings",

@@ -15,8 +15,8 @@ import pytest
 from broker_core.settings import Settings, load_settings
 from tests.support.distributions import DISTRIBUTIONS, ROOT
 from tests.support.fresh_environment import offline_pythons, run_program
-from tests.support.lines import ProgramLines
 from tests.support.ports import free_ports
+from tests.support.program_lines import ProgramLines
 
 FILE = ROOT / "Containerfile"
 #: What an instruction of a Dockerfile may be.

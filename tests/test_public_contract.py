@@ -107,7 +107,7 @@ def test_the_pages_import_what_is_exported_and_documented(block: Block) -> None:
 
 
 def _unknown_paths(text: str) -> list[str]:
-    """Dotted paths of the core in a text that lead to nothing public: ``broker_core.cli.invocation.command``."""
+    """Dotted paths of the core in a text that lead to nothing public: ``broker_core.cli.common_options.command``."""
     wrong = []
     for path in re.findall(r"(?<![\w./-])broker_core(?:\.[A-Za-z_]\w*)+", text):
         if find_spec(".".join(path.split(".")[:2])) is None:
@@ -127,8 +127,8 @@ def test_the_text_of_the_pages_names_no_private_module(page: str) -> None:
 
 def test_a_private_path_in_a_text_is_found() -> None:
     assert _unknown_paths(
-        "`broker_core.cli.invocation.plugin_settings`, broker_core.errors.ListingFailed"
-    ) == ["broker_core.cli.invocation.plugin_settings"]
+        "`broker_core.cli.common_options.plugin_settings`, broker_core.errors.ListingFailed"
+    ) == ["broker_core.cli.common_options.plugin_settings"]
 
 
 def test_plugins_need_few_names_of_the_core() -> None:

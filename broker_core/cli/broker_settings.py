@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker_core.cli.invocation import current_invocation
+from broker_core.cli.common_options import current_invocation
 
 __all__ = ["BrokerSettings", "broker_settings"]
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final
 
 import typer
 
+from broker_core.cli.common_options import command
 from broker_core.cli.help_format import HelpCommand, HelpGroup
-from broker_core.cli.invocation import command
 
 __all__ = ["DeferredCommand", "DeferredGroup", "deferred_commands"]
 

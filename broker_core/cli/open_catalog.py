@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from broker_core.cli.invocation import Invocation
+from broker_core.cli.common_options import Invocation
 
 if TYPE_CHECKING:
     from broker_core.catalog import SqliteCatalog

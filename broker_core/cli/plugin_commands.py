@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 import typer.core
 
+from broker_core.cli.common_options import command
 from broker_core.cli.deferred_commands import DeferredCommand, DeferredGroup
 from broker_core.cli.help_format import HelpCommand, HelpGroup
-from broker_core.cli.invocation import command
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_api.project_name import PROJECT
 

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from broker_core.cli.invocation import current_invocation
+from broker_core.cli.common_options import current_invocation
 from broker_core.cli.option_groups import option_group
 from broker_core.errors import BrokerCoreError
 

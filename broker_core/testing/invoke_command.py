@@ -14,8 +14,8 @@ from typing import Any
 
 import structlog
 
+from broker_core.cli.common_options import Given, given_settings
 from broker_core.cli.exit_codes import exit_code_of
-from broker_core.cli.invocation import Given, given_settings
 from broker_core.cli.plugin_commands import commands_of
 from broker_core.settings import Settings
 from broker_core.testing.command_streams import OwnStreams, own_streams

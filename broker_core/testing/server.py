@@ -12,7 +12,7 @@ from typing import Any
 
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
-from broker_core.cli.invocation import Given
+from broker_core.cli.common_options import Given
 from broker_core.cli.running_broker import get
 from broker_core.client import LookupClient, TopicsAnswer
 from broker_core.listing.page import Page

@@ -23,7 +23,7 @@ def broker_core_commands(app):
     @app.command(epilog="hello")
     def reindex(namespace: str, limit: int = 7) -> None:
         """Make the index anew."""
-        from broker_core.cli.invocation import current_invocation
+        from broker_core.cli.common_options import current_invocation
 
         invocation = current_invocation()
         print(namespace, limit, invocation.config, invocation.debug)
@@ -31,7 +31,7 @@ def broker_core_commands(app):
     @app.command()
     def where() -> None:
         """Show the settings."""
-        from broker_core.cli.invocation import plugin_settings
+        from broker_core.cli.common_options import plugin_settings
 
         print(plugin_settings("indexer").url)
 
@@ -126,7 +126,7 @@ def broker_core_commands(app):
 
     @app.command()
     async def hello(name: str) -> None:
-        from broker_core.cli.invocation import current_invocation
+        from broker_core.cli.common_options import current_invocation
 
         await asyncio.sleep(0)
         print("hello", name, current_invocation().config)

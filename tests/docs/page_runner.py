@@ -31,9 +31,9 @@ from typing import Self
 
 from tests.docs.pages import Block, all_pages, blocks
 from tests.support.fresh_environment import fresh_environment, write_pip
-from tests.support.lines import ProgramLines
 from tests.support.ports import free_ports
 from tests.support.postgres_server import PostgresServer
+from tests.support.program_lines import ProgramLines
 
 __all__ = [
     "GROUPS",

@@ -50,7 +50,7 @@ def options_of(command: list[str]) -> set[str]:
 def known_options() -> set[str]:
     import typer
 
-    from broker_core.cli.invocation import command
+    from broker_core.cli.common_options import command
 
     app = typer.Typer()
     app.command()(command(sync_command.run))

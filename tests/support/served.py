@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support.lines import ProgramLines
+from tests.support.program_lines import ProgramLines
 
 __all__ = ["Served", "broker_core_command", "to_toml"]
 

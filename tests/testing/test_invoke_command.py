@@ -15,7 +15,7 @@ import typer
 from pydantic import BaseModel
 
 from broker_core import hookimpl
-from broker_core.cli.invocation import plugin_settings
+from broker_core.cli.common_options import plugin_settings
 from broker_core.cli.running_broker import broker_url, get
 from broker_core.cli.server_process.server_log import silence_logs
 from broker_core.client import LookupClient

@@ -6,12 +6,12 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
-from broker_core.catalog.bulk_changes.bulk_change import TopicState, change_topics, topics_matching
+from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
 from broker_core.catalog.errors import TopicMissing
 from broker_core.catalog.store.namespace_change import NamespaceChange
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines
-from broker_core.mass_deletion import Deletions, Loss, Refusal
+from broker_core.mass_deletion_guard import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, ListedNames, merge_listed
 
@@ -42,7 +42,7 @@ def delete_matching(
 ) -> DeletionReport:
     """Remove all topics, with all their partitions, whose name matches as in a listing (of either domain).
 
-    Raises :exc:`~broker_core.mass_deletion.MassDeletion`, and :exc:`~broker_core.errors.InvalidPattern`.
+    Raises :exc:`~broker_core.mass_deletion_guard.MassDeletion`, and :exc:`~broker_core.errors.InvalidPattern`.
     """
     with catalog.changing(namespace, dry_run=dry_run) as (connection, change):
         there = topics_matching(connection, namespace, change.id, pattern)
@@ -61,7 +61,7 @@ def delete_of_file(
     """Remove the topics of a file (:mod:`~.topic_file_reader`): all, or none where one is missing.
 
     A topic's own name is the topic with all its partitions; a partition's name, or a number of partitions, are these.
-    Raises :exc:`~broker_core.mass_deletion.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and
+    Raises :exc:`~broker_core.mass_deletion_guard.MassDeletion`, :exc:`~broker_core.catalog.errors.TopicMissing` and
     :exc:`~broker_core.catalog.errors.ImportRefused`.
     """
     named: dict[tuple[int, str], str] = {}

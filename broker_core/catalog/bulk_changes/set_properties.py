@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from broker_core.catalog.bulk_changes.bulk_change import TopicState, change_topics, topics_matching
+from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
 from broker_core.catalog.errors import CatalogError, TopicMissing
 from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog

@@ -19,7 +19,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_staging import stage_file
 from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
 from broker_core.change_log import CatalogVersion
-from broker_core.mass_deletion import Deletions, Loss, Refusal
+from broker_core.mass_deletion_guard import Deletions, Loss, Refusal
 from broker_core.names import NamespaceName
 from broker_core.names.listed_names import ListedNames, merge_listed
 
@@ -124,7 +124,7 @@ def import_topics(
 
     Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
     :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
-    :exc:`~broker_core.mass_deletion.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` where another
+    :exc:`~.mass_deletion_guard.MassDeletion`, and :exc:`~broker_core.catalog.errors.CatalogBusy` where another
     process writes for longer than the time-out; in each case the catalogue is as it was.
     """
     if not dry_run:

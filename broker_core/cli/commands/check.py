@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Invocation
 from broker_core.plugin_api.check_findings import LEVELS, Check
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from broker_core.broker import Broker
@@ -36,7 +36,7 @@ def serve_demo(
 
     With --config its settings are served instead of the demo's own, on the demo's topics.
     """
-    from broker_core.cli.invocation import Invocation
+    from broker_core.cli.common_options import Invocation
     from broker_core.cli.server_process.server_process import serve
     from broker_core.demo import DEMO_FOLDER, prepare_demo, program
     from broker_core.quantities import ListenAddress

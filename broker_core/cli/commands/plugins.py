@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.commands import plugins_new
+from broker_core.cli.common_options import Invocation, command
 from broker_core.cli.error_line import one_line
 from broker_core.cli.help_examples import examples
 from broker_core.cli.help_format import HelpCommand, HelpGroup
-from broker_core.cli.invocation import Invocation, command
 from broker_core.cli.running_broker import BrokerOption
 from broker_core.redaction.credentials import without_credentials
 

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.cli.common_options import Invocation, Options
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Invocation, Options
 
 __all__ = ["EXAMPLES", "serve_clients", "serve_options"]
 

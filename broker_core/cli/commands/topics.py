@@ -6,8 +6,8 @@ from typing import Final
 
 import typer
 
+from broker_core.cli.common_options import command
 from broker_core.cli.deferred_commands import DeferredGroup, deferred_commands
-from broker_core.cli.invocation import command
 
 __all__ = ["app"]
 

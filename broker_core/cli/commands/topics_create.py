@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import written_catalog
 from broker_core.cli.options.question import parse_properties
 from broker_core.cli.options.topics import CatalogOption, topic_names

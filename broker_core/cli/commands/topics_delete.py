@@ -7,10 +7,10 @@ from typing import Annotated, Final
 import typer
 
 from broker_core.cli.bulk_change_notes import say_ahead, say_no_match
+from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
-from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
+from broker_core.cli.options.deletion_limits import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.options.question import UnusableQuestion, parse_namespace, usable
 from broker_core.cli.options.topics import (
     CatalogOption,
@@ -59,7 +59,7 @@ def delete_topics(
     """Remove topics with all their partitions or, by the name of a partition, that one; all of them or none."""
     from broker_core.catalog import TopicMissing, delete_matching, delete_of_file
     from broker_core.cli.printed_output import print_lines
-    from broker_core.mass_deletion import Deletions
+    from broker_core.mass_deletion_guard import Deletions
 
     allowed = Deletions(max_deletions, allow_mass_deletions)
     said = "would delete" if dry_run else "deleted"

@@ -10,8 +10,8 @@ from typing import Annotated, BinaryIO, Final, Literal
 
 import typer
 
+from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.question import NamespaceArgument, parse_namespace
 from broker_core.cli.options.topics import CatalogOption

@@ -7,10 +7,10 @@ from typing import Annotated, Final
 import typer
 
 from broker_core.cli.bulk_change_notes import say_ahead
+from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
-from broker_core.cli.invocation import Invocation
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
-from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
+from broker_core.cli.options.deletion_limits import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.options.question import NamespaceArgument, UnusableQuestion, parse_namespace
 from broker_core.cli.options.topics import CatalogOption, DryRunOption, file_to_read
 
@@ -56,7 +56,7 @@ def import_file(
     """
     from broker_core.catalog import import_topics
     from broker_core.cli.progress_bar import import_progress
-    from broker_core.mass_deletion import Deletions
+    from broker_core.mass_deletion_guard import Deletions
 
     into = parse_namespace(namespace)
     if not exact and (max_deletions is not None or allow_mass_deletions):

@@ -18,7 +18,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
-from broker_core.mass_deletion import Deletions, MassDeletion
+from broker_core.mass_deletion_guard import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.lines import ProgramLines
+from tests.support.program_lines import ProgramLines
 
 COMMAND = Path(sys.executable).parent / "broker-core"
 

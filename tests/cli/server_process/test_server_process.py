@@ -23,7 +23,7 @@ from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.eventually import eventually_sync
-from tests.support.lines import ProgramLines
+from tests.support.program_lines import ProgramLines
 
 COMMAND = [sys.executable, "-m", "broker_core.cli"]
 

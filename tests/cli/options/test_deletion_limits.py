@@ -3,7 +3,7 @@ from __future__ import annotations
 import typer
 from typer.testing import CliRunner
 
-from broker_core.cli.options.mass_deletion import AllowMassDeletionsOption, MaxDeletionsOption
+from broker_core.cli.options.deletion_limits import AllowMassDeletionsOption, MaxDeletionsOption
 
 app = typer.Typer()
 

@@ -1,4 +1,4 @@
-"""The options of every command that may delete topics which were not named: see :mod:`broker_core.mass_deletion`."""
+"""The options of every command that may delete topics which were not named (:mod:`~.mass_deletion_guard`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from broker_core.cli.option_groups import option_group
-from broker_core.mass_deletion import Deletions
+from broker_core.mass_deletion_guard import Deletions
 
 __all__ = ["AllowMassDeletionsOption", "Deletions", "MaxDeletionsOption"]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from broker_core.cli.invocation import Invocation, command, current_invocation
+from broker_core.cli.common_options import Invocation, command, current_invocation
 from tests.cli.conftest import Cli
 
 
