@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.crc_marks import crc_of_fields, crc_of_spliced
 from broker_core.listing.fields_codec import decode_fields, name_start
+from broker_core.listing.hash_after_change import crc_of_fields, crc_of_spliced
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topics_hash import crc_text
 from broker_core.names import Mode

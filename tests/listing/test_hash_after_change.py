@@ -11,7 +11,7 @@ import pytest
 
 from broker_core import EncodedNames, Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing.crc_marks import crc_of_fields, crc_of_spliced
+from broker_core.listing.hash_after_change import crc_of_fields, crc_of_spliced
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topics_hash import crc_text, topics_hash
 from broker_core.names import NamespaceName
