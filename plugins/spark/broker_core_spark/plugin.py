@@ -49,7 +49,6 @@ class SparkPlugin:
     @hookimpl
     def broker_core_problems(self, settings: SparkSettings) -> Collection[str]:
         from broker_core.errors import BrokerCoreError
-        from broker_core_spark.serving.generation_refresher import open_generation
         from broker_core_spark.store import open_store
         from broker_core_spark.store.published_pointers import current_pointer
 
@@ -57,6 +56,9 @@ class SparkPlugin:
             store = open_store(settings.store, settings.store_options)
             published = current_pointer(store)
             if published is not None:
+                # Arrow is imported only for a generation to open.
+                from broker_core_spark.serving.generation_refresher import open_generation
+
                 open_generation(settings, store, published.generation)
         except (BrokerCoreError, OSError) as error:
             return [str(error)]
