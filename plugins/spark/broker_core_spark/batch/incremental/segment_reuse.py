@@ -106,23 +106,23 @@ def reusable_segments(
         return None
     keys, whole = _changed(previous, snapshot, questions)
     firsts = [b"", *(_first_key(segment) for segment in manifest.segments[1:])]
-    touched = {at for at, segment in enumerate(manifest.segments) if segment.name in damaged}
+    rebuilt = {at for at, segment in enumerate(manifest.segments) if segment.name in damaged}
     for key in keys:
         at = bisect_right(firsts, key) - 1
-        touched.add(at)
+        rebuilt.add(at)
         if at and firsts[at] == key:  # if the first name is gone, its segment joins the one before
-            touched.add(at - 1)
+            rebuilt.add(at - 1)
     for low, high in whole:
-        touched.update(range(bisect_right(firsts, low) - 1, max(bisect_left(firsts, high), 1)))
+        rebuilt.update(range(bisect_right(firsts, low) - 1, max(bisect_left(firsts, high), 1)))
     key_ranges: list[tuple[bytes, bytes]] = []
-    for at in sorted(touched):
+    for at in sorted(rebuilt):
         stop = firsts[at + 1] if at + 1 < len(firsts) else b""
         if key_ranges and key_ranges[-1][1] == firsts[at]:
             key_ranges[-1] = (key_ranges[-1][0], stop)
         else:
             key_ranges.append((firsts[at], stop))
     inside = tuple(name for name in sorted(versions) if _overlaps(name, key_ranges))
-    kept = tuple(segment for at, segment in enumerate(manifest.segments) if at not in touched)
+    kept = tuple(segment for at, segment in enumerate(manifest.segments) if at not in rebuilt)
     return SegmentReuse(kept, tuple(key_ranges), inside)
 
 
