@@ -107,7 +107,6 @@ def service_url(settings: Settings) -> str:
 def _print(
     answer: TopicsAnswer, namespace: NamespaceName, mode: Mode, form: str, pattern: str | None
 ) -> None:
-    from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_json, print_lines, print_table
 
     if form == "json":
@@ -126,12 +125,15 @@ def _print(
         print_table(["topic"], ([name] for name in answer.topics), caption=", ".join(_facts(answer, pattern)))
         return
     print_lines(answer.topics)
+    note = None
     if not answer.changed:
-        say(f"unchanged: the topics still have the hash {answer.topics_hash}")
+        note = f"unchanged: the topics still have the hash {answer.topics_hash}"
     elif pattern is not None and not answer.filtered:
-        say(
-            "the server did not apply the pattern: these are all topics of the namespace, which clients filter"
-        )
+        note = "the server did not apply the pattern: these are all topics of the namespace, which clients filter"
+    if note is not None:
+        from broker_core.cli.error_line import say
+
+        say(note)
 
 
 def _facts(answer: TopicsAnswer, pattern: str | None) -> list[str]:
