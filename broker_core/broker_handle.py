@@ -1,4 +1,4 @@
-"""What a plugin may ask of the broker that it runs in (``broker_core_startup``)."""
+"""The broker as a plugin sees it (``broker_core_startup``): what the plugin may ask of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class BrokerHandle:
         return (*own, *self._pipeline.dispatcher.change_logs)
 
     def questions(self, limit: int | None = None) -> list[QuestionCount]:
-        """What was asked how often, the most frequent first; bounded, without the askers."""
+        """The most frequent questions with their counts, the most frequent first; bounded, without the askers."""
         return self._pipeline.questions.most_asked(limit)
 
     def report_problems(self, problems: Collection[str] | str) -> None:

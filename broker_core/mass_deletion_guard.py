@@ -41,13 +41,13 @@ class Refusal:
 
     @property
     def ahead(self) -> str:
-        """What a dry run says of the run that it stands for."""
+        """The message of a dry run about the real run."""
         return f"without --dry-run this is refused: {self.why}; {self.allows} allows it"
 
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """What is allowed. ``most``: listed names in one run; ``None``: 100, or a tenth of what there is if that is more,
+    """The allowed deletions. ``most``: listed names in one run; ``None``: 100, or a tenth of all if that is more,
     and no namespace of more than ten names loses all of them. ``mass``: any number.
     """
 

@@ -1,4 +1,4 @@
-"""What commands of plugins are made of: settings, arguments and options, progress, and what is printed.
+"""Building blocks of plugins' commands: settings, arguments and options, progress, printed output.
 
 A plugin adds commands by the hook ``broker_core_commands``; each of them gets ``--config`` and ``--debug`` by itself. A
 parameter annotated with one of these types stands for the options of a group, and gets what they say:

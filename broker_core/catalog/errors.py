@@ -1,4 +1,4 @@
-"""What can be wrong with a catalogue, its file, or a file that is imported into it.
+"""Errors of a catalogue, its file, or a file that is imported into it.
 
 CatalogError
 |-- CatalogUnusable      the file is no catalogue, is damaged, is of a newer release, or cannot be opened

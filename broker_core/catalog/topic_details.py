@@ -1,4 +1,4 @@
-"""What the catalogue knows of topics besides their names, as columns.
+"""The catalogue's details of topics (partitions, ids, properties) as columns.
 
 SQLite writes JSON, and Arrow's reader takes it apart, so that no Python object is made for a topic. A topic that is not
 in the file has no row.

@@ -54,7 +54,7 @@ class Catalog(Protocol):
         """The state of a namespace now."""
 
     def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """What happened after ``since``, or a :class:`Gap` where the log does not reach back to it."""
+        """The changes after ``since``, or a :class:`Gap` where the log does not reach back to it."""
 
     def topics(
         self, namespace: NamespaceName

@@ -1,4 +1,4 @@
-"""What a command of a plugin may know of the broker's own settings: few things, each by a name of its own."""
+"""The few settings of the broker that a plugin's command may read, each by a name of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of many topics says on standard error: that it would be refused, that nothing matched."""
+"""Notes of a bulk change on standard error: that it would be refused, that nothing matched."""
 
 from __future__ import annotations
 

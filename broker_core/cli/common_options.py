@@ -1,4 +1,4 @@
-"""What every command has in common: the options ``--config`` and ``--debug``, and the settings that follow from them.
+"""Common options of every command: ``--config`` and ``--debug``, and the settings that follow from them.
 
 :func:`command` gives a function both options without its knowing: each command has them, a plugin's commands too, and a
 group hands its own down to its commands (``broker-core topics --config F show ...``).

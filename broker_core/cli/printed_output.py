@@ -1,4 +1,4 @@
-"""What commands print on standard output: text in UTF-8 whatever the locale, JSON, and tables."""
+"""Printing on standard output: text in UTF-8 whatever the locale, JSON, and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command asks of the running broker: its HTTP port, without a credential and bounded."""
+"""Asking the running broker, by its HTTP port: without a credential, and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of topics besides their names, as Arrow columns: one row a topic, keyed by its name."""
+"""Details of topics besides their names, as Arrow columns: one row a topic, keyed by its name."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def checked_wants(wants: object) -> frozenset[str]:
 
 
 class Details:
-    """What is known of some topics: a record batch with a column ``topic`` and some of the others.
+    """Details of some topics: a record batch with a column ``topic`` and some of the others.
 
     ``topic`` is the full name without partition suffix (``persistent://tenant/namespace/topic``), each once, in any
     order. The others are ``partitions`` (int32: how many clients are told, 0 for a topic without), ``topic_id``
     (fixed-size binary of 16 bytes; KIP-516), ``properties`` and ``configs`` (map of string to string) and ``created``
     (timestamp in ms, in UTC). A null is "not known", which neither a name nor a number of partitions may be.
 
-    Raises :exc:`TypeError` for a column of another name or type. The values are checked by whoever gets them.
+    Raises :exc:`TypeError` for a column of another name or type. The receiver checks the values.
     """
 
     __slots__ = ("batch",)

@@ -73,7 +73,7 @@ def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False) -> pa.Lar
 
 
 def fields_fault(fields: pa.LargeBinaryArray) -> str | None:
-    """What is wrong with these bytes as fields; ``None`` where each is encoded as it must be."""
+    """The fault of these bytes as fields; ``None`` where all are well-formed."""
     data, offsets = column_data(fields)
     sizes = np.diff(offsets)
     if not len(sizes):

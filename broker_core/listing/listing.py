@@ -273,7 +273,7 @@ class Selection(Sealed):
 
     @property
     def remembered_bytes(self) -> int:
-        """What a listing holds on to when it remembers this selection: positions, never gathered bytes."""
+        """Bytes that a listing keeps when it caches this selection: positions, never gathered bytes."""
         rows = part_of(self).rows
         return 0 if rows is None else int(rows.nbytes)
 
@@ -319,7 +319,7 @@ class Selection(Sealed):
 
     @property
     def said_hash(self) -> str | None:
-        """What somebody said that the hash of these is, where they are all of a listing that was encoded elsewhere."""
+        """The claimed hash of a whole listing that was encoded elsewhere; ``None`` otherwise."""
         return _data_of(self).said_hash if self.is_whole else None
 
     def body(self) -> memoryview:
@@ -359,7 +359,7 @@ class Selection(Sealed):
         return selection_of(_listing_of(self), find_matches(_data_of(self), part_of(self), pattern))
 
     def known_matching(self, pattern: TopicsPattern) -> Selection | None:
-        """What :meth:`matching` gives, if it is known already and takes no work."""
+        """The result of :meth:`matching` if it is cached; ``None`` otherwise."""
         part = part_of(self)
         text = real_pattern(pattern).text
         if part.text == text:

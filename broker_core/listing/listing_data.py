@@ -1,4 +1,4 @@
-"""What a listing holds: the topics of one namespace as Arrow columns, ready to be filtered, hashed and sent.
+"""The Arrow columns of a listing: the topics of one namespace, ready to be filtered, hashed and sent.
 
 Three columns hold every name once in the form that each step needs, so that no step builds a Python object per topic:
 
@@ -100,7 +100,7 @@ def _copied(parts: Sequence[tuple[pa.Buffer, _Array]]) -> tuple[pa.Buffer, _Arra
 
 
 def rows_key(rows: _Array) -> bytes:
-    """What tells these row numbers from all others."""
+    """A key for these row numbers."""
     return hashlib.blake2b(rows.data, digest_size=16).digest()
 
 

@@ -129,7 +129,7 @@ class Part:
 
     @property
     def key(self) -> RowsKey:
-        """What tells these rows from all others of the listing."""
+        """A key for these rows within the listing."""
         if self._key is None:
             self._key = (self.low, self.high) if self.rows is None else rows_key(self.rows)
         return self._key

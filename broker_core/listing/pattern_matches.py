@@ -1,4 +1,4 @@
-"""What of a listing matches a pattern: searched for, in slices for threads, and remembered with the listing."""
+"""The rows of a listing that match a pattern: searched in slices for threads, and cached with the listing."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ class MatchSearch:
 
     @property
     def same(self) -> tuple[int, str] | None:
-        """What two searches have in common whose results are the same; ``None``: no other is the same."""
+        """A key that equal searches share; ``None``: the search is shared with no other."""
         return (id(self._data), self.pattern.text) if self._is_whole else None
 
     def take(self) -> Callable[[], None] | None:
         return self._scan.take()
 
     def result(self) -> Part:
-        """What matches; the first result of equal searches is remembered, and given by all of them."""
+        """The matching rows; equal searches share the first result."""
         data, part, text, rows = self._data, self._part, self.pattern.text, self._scan.result()
         found = Part(*rows, text=text) if isinstance(rows, tuple) else Part.of_rows(rows, len(data), text)
         size = 0 if found.rows is None else int(found.rows.nbytes)

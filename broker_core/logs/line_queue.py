@@ -1,6 +1,6 @@
 """A bounded queue of lines and the one thread that writes them to a file descriptor: no other thread waits for it.
 
-A pipe without a reader is full after 64 KiB, a terminal can be stopped, a disk can hang. Whoever has a line to say
+A pipe without a reader is full after 64 KiB, a terminal can be stopped, a disk can hang. A caller with a line
 puts it into a bounded queue and goes on. The descriptor stays as it is, blocking: it is shared with other processes.
 The thread asks whether it takes more, and then writes no more than a pipe takes at once.
 """

@@ -1,1 +1,1 @@
-"""What a broker and its plugins count, for Prometheus, and the most frequent questions."""
+"""Metrics of a broker and its plugins, for Prometheus, and the most frequent questions."""

@@ -1,4 +1,4 @@
-"""What was asked how often: the most frequent questions, in bounded memory and without secrets.
+"""The most frequent questions and their counts, in bounded memory and without secrets.
 
 Counts are those of the Space-Saving sketch (Metwally et al., 2005), emptied in batches: with room for ``n`` questions,
 every question asked more than ``total / n`` times is in it, and ``error`` bounds by how much a count may be too high.

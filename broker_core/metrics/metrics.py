@@ -144,7 +144,7 @@ class Metrics:
     def counter(
         self, name: str, text: str, *labels: str, known: Iterable[str | tuple[str, ...]] = ()
     ) -> LoopCounter:
-        """What is counted as it happens. ``known`` are the values of the labels that are there from the start."""
+        """A counter of events. ``known`` are the values of the labels that are there from the start."""
         values = [(value,) if isinstance(value, str) else value for value in known] if labels else [()]
         return self._declare(LoopCounter(name, text, labels, values))
 
@@ -162,7 +162,7 @@ class Metrics:
     def gauge(
         self, name: str, text: str, read: Callable[[], float | Mapping[Any, float]], *labels: str
     ) -> None:
-        """What is read when it is scraped: one value, or the values by those of the labels."""
+        """A gauge that is read at each scrape: one value, or values by labels."""
         self._declare(ReadGauge(name, text, read, labels))
 
     def read_counter(

@@ -23,7 +23,7 @@ _PREFIX: Final = "broker_core_"
 
 
 def metric_prefix(plugin: str) -> str:
-    """What all names of a plugin's metrics begin with: ``broker_core_tenant_filter_`` for ``tenant-filter``."""
+    """The prefix of the names of a plugin's metrics: ``broker_core_tenant_filter_`` for ``tenant-filter``."""
     return f"{_PREFIX}{re.sub(r'[^a-zA-Z0-9]', '_', plugin)}_"
 
 

@@ -1,4 +1,4 @@
-"""What compiling a pattern costs at most, told from its text alone, before any engine sees it.
+"""An upper bound of the cost of compiling a pattern, from its text alone, before any engine sees it.
 
 google-re2 holds the interpreter's lock while it compiles. Its bound on memory ends the compiling of a program that is
 too large, but not the parsing before that: each Unicode class (``\\pL``) is made of hundreds of ranges wherever it

@@ -1,4 +1,4 @@
-"""What every match of a pattern looks like: its literal, its prefix, its alternatives, what it cannot do without.
+"""Literals of a pattern, read from its text: the whole literal, the prefix, the alternatives, required substrings.
 
 Only for patterns that RE2 *accepts*. Nothing is claimed where the text has more than this understands, since a wrong
 claim would lose topics.

@@ -1,4 +1,4 @@
-"""What is wrong with a pattern that RE2 refuses: whether any other engine (Java's, say) might know it."""
+"""Telling a malformed pattern from one that only RE2 refuses, and another engine (Java's, say) may know."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["Kind", "Token", "close_quote", "has_any_byte", "tokens"]
 
 
 class Kind(Enum):
-    """What a token is; ``Token.text`` holds its text as written unless said otherwise."""
+    """The kind of a token; ``Token.text`` holds its text as written unless said otherwise."""
 
     LITERAL = auto()  # text holds the characters that are meant, one or more
     ANY = auto()  # .

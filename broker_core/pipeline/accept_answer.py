@@ -1,4 +1,4 @@
-"""What a lister returned, made a checked selection within the request's permits.
+"""Accepting a lister's answer: a checked selection within the request's permits.
 
 Nothing that a plugin says is used unchecked: docs/explanation/promises.md#plugins-cannot-hurt-the-broker
 """
@@ -119,8 +119,8 @@ class Acceptance:
         if plugin is None:
             # Brokers upstream evaluate patterns themselves, with an engine that may know more than RE2.
             return request.pattern is not None and self._options.patterns.evaluate
-        # Who is believed is so of a pattern that is not evaluated here too. Else nothing here can tell whether it is
-        # true, so the client filters.
+        # A trusted lister is trusted for patterns that RE2 cannot evaluate too. The claim of any other lister cannot be
+        # verified for such a pattern, so the client filters.
         pattern = request.pattern if _is_believed(plugin) else progress.pattern
         if pattern is None:
             return False

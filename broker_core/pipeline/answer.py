@@ -1,4 +1,4 @@
-"""What the pipeline answers, and what it can tell about how it came to it."""
+"""The answer of the pipeline, and the trace of how it came about."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Trace:
-    """What happened to one request, for ``explain``: filled in on demand."""
+    """The trace of one request, for ``explain``: filled in on demand."""
 
     gates: list[ChainStep] = field(default_factory=list)
     chain: list[ChainStep] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Trace:
 
 @dataclass(slots=True)
 class RestTrace(Trace):
-    """What happened to one question of a plugin to all that is behind it."""
+    """The trace of one ``request.rest()`` of a plugin."""
 
     plugin: str = ""
     topics_pattern: str | None = None

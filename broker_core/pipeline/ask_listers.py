@@ -49,7 +49,7 @@ class Listers:
         self._rest = RestOfChain(lister, dispatcher, workers, options, changes, self.list)
 
     async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
-        """What the plugins from number ``first`` of the chain say, or the default lister."""
+        """The answer of the plugins from number ``first`` of the chain, or of the default lister."""
         request = progress.request
         if self._dispatcher.masks(request.namespace):
             # The client's hash is of the masked names: a lister must not compare it with the whole.
@@ -76,7 +76,7 @@ class Listers:
         first: int = 0,
         only: Collection[str] | None = None,
     ) -> AcceptedAnswer | None:
-        """What the plugins from number ``first`` of the chain say, or ``only`` these; ``None``: all of them pass."""
+        """The answer of the plugins from number ``first`` on, or of ``only`` these; ``None``: all of them pass."""
         # A pattern that is never compiled is too long to be remembered.
         remembers = not self._options.is_long(request)
         chain = await self._dispatcher.lister_hook.ask(

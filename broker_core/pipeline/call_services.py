@@ -1,4 +1,4 @@
-"""What one call of a plugin has of the broker: memory, keys, and the rest of the chain (``request.rest()``)."""
+"""The broker's services for one call of a plugin: memory, keys, and the rest of the chain (``request.rest()``)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class CallServices:
 
     @property
     def wrong(self) -> str | None:
-        """What the plugin did wrong, also where it caught the error that said so."""
+        """The plugin's wrong use of these services, even where it caught the error."""
         return self.calls.wrong
 
     @property

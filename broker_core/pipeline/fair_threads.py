@@ -48,13 +48,13 @@ class SlicedWork(Protocol[T_co]):
 
     @property
     def same(self) -> Hashable:
-        """What two works have in common that have the same result; ``None``: no other is the same."""
+        """A key that equal works share; ``None``: the work is shared with no other."""
 
     def take(self) -> Callable[[], None] | None:
         """The next slice; ``None`` while there is none until those under way have ended, and once all is done."""
 
     def result(self) -> T_co:
-        """What came of it, once all is done."""
+        """The result, once all is done."""
 
 
 class UncutWork(Generic[T]):

@@ -1,4 +1,4 @@
-"""What is known of the topics of an answer: as the lister gave it with them, or says when asked, or as names say."""
+"""The details of an answer's topics: given with the listing, asked of the lister, or derived from the names."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class ListingDetails:
         topics: pa.LargeStringArray,
         wants: frozenset[str],
     ) -> list[Details]:
-        """What the lister says of these topics when it is asked."""
+        """The lister's details of these topics, asked for now."""
         describers = self._describers(progress, accepted)
         asks_default = accepted.lister == self._lister.name and wants != {"partitions"}
         found: list[Details] = []

@@ -25,7 +25,7 @@ def is_of_pattern(request: ListingRequest, claimed: bool, pattern: str | None) -
 
 @dataclass(slots=True)
 class AcceptedAnswer:
-    """What a lister said, checked: topics, or (``selection`` is ``None``) that the client's hash still holds.
+    """A lister's checked answer: topics, or (``selection`` is ``None``) that the client's hash still holds.
 
     ``topics_hash`` is taken for that of exactly these topics where it is not ``None``; ``said_hash`` is what a plugin
     says that it is, to be compared with the one that is computed. ``claimed`` is whether the lister said that it

@@ -64,7 +64,7 @@ class MaskSlices:
         return visible
 
     async def _asked(self, progress: ListingInProgress, selection: Selection, held: int) -> Selection:
-        """What the masks leave of a selection."""
+        """The topics of a selection that the masks leave."""
         trace, asker = progress.trace, progress.request.asker
         small = are_few(len(selection))
         keep: np.ndarray[Any, np.dtype[np.bool_]] | None = None

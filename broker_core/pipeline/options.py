@@ -1,4 +1,4 @@
-"""What an operator decides about the pipeline."""
+"""The operator's options of the pipeline."""
 
 from __future__ import annotations
 

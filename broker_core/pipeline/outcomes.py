@@ -91,7 +91,7 @@ class Outcomes:
 
 
 def _failure(request: ListingRequest, error: Exception) -> ListingFailed:
-    """What the client is told. Whatever it is, the client gets an error, and the log the rest."""
+    """The error for the client; the log has the details."""
     if isinstance(error, ListingFailed):
         return error
     if isinstance(error, BrokerCoreError):

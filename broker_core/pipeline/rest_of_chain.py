@@ -68,7 +68,7 @@ class RestOfChain:
         pattern: str | Same | None,
         properties: Mapping[str, str] | Same,
     ) -> RestAnswer:
-        """What everything behind ``plugin`` answers, before any mask."""
+        """The answer of everything behind ``plugin``, before any mask."""
         request = progress.request
         memory = RestOfChainMemory(progress.held)
         compiled = request.pattern

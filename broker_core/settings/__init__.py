@@ -1,4 +1,4 @@
-"""What an operator sets, in one TOML file, the environment and options: models, layers, and where a value came from."""
+"""The settings, from one TOML file, the environment and options: models, layers, and the source of each value."""
 
 from __future__ import annotations
 

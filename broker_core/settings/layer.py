@@ -1,4 +1,4 @@
-"""What the places have in common that settings come from: the file, the environment and the options."""
+"""A layer of settings: the common interface of the file, the environment and the options."""
 
 from __future__ import annotations
 

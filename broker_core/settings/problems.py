@@ -1,4 +1,4 @@
-"""What is wrong with a setting, in one line that names the file, the variable or the option, and the key."""
+"""Problems of settings, in one line that names the file, the variable or the option, and the key."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ _COUNTS: Final = "SELECT listed, count(*) FROM topics WHERE namespace = ? GROUP 
 
 @dataclass(frozen=True, slots=True)
 class DeletionReport:
-    """What went, or would go. ``topics`` has full names: a topic's own where all of it goes, else those of partitions;
-    ``names`` counts listed names. ``refusal``: why the run that a dry run stands for would delete nothing.
-    """
+    """The deleted topics, or those of a dry run. ``topics`` has full names: a topic's own where all of it goes,
+    otherwise its deleted partitions; ``names`` counts listed names. ``refusal``: why the run that a dry
+    run stands for would delete nothing."""
 
     topics: tuple[str, ...]
     names: int

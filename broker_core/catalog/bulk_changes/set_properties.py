@@ -23,7 +23,7 @@ _TOPICS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PropertiesChange:
-    """What to do: keys of ``unset`` are taken away (all keys with ``replace``), then the ``given`` ones are set."""
+    """A change of properties: keys of ``unset`` go (all keys with ``replace``), then the ``given`` ones are set."""
 
     given: Mapping[str, str] = field(default_factory=dict)
     unset: Collection[str] = ()
@@ -103,7 +103,7 @@ def _named(connection: sqlite3.Connection, number: int, name: TopicName) -> Topi
 def _changed(
     topics: Iterable[TopicState], wanted: PropertiesChange
 ) -> tuple[PropertiesReport, list[TopicState]]:
-    """What is meant, and the topics that get other properties."""
+    """The selected topics, and those of them whose properties change."""
     wanted.check()
     known: dict[str | None, str] = {}
     states = []

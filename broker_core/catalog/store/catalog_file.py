@@ -41,7 +41,7 @@ def connect(path: Path, *, create: bool = False, busy_timeout: float = 30.0) -> 
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one that is put into its place; ``None`` where there is none."""
+    """The identity of a file (device, inode), to notice its replacement; ``None`` where there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116 - for every call of a catalogue
     except OSError:

@@ -16,7 +16,7 @@ __all__ = ["CatalogState"]
 
 
 class CatalogState:
-    """What one transaction sees: all namespaces as of one moment, whatever is written meanwhile.
+    """One state of the whole catalogue, seen by one read transaction while others write.
 
     Of :meth:`~broker_core.catalog.SqliteCatalog.state`, and usable as long as its ``with`` lasts, by one thread at a
     time. What SQLite refuses is raised as a :exc:`~broker_core.catalog.CatalogError`.
@@ -52,7 +52,7 @@ class CatalogState:
             return load_names(self._connection, number, DOMAINS.index(domain), property_keys)
 
     def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """What happened after ``since`` up to this state, or a gap where the log does not reach back to it."""
+        """The changes after ``since`` up to this state, or a gap where the log does not reach back to it."""
         with sqlite_errors(self._path):
             return read_changes(self._connection, namespace, since)
 

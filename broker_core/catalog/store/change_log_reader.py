@@ -71,7 +71,7 @@ class CatalogLogReader:
             raise _unreadable(error) from error
 
     async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """What happened after ``since``, or a gap where the log does not reach back to it."""
+        """The changes after ``since``, or a gap where the log does not reach back to it."""
         await self._current()
         try:
             return await asyncio.to_thread(self._catalog.changes, namespace, since)

@@ -58,7 +58,7 @@ class SqliteCatalog:
     false, and raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no catalogue. One of an
     earlier release is read as it is; what writes first brings it forward (:meth:`migrate`).
 
-    Whoever reads or writes next sees that another file was put into its place, and gets that one (SQLite would go on
+    The next read or write notices that the file was replaced, and opens the new one (SQLite would go on
     with the old one): each call looks at the inode first, which takes some two microseconds.
     """
 
@@ -231,7 +231,7 @@ class SqliteCatalog:
             return read_version(connection, namespace)
 
     def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """What happened after ``since``, or a gap where the log does not reach back to it."""
+        """The changes after ``since``, or a gap where the log does not reach back to it."""
         with self.reading() as connection:
             return read_changes(connection, namespace, since)
 

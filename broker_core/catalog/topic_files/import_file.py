@@ -84,7 +84,7 @@ _DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT 
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did. ``topics`` counts the topics of the file: created, updated and unchanged ones.
+    """The result of an import. ``topics`` counts the topics of the file: created, updated and unchanged ones.
 
     ``repeats`` counts names that the file has more than once: each time but the first. ``deleted`` counts the topics
     that an exact import removed, and ``names_lost`` the listed names that it took away in all. ``refusal``: why the

@@ -1,4 +1,4 @@
-"""What a file says, gathered into a temporary table of SQLite: one row a topic, in the order of the catalogue.
+"""Staging an import: a file's topics in a temporary table of SQLite, one row a topic, in the catalogue's order.
 
 Locks nothing. SQLite puts the table into a file once it outgrows its cache (in the folder of ``SQLITE_TMPDIR``),
 so the imported file may be larger than memory. While it is read, lines of a topic and of its partitions are rows apart,
@@ -66,7 +66,7 @@ _COUNT = "SELECT count(*), total(CASE WHEN listed IN ('*', '?') THEN 1 ELSE coun
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What was read: ``topics`` in ``lines`` lines, of whose names ``repeats`` are repetitions.
+    """Counts of a read file: ``topics`` in ``lines`` lines, of whose names ``repeats`` are repetitions.
 
     The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id`` and ``properties`` (NULL:
     not given). ``listed`` is :data:`~.topic_file_reader.UNTOLD` for properties alone, where

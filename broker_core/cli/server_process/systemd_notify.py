@@ -1,4 +1,4 @@
-"""What systemd is told of the server's state: ``sd_notify(3)``, by its protocol of one datagram a message.
+"""Telling systemd the server's state (``sd_notify(3)``): one datagram a message.
 
 ``NOTIFY_SOCKET`` names the socket, of the file system or (with ``@``) an abstract one. Without it there is nobody to
 tell.

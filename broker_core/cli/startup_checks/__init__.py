@@ -1,1 +1,1 @@
-"""What `broker-core check` looks at before a server starts: nothing is changed, and every check has a timeout."""
+"""The checks of `broker-core check` before a server starts: nothing is changed, and every check has a timeout."""

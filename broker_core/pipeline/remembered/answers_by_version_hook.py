@@ -139,7 +139,7 @@ class VersionedAnswersToQuestion:
         self._making = making
 
     def find(self, plugin: str, version: str) -> FormerAnswer | None:
-        """What the plugin answered at this version."""
+        """The plugin's answer at this version."""
         kept: _Versioned | None = self._store.get((_KIND, self._key(plugin)))
         if kept is None or kept.version != version or not self._request.wants <= kept.wants:
             return None
@@ -153,7 +153,7 @@ class VersionedAnswersToQuestion:
         return FormerAnswer("success", accepted, 0.0)
 
     async def made_elsewhere(self, plugin: str, version: str, seconds: float) -> FormerAnswer | None:
-        """What an equal question gets that is under way, within that time."""
+        """The result of an equal question under way, within that time."""
         request, runs = self._request, self._making.runs
         if not has_hash(request):
             return None  # a page, or more than topics, is not kept

@@ -49,7 +49,7 @@ class _LastHash:
 
 
 class LastGoodAnswers:
-    """What plugins answered last. Times are seconds of the event loop's clock."""
+    """The last answers of plugins. Times are seconds of the event loop's clock."""
 
     def __init__(self, store: AnswerStore, words: Callable[[str], frozenset[str]]) -> None:
         self._store = store
@@ -114,7 +114,7 @@ class LastGoodAnswersToQuestion:
         self._store.drop(self._hash_key(key))
 
     def recalled(self, plugin: LoadedPlugin, topics_hash: str | None, now: float) -> FormerAnswer | None:
-        """What stands in for an answer that failed: the newest that is not older than the plugin's ``max_stale``.
+        """The replacement of a failed answer: the newest one that is not older than the plugin's ``max_stale``.
 
         ``topics_hash`` is the one that the client holds, where the plugin may say that it still does.
         """

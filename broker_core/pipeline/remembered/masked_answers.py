@@ -1,4 +1,4 @@
-"""What masks that tell their version left of a listing: taken again without asking them.
+"""Masked listings, cached by the versions that the masks tell (``broker_core_version``).
 
 A masked answer is kept only where each plugin that masks the namespace tells a version before the work: under all that
 these plugins depend on, with the names that they saw (by the identity of the listing, and the rows of it). Where the
@@ -65,7 +65,7 @@ class MaskedAnswersToQuestion:
     versions: tuple[str, ...]
 
     def find(self) -> Selection | None:
-        """What is visible, where it is known."""
+        """The visible topics, where they are cached."""
         kept: _Masked | None = self.store.get((_KIND, self._key()))
         if kept is None or kept.listing is not self.seen.listing or kept.versions != self.versions:
             return None

@@ -1,1 +1,1 @@
-"""What listers and describers returned, checked before anything of it is used: names, pages, details, claims."""
+"""Checking the answers of listers and describers before use: names, pages, details, claims."""

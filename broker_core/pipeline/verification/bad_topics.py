@@ -8,7 +8,7 @@ __all__ = ["bad_topics"]
 
 
 def bad_topics(what: str, plugin: str | None = None) -> ListingFailed:
-    """What is wrong with an answer, as a verb with its object; the caller puts the plugin's name in front,
+    """The fault of an answer, as a verb with its object; the caller puts the plugin's name in front,
     unless ``plugin`` is given.
     """
     return ListingFailed(what, cause=Cause.PLUGIN, reason="bad_topics", plugin=plugin)

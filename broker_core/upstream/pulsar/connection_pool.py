@@ -78,7 +78,7 @@ class ConnectionPool:
         self._tell()
 
     async def use(self, ask: Callable[[LookupClient], Awaitable[T]]) -> T:
-        """What ``ask`` gets from a connection. Raises what it raises, and :exc:`ConnectionLost` where there is none."""
+        """The result of ``ask`` on a connection. Raises its errors, and :exc:`ConnectionLost` where there is none."""
         for remaining in reversed(range(_TRIES)):
             client = await self._client()
             try:

@@ -48,7 +48,7 @@ class LookupRelay:
 
     @property
     def feature_flags(self) -> FeatureFlags:
-        """What this server and the brokers together keep of the promises about lookups; none before they said so."""
+        """The feature flags of lookups that this server and the brokers share; none before the brokers sent theirs."""
         return FeatureFlags(
             supports_get_partitioned_metadata_without_auto_creation=(
                 self._server.feature_flags.supports_get_partitioned_metadata_without_auto_creation

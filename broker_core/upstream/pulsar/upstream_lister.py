@@ -43,7 +43,7 @@ class UpstreamLister:
         return None
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
-        """What the brokers answer, by the request's deadline. Raises :exc:`ListingFailed`."""
+        """The answer of the brokers, by the request's deadline. Raises :exc:`ListingFailed`."""
         loop = asyncio.get_running_loop()
         by = min(request.deadline, loop.time() + self._options.listing_timeout)
         try:

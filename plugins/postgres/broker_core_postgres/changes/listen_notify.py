@@ -72,7 +72,6 @@ class TopicsListener:
         parameters: ConnectionParameters,
         topics_changed: Callable[[NamespaceName], None],
         *,
-        channel: str = CHANNEL,
         versions_query: str | None = VERSIONS_QUERY,
         probe: float = _PROBE,
         may_connect: Callable[[], bool] | None = None,
@@ -85,7 +84,6 @@ class TopicsListener:
         self.caught_up = 0
         self._parameters = parameters
         self._changed = topics_changed
-        self._channel = channel
         self._versions_query = versions_query
         self._probe = probe
         self._may_connect = may_connect
@@ -142,7 +140,7 @@ class TopicsListener:
         broken = asyncio.Event()
         try:
             connection.add_termination_listener(lambda _connection: broken.set())
-            await connection.add_listener(self._channel, self._heard)
+            await connection.add_listener(CHANNEL, self._heard)
             # After LISTEN, so that no change falls in between.
             moved = await self._reread(connection)
             self.connected = True
