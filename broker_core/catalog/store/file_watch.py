@@ -8,6 +8,7 @@ by its inode, as the catalogue itself notices it: SQLite would go on reading the
 from __future__ import annotations
 
 import sqlite3
+from typing import Final
 
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.store.catalog_file import file_identity
@@ -17,6 +18,9 @@ from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 
 __all__ = ["FileWatch"]
+
+#: Seconds that the first look waits for a process that has the file to itself: it migrates it, or begins to use it.
+_AT_THE_START: Final = 5.0
 
 
 class FileWatch:
@@ -30,7 +34,7 @@ class FileWatch:
         self.state = 0
         #: The id of the file that is open.
         self.catalog_id = ""
-        self._connection, self._file = self._opened()
+        self._connection, self._file = self._opened(_AT_THE_START)
 
     def close(self) -> None:
         """Close the file; every look fails from then on."""
@@ -63,20 +67,21 @@ class FileWatch:
 
     def reopen(self) -> None:
         """Look at the file that is there now, after :meth:`SqliteCatalog.notice`."""
-        connection, file = self._opened()
+        connection, file = self._opened(0.0)
         self._connection.close()
         self._connection, self._file = connection, file
         self._data_version = -1
         self.state += 1
 
-    def _opened(self) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+    def _opened(self, patience: float) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
         with sqlite_errors(self._path):
             # Before it is opened: what is put there in the midst of this, the next look finds to be another one.
             file = file_identity(self._path)
-            connection = self._catalog.connect(busy_timeout=0.0)
+            connection = self._catalog.connect(busy_timeout=patience)
             try:
                 connection.execute("PRAGMA query_only = ON")
                 self.catalog_id = read_catalog_id(connection)
+                connection.execute("PRAGMA busy_timeout = 0")
             except BaseException:
                 connection.close()
                 raise

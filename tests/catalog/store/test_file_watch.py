@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +19,23 @@ def watch(catalog: SqliteCatalog) -> Iterator[FileWatch]:
     watch = FileWatch(catalog)
     yield watch
     watch.close()
+
+
+def test_at_the_start_it_waits_for_who_has_the_file_alone(catalog: SqliteCatalog) -> None:
+    """As another server has it that starts at the same time, and migrates it."""
+    other = sqlite3.connect(catalog.path, isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    other.execute("CREATE TABLE theirs (x)")
+    free = threading.Timer(0.3, other.close)
+    free.start()
+    watch = FileWatch(catalog)
+    free.join()
+    try:
+        assert watch.look()
+        assert watch.catalog_id == catalog.catalog_id
+    finally:
+        watch.close()
 
 
 def topic(local: str) -> TopicName:
