@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import re2
 
+from broker_core.arrow_without_pandas import make_the_first_array
 from broker_core.errors import InvalidPattern
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
@@ -39,6 +40,7 @@ _QUICK_INSTRUCTIONS: Final = 1000
 _QUICK_LENGTH: Final = 256  # characters: to estimate more than that takes time itself
 _REMEMBERED_BYTES: Final = 16 * 1024 * 1024
 _BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
+make_the_first_array()
 _ONE_NAME: Final = pa.array([""], pa.large_string())  # over no name at all, Arrow compiles nothing
 _OPTIONS: Final = engine_options(_MAX_MEMORY)
 _remembered: Final[BoundedCache[str, TopicsPattern]] = BoundedCache(_REMEMBERED_BYTES)

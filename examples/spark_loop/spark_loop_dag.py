@@ -14,7 +14,7 @@ from airflow.operators.bash import BashOperator  # type: ignore[import-not-found
 
 CONFIG = "/etc/broker-core/broker-core.toml"
 BROKER = "http://broker-core:8080"
-CATALOGUE = "postgresql://broker_core_reader@topics-db/topics"
+CATALOGUE = "postgresql://topics_batch@topics-db/topics"
 STORE = "s3://listings/prod"
 PATTERNS = "/tmp/patterns-{{ ts_nodash }}.jsonl"
 

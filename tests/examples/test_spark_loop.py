@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 import yaml  # type: ignore[import-untyped]
 
+from broker_core.cli.plugin_commands import commands_of
 from broker_core.cli.running_broker import get
 from broker_core_spark.commands.status_command import read_metrics
 from broker_core_spark.plugin import SparkPlugin
@@ -155,10 +155,8 @@ def options_of(words: list[str]) -> set[str]:
 
 
 def spark_command(*names: str) -> Any:
-    """A command of the plugin's group, as typer knows it."""
-    app = typer.Typer()
-    SparkPlugin().broker_core_commands(app)
-    command: Any = typer.main.get_command(app)
+    """A command of the plugin's group, as `broker-core` has it."""
+    command = commands_of("spark", SparkPlugin())
     for name in names:
         command = command.commands[name]
     return command
@@ -298,7 +296,9 @@ def test_the_cron_job_of_kubernetes() -> None:
     assert Path(given["patterns"]).parent == Path(places[0])
     made = re.search(r"create secret generic (\S+)", text)
     assert made is not None
-    assert made[1] == build["envFrom"][0]["secretRef"]["name"]
+    keys = set(re.findall(r"--from-(?:file|literal)=(\w+)", text))
+    asked = [variable["valueFrom"]["secretKeyRef"] for variable in build["env"] if "valueFrom" in variable]
+    assert {(secret["name"], secret["key"]) for secret in asked} == {(made[1], key) for key in keys}
 
 
 def test_the_settings_are_the_plugins(tmp_path: Path) -> None:
