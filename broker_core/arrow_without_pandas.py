@@ -1,20 +1,38 @@
-"""Keeping pandas out of a process that uses Arrow.
+"""Keeping pandas out of the processes of `broker-core`, which use Arrow.
 
-Arrow imports pandas, where it is installed, when the first array is made of Python objects. That takes half a second
-and tens of megabytes, which a server never uses. :func:`make_the_first_array` makes an array while pandas cannot be
-found. Arrow looks for pandas again when a program asks for it (``to_pandas()``), so it is there for them.
+Arrow imports pandas, where it is installed, when it makes the first array of Python objects. That takes half a second
+and tens of megabytes, which a server never uses. :func:`make_the_first_array` makes one while pandas cannot be found.
+Arrow looks for pandas again when a program asks for it (``to_pandas()``).
+
+But from then on it takes ``pandas.NA`` and ``pandas.NaT`` for no nulls. So this is for processes of `broker-core`
+alone, not for programs that import this package, not for commands of plugins, and not where a plugin requires pandas.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-import pyarrow as pa
+from broker_core.project_name import PROJECT
 
-__all__ = ["make_the_first_array"]
+__all__ = ["keep_pandas_out", "let_pandas_in", "make_the_first_array"]
+
+_kept_out = False
+
+
+def keep_pandas_out() -> None:
+    """From now on, in a process of `broker-core`: before Arrow is imported."""
+    global _kept_out  # noqa: PLW0603 - of the process
+    _kept_out = True
+
+
+def let_pandas_in() -> None:
+    """From now on Arrow is as it always is, if it made no array so far."""
+    global _kept_out  # noqa: PLW0603 - of the process
+    _kept_out = False
 
 
 class _NoPandas:
@@ -29,12 +47,26 @@ class _NoPandas:
 
 
 def make_the_first_array() -> None:
-    """Make an Arrow value while pandas cannot be found; for the module whose arrays are the first."""
-    if "pandas" in sys.modules:
+    """Make an Arrow value while pandas cannot be found, if it is to be kept out; for the module that is the first."""
+    if not _kept_out or "pandas" in sys.modules or _a_plugin_requires_it():
         return
+    import pyarrow as pa
+
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:
-        pa.scalar("")
+        pa.array([""])
     finally:
         sys.meta_path.remove(finder)
+
+
+def _a_plugin_requires_it() -> bool:
+    """Whether the distribution of an installed plugin requires pandas, not only in an extra."""
+    from importlib.metadata import entry_points
+
+    return any(
+        re.match(r"pandas\b(?![-_.])", requirement, re.IGNORECASE) and "extra" not in requirement
+        for entry in entry_points(group=PROJECT)
+        if entry.dist is not None
+        for requirement in entry.dist.requires or ()
+    )

@@ -15,6 +15,9 @@ def main() -> None:
         from broker_core.cli.version import print_version
 
         sys.exit(exit_code_of(print_version, debug=False))
+    from broker_core.arrow_without_pandas import keep_pandas_out
     from broker_core.cli.command_tree import run
+
+    keep_pandas_out()
 
     sys.exit(run(arguments))

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 import typer.core
 
+from broker_core.arrow_without_pandas import let_pandas_in
 from broker_core.cli.common_options import command
 from broker_core.cli.deferred_commands import DeferredCommand, DeferredGroup
 from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_api.project_name import PROJECT
+from broker_core.project_name import PROJECT
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -75,6 +76,7 @@ def _group(name: str, origin: str, load: Callable[[], object]) -> Any:
     from broker_core.plugin_api.hookspecs import HookSpecs
     from broker_core.plugins import in_words
 
+    let_pandas_in()  # a command of a plugin may work with it
     try:
         plugin = load()
         manager = pluggy.PluginManager(PROJECT)

@@ -41,7 +41,8 @@ _QUICK_LENGTH: Final = 256  # characters: to estimate more than that takes time 
 _REMEMBERED_BYTES: Final = 16 * 1024 * 1024
 _BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
 make_the_first_array()
-_ONE_NAME: Final = pa.array([""], pa.large_string())  # over no name at all, Arrow compiles nothing
+# An empty name, of two offsets of 0: over no name at all, Arrow compiles nothing.
+_ONE_NAME: Final = pa.LargeStringArray.from_buffers(1, pa.py_buffer(bytes(16)), pa.py_buffer(b""))
 _OPTIONS: Final = engine_options(_MAX_MEMORY)
 _remembered: Final[BoundedCache[str, TopicsPattern]] = BoundedCache(_REMEMBERED_BYTES)
 

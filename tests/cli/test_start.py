@@ -60,8 +60,9 @@ def tell():
     for _ in sys.stdin:
         print("IMPORTED" + json.dumps(sorted(sys.modules)), file=sys.__stdout__, flush=True)
 threading.Thread(target=tell, daemon=True).start()
-from broker_core.cli.command_tree import run
-sys.exit(run(sys.argv[1:]))
+sys.argv = ["broker-core", *sys.argv[1:]]
+from broker_core.cli import main
+main()
 """
 
 

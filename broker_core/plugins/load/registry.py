@@ -17,7 +17,6 @@ from typing import Any, Final
 from pluggy import PluginManager, PluginValidationError
 
 from broker_core.plugin_api.hookspecs import HookSpecs
-from broker_core.plugin_api.project_name import PROJECT
 from broker_core.plugins.failures import PluginLoadError
 from broker_core.plugins.load.hook_implementations import (
     Implementation,
@@ -36,6 +35,7 @@ from broker_core.plugins.load.installed_plugins import (
 )
 from broker_core.plugins.load.plugin_options import PluginOptions, UnusableTable, read_table
 from broker_core.plugins.raised_exceptions import in_words
+from broker_core.project_name import PROJECT
 
 __all__ = ["RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
 
