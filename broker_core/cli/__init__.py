@@ -16,8 +16,14 @@ def main() -> None:
 
         sys.exit(exit_code_of(print_version, debug=False))
     from broker_core.arrow_without_pandas import keep_pandas_out
-    from broker_core.cli.command_tree import run
+    from broker_core.cli.command_tree import is_of_the_core, run
 
     keep_pandas_out()
+    code = run(arguments)
+    if is_of_the_core(arguments):
+        # Our commands close what they open: looking for cycles among all that was imported takes longer than to print
+        # most answers. Who writes a plugin's command may rely on it.
+        import gc
 
-    sys.exit(run(arguments))
+        gc.freeze()
+    sys.exit(code)

@@ -13,7 +13,7 @@ from broker_core.cli.exit_codes import exit_code_of
 from broker_core.cli.plugin_commands import PluginCommandsGroup
 from broker_core.cli.version import print_version
 
-__all__ = ["app", "run"]
+__all__ = ["app", "is_of_the_core", "run"]
 
 _HELP: Final = "Answers which topics of a namespace match, for whom: a listing service for Pulsar clients."
 
@@ -99,3 +99,9 @@ def run(arguments: Sequence[str]) -> int:
 
     # In a context of its own: what one run is told by its options must not reach the next one of the same process.
     return contextvars.copy_context().run(exit_code_of, run_command, debug="--debug" in arguments)
+
+
+def is_of_the_core(arguments: Sequence[str]) -> bool:
+    """Whether the command is none of a plugin."""
+    words = [word for word in arguments if not word.startswith("-")]
+    return not words or words[0] in _RootCommands.deferred

@@ -7,7 +7,7 @@ import pytest
 import typer
 
 import broker_core
-from broker_core.cli.command_tree import app
+from broker_core.cli.command_tree import app, is_of_the_core
 from broker_core.plugins.load.registry import RESERVED
 from tests.cli.conftest import Cli
 
@@ -86,3 +86,8 @@ def test_no_plugin_can_have_the_name_of_a_command() -> None:
     group = typer.main.get_command(app)
     assert isinstance(group, typer.core.TyperGroup)
     assert set(group.commands) <= set(RESERVED)
+
+
+def test_commands_of_the_core_are_told_from_those_of_plugins() -> None:
+    assert all(map(is_of_the_core, ([], ["--help"], ["list", "a/b"], ["topics", "--debug", "show"])))
+    assert not is_of_the_core(["postgres", "list"])
