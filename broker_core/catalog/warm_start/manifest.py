@@ -1,0 +1,88 @@
+"""The manifest of a stored snapshot: what it is of, and its files in order.
+
+The file is one line, ``broker-core snapshot FORMAT CRC32C BYTES``, and JSON behind it. It is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from broker_core.catalog.warm_start.column_file import FileReference
+from broker_core.catalog.warm_start.refusals import Refused
+from broker_core.change_log import CatalogVersion
+from broker_core.listing.topics_hash import crc_text, extend_crc
+from broker_core.names import Mode, NamespaceName
+
+__all__ = ["FORMAT", "LARGEST_MANIFEST", "Manifest", "manifest_name"]
+
+#: The number of the format: another one whenever files written before would be read as other rows.
+FORMAT: Final = 1
+LARGEST_MANIFEST: Final = 64 * 1024 * 1024
+_KIND: Final = "broker-core snapshot"
+_LONGEST_LINE: Final = 100
+
+_Number = Annotated[int, Field(ge=0, lt=2**48)]
+_Text = Annotated[str, Field(max_length=1000)]
+
+
+class Manifest(BaseModel):
+    """What a stored snapshot is of, and its files. ``nbytes`` is the memory that it took, ``asked`` how often it was
+    asked for. ``rules`` is what else decided on its names, as one text."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    rules: _Text
+    catalog_id: Annotated[str, Field(min_length=1, max_length=1000)]
+    namespace: Annotated[str, Field(max_length=64 * 1024)]
+    mode: _Text
+    version: _Number
+    stamp: Annotated[str, Field(min_length=1, max_length=1000)]
+    property_keys: tuple[str, ...]
+    nbytes: _Number
+    asked: _Number
+    files: tuple[FileReference, ...]
+
+    @property
+    def catalog_version(self) -> CatalogVersion:
+        """The state of the namespace that the snapshot is."""
+        return CatalogVersion(self.catalog_id, self.version, self.stamp)
+
+    @property
+    def rows(self) -> int:
+        """How many names it has."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of its files."""
+        return sum(file.size for file in self.files)
+
+    def to_bytes(self) -> bytes:
+        """The contents of its file."""
+        text = self.model_dump_json().encode()
+        crc = crc_text(extend_crc(0, memoryview(text)))
+        return f"{_KIND} {FORMAT} {crc} {len(text)}\n".encode() + text
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Manifest:
+        """The manifest of a file's contents. Raises :exc:`Refused`."""
+        line, _, text = content.partition(b"\n")
+        words = line[:_LONGEST_LINE].decode("ascii", "replace").split(" ")
+        if words[:2] != _KIND.split(" ") or len(words) != 5:
+            raise Refused("it is no manifest")
+        if words[2] != str(FORMAT):
+            raise Refused("it is of another format")
+        if words[4] != str(len(text)) or words[3] != crc_text(extend_crc(0, memoryview(text))):
+            raise Refused("its size or its checksum is wrong")
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            raise Refused(f"it is wrong: {error.errors()[0]['msg']:.200}") from None
+
+
+def manifest_name(namespace: NamespaceName, mode: Mode) -> str:
+    """The name of the file of a namespace's manifest."""
+    return hashlib.blake2b(f"{mode.name} {namespace}".encode(), digest_size=16).hexdigest() + ".manifest"

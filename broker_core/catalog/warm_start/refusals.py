@@ -1,0 +1,34 @@
+"""The error for a stored file that is not taken, and the counts of what became of stored files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["EVENTS", "FileCounts", "Refused"]
+
+#: What becomes of stored snapshots and their files; the values of the metric's label.
+EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed")
+
+
+class Refused(Exception):
+    """A stored file that is not what it should be; the text says why. The catalogue itself is read instead."""
+
+
+class FileCounts:
+    """How often each of :data:`EVENTS` happened; for any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(EVENTS, 0)
+
+    def add(self, event: str, count: int = 1) -> None:
+        """Count an event."""
+        with self._lock:
+            self._counts[event] += count
+
+    def read(self) -> Mapping[str, int]:
+        """All counts as of now."""
+        with self._lock:
+            return dict(self._counts)

@@ -1,0 +1,201 @@
+"""The folder of stored snapshots beside the catalogue: reading and writing its files, whatever is in its place.
+
+Every file is written under a name of its own, and renamed when it is complete. Nothing is changed in place. So any
+number of processes may write into one folder, and a reader sees whole files, but for those that a crash of the machine
+left: they are found by their checksums.
+
+Files are read into memory of the process. They are not mapped: whoever cuts a mapped file short ends the process
+(SIGBUS), and what is verified in a map may be changed behind it. A file that is read costs a copy, which takes as long
+as its checksum; what is verified is what is held.
+
+The folder may be missing, full, read-only or removed at any time. Nothing here raises more than :exc:`OSError` and
+:exc:`~.refusals.Refused`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from broker_core.catalog.warm_start.refusals import Refused
+
+__all__ = ["SnapshotFolder", "StoredFile", "folder_beside"]
+
+#: Bytes of the disk that are left to others, the catalogue first.
+_LEFT_FREE: Final = 256 * 1024 * 1024
+#: Buffers that one call of the system takes (IOV_MAX is 1024).
+_TOGETHER: Final = 512
+#: What a file is opened with: a FIFO does not wait for its other end, a link is not followed.
+_OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_MAKE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def folder_beside(catalog: Path) -> Path:
+    """The folder of a catalogue's stored snapshots: ``NAME.snapshots`` beside the file itself."""
+    real = Path(os.path.realpath(catalog))
+    return real.with_name(f"{real.name}.snapshots")
+
+
+class StoredFile:
+    """One name in the folder: its bytes, and when it was written or used, in seconds since 1970."""
+
+    __slots__ = ("name", "size", "used")
+
+    def __init__(self, name: str, size: int, used: float) -> None:
+        self.name = name
+        self.size = size
+        self.used = used
+
+
+class SnapshotFolder:
+    """The files of one folder by name; for any thread. Names are file names, without a folder."""
+
+    def __init__(self, path: Path, *, left_free: int = _LEFT_FREE) -> None:
+        self.path = path
+        self._left_free = left_free
+
+    @contextmanager
+    def _opened(self, *, make: bool = False) -> Iterator[int]:
+        """The folder itself, whatever gets its name meanwhile. Raises :exc:`Refused` where others may write into it."""
+        try:
+            folder = os.open(self.path, _OPEN_FOLDER)
+        except FileNotFoundError:
+            if not make:
+                raise
+            with suppress(FileExistsError):
+                os.mkdir(self.path, 0o700)  # noqa: PTH102 - beside os.open
+            folder = os.open(self.path, _OPEN_FOLDER)
+        try:
+            status = os.fstat(folder)
+            if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022:
+                raise Refused(
+                    f"the folder {self.path} belongs to another user, or others may write into it: "
+                    "remove it, or set its owner and its mode (0700)"
+                )
+            yield folder
+        finally:
+            os.close(folder)
+
+    def read(self, name: str, largest: int) -> bytes:
+        """All of a file, of at most ``largest`` bytes. Raises :exc:`OSError` where it cannot be read."""
+        with self._opened() as folder, _file(folder, _checked(name), largest) as (file, size):
+            content = os.pread(file, size, 0)
+            while len(content) < size:  # a network's file system may give less at a time
+                more = os.pread(file, size - len(content), len(content))
+                if not more:
+                    raise Refused(f"it ends after {len(content)} of {size} bytes")
+                content += more
+            return content
+
+    def size_of(self, name: str, largest: int) -> int:
+        """The bytes of a file that :meth:`read` would read."""
+        with self._opened() as folder, _file(folder, _checked(name), largest) as (_, size):
+            return size
+
+    def write(self, name: str, pieces: Sequence[Any], *, goes_on: Callable[[], bool] = lambda: True) -> None:
+        """Write a file of these buffers, in the place of one that has its name.
+
+        Raises :exc:`OSError` where that fails, and :exc:`InterruptedError` once ``goes_on`` says no; then the file is
+        what it was before, or none.
+        """
+        _checked(name)
+        with self._opened(make=True) as folder:
+            size = sum(memoryview(piece).nbytes for piece in pieces)
+            disk = os.fstatvfs(folder)
+            if disk.f_bavail * disk.f_frsize < size + self._left_free:
+                raise OSError(f"the last {self._left_free} bytes of the disk are left to others")
+            part = f".{secrets.token_hex(8)}.part"
+            file = os.open(part, _MAKE, 0o600, dir_fd=folder)
+            try:
+                try:
+                    _write_all(file, pieces, goes_on)
+                    # Little by little: a commit of the catalogue must not wait for all of them.
+                    os.fdatasync(file)
+                finally:
+                    os.close(file)
+                os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(part, dir_fd=folder)
+                raise
+
+    def touch(self, name: str) -> bool:
+        """Note that a file is used now; false where there is none."""
+        try:
+            with self._opened() as folder:
+                os.utime(_checked(name), dir_fd=folder, follow_symlinks=False)
+                return True
+        except (OSError, Refused):
+            return False
+
+    def has(self, name: str, size: int) -> bool:
+        """Whether there is a file of this name and size that can be read, and note that it is used now."""
+        try:
+            return self.size_of(name, size) == size and self.touch(name)
+        except (OSError, Refused):
+            return False
+
+    def files(self) -> list[StoredFile]:
+        """All that is in the folder; nothing where there is none, or it is not to be used."""
+        try:
+            with self._opened() as folder, os.scandir(folder) as entries:
+                found = []
+                for entry in entries:
+                    with suppress(OSError):
+                        status = entry.stat(follow_symlinks=False)
+                        found.append(StoredFile(entry.name, status.st_size, status.st_mtime))
+                return found
+        except (OSError, Refused):
+            return []
+
+    def remove(self, name: str, *, unused_for: float = 0.0) -> bool:
+        """Remove a name, unless it was used in the last ``unused_for`` seconds; whether it is gone by that."""
+        try:
+            with self._opened() as folder:
+                used = os.stat(_checked(name), dir_fd=folder, follow_symlinks=False).st_mtime
+                if unused_for and time.time() - used < unused_for:
+                    return False
+                os.unlink(name, dir_fd=folder)
+                return True
+        except (OSError, Refused):
+            return False
+
+
+def _checked(name: str) -> str:
+    if "/" in name or "\0" in name or name in {"", ".", ".."}:
+        raise Refused(f"{name!r:.100} is no name of a file")
+    return name
+
+
+@contextmanager
+def _file(folder: int, name: str, largest: int) -> Iterator[tuple[int, int]]:
+    """(an open file, its bytes)."""
+    file = os.open(name, _OPEN, dir_fd=folder)
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise Refused("it is no file")
+        if status.st_size > largest:
+            raise Refused(f"it has {status.st_size} bytes, more than {largest}")
+        yield file, status.st_size
+    finally:
+        os.close(file)
+
+
+def _write_all(file: int, pieces: Sequence[Any], goes_on: Callable[[], bool]) -> None:
+    left = [view.cast("B") for view in map(memoryview, pieces) if view.nbytes]
+    while left:
+        if not goes_on():
+            raise InterruptedError("the process ends")
+        written = os.writev(file, left[:_TOGETHER])
+        while left and written >= len(left[0]):
+            written -= len(left.pop(0))
+        if written:
+            left[0] = left[0][written:]

@@ -1,0 +1,70 @@
+"""Which files of the folder go: those that no manifest names, and the snapshots used least recently over the bound.
+
+Only names that are made here are ever removed: anything else in the folder is somebody's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from broker_core.catalog.warm_start.manifest import LARGEST_MANIFEST, Manifest
+from broker_core.catalog.warm_start.refusals import Refused
+from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder, StoredFile
+
+__all__ = ["GRACE", "read_manifest", "stored_manifests", "sweep"]
+
+#: Seconds for which a file that no manifest names stays: another process may be about to write the manifest.
+GRACE: Final = 600.0
+#: Seconds for which a manifest stays that this release cannot read: one of another release may.
+_OTHER_RELEASES: Final = 7 * 86_400.0
+_MANIFEST: Final = re.compile(r"[0-9a-f]{32}\.manifest")
+_COLUMNS: Final = re.compile(r"[0-9a-f]{32}\.columns")
+_PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
+
+
+def read_manifest(folder: SnapshotFolder, name: str) -> Manifest:
+    """One manifest. Raises :exc:`Refused` and :exc:`OSError`."""
+    return Manifest.from_bytes(folder.read(name, LARGEST_MANIFEST))
+
+
+def stored_manifests(folder: SnapshotFolder) -> list[Manifest]:
+    """All manifests that can be read."""
+    return [manifest for _, manifest in _manifests(folder, folder.files()) if manifest is not None]
+
+
+def _manifests(folder: SnapshotFolder, files: list[StoredFile]) -> list[tuple[StoredFile, Manifest | None]]:
+    found: list[tuple[StoredFile, Manifest | None]] = []
+    for file in files:
+        if _MANIFEST.fullmatch(file.name):
+            try:
+                found.append((file, read_manifest(folder, file.name)))
+            except (OSError, Refused):
+                found.append((file, None))
+    return found
+
+
+def sweep(folder: SnapshotFolder, limit: int, *, grace: float = GRACE) -> int:
+    """Remove what nobody needs, and what is over ``limit`` bytes (0: no bound); returns how many files went."""
+    files = folder.files()
+    sizes = {file.name: file.size for file in files}
+    needed: set[str] = set()
+    room = limit
+    gone = 0
+    # The last used first: the room is theirs.
+    for file, manifest in sorted(_manifests(folder, files), key=lambda each: -each[0].used):
+        if manifest is None:
+            gone += folder.remove(file.name, unused_for=_OTHER_RELEASES)
+            continue
+        more = {each.name for each in manifest.files} - needed
+        size = file.size + sum(sizes.get(name, 0) for name in more)
+        if limit and size > room:
+            gone += folder.remove(file.name)
+            continue
+        room -= size
+        needed |= more
+    for file in files:
+        unneeded = _COLUMNS.fullmatch(file.name) and file.name not in needed
+        if unneeded or _PART.fullmatch(file.name):
+            gone += folder.remove(file.name, unused_for=grace)
+    return gone
