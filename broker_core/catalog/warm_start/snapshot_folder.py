@@ -190,7 +190,8 @@ def _file(folder: int, name: str, largest: int) -> Iterator[tuple[int, int]]:
 
 
 def _write_all(file: int, pieces: Sequence[Any], goes_on: Callable[[], bool]) -> None:
-    left = [view.cast("B") for view in map(memoryview, pieces) if view.nbytes]
+    views: list[memoryview] = [memoryview(piece) for piece in pieces]
+    left = [view.cast("B") for view in views if view.nbytes]
     while left:
         if not goes_on():
             raise InterruptedError("the process ends")
