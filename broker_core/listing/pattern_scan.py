@@ -2,13 +2,14 @@
 
 1. A literal or a range is two binary searches in the sorted column of matched forms; where all of the range must match,
    nothing else is done.
-2. Within the range, a substring that every match needs is searched first, over contiguous memory: RE2 finds it at
-   memory speed, and only the rows around its finds are matched in full.
+2. Within the range, a substring that every match needs is searched first, over contiguous memory
+   (``substring_search``), and only the rows around its finds are matched in full.
 3. Where the substring is everywhere, or none is needed, Arrow's RE2 kernel runs over the column.
 
 The work is cut into slices (:class:`PatternScan`), so that threads can be shared fairly among scans. A pattern can be a
 thousand times slower than usual (an automaton with too many states), so each slice's number of rows follows from the
-time of the slice before. The work is done in C without the interpreter's lock; nothing here is per topic.
+time of the slice before. The work is done in C, with the interpreter's lock for parts of a millisecond at the most;
+nothing here is per topic.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import re2
 
 from broker_core.listing.build_columns import row_type
+from broker_core.listing.substring_search import rows_with
 from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
@@ -35,19 +35,15 @@ if TYPE_CHECKING:
 __all__ = ["PatternScan", "matching_rows", "quick_to_match"]
 
 _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first would cost more
-#: A required substring that one name in so many has is no help: the regex runs over every name instead.
-_DENSE: Final = 3
-_SAMPLE: Final = 256  # names
-#: The shortest substring that is searched, in bytes; of a longer one, how much is kept and looked at, in characters.
-_SHORTEST: Final = 3
-_KEPT_CHARACTERS: Final = 5
-_LONGEST: Final = 24
-_FREQUENCY_SAMPLE: Final = 16 * 1024  # bytes
+# Required substrings that are searched: the longest ones, until one is found that few names have.
+_SHORTEST: Final = 1  # bytes
+_MOST_LITERALS: Final = 3
 
-# Work on the event loop. As a rule RE2 matches 200 bytes a microsecond, and finds a substring ten times quicker; at the
-# worst a byte takes 2.5 ns for each instruction of the program.
+# Work on the event loop. As a rule RE2 matches 200 bytes a microsecond, and a substring is found a hundred times
+# quicker; at the worst a byte takes 2.5 ns for each instruction of the program.
 _QUICK_MATCH: Final = 96 * 1024  # bytes
 _QUICK_SEARCH: Final = 1024 * 1024  # bytes, with a required substring
+_QUICK_LITERAL: Final = 3  # bytes of that substring: a shorter one may be in most names
 _QUICK_WORST: Final = 4 * 1024 * 1024  # bytes times instructions: 10 ms
 
 _FIRST_BLOCK: Final = 128 * 1024  # bytes
@@ -85,7 +81,7 @@ def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | 
         return True
     if within is not None or size > _QUICK_SEARCH or size * pattern.program_size > 4 * _QUICK_WORST:
         return False
-    return _useful_literal(listing, pattern) is not None
+    return any(len(literal) >= _QUICK_LITERAL for literal in _useful_literals(listing, pattern))
 
 
 class _ScanState(Enum):
@@ -329,35 +325,12 @@ def _gathered(listing: ListingData, pattern: TopicsPattern, positions: _Array) -
     return matching
 
 
-def _useful_literal(listing: ListingData, pattern: TopicsPattern) -> str | None:
-    """A required substring that not every name of the namespace has anyway, cut so that it is quick to find."""
+def _useful_literals(listing: ListingData, pattern: TopicsPattern) -> list[bytes]:
+    """Required substrings that not every name of the namespace has anyway, longest first."""
     everywhere = f"{listing.namespace}/"
-    for literal in pattern.required:
-        rest = literal.removeprefix(everywhere)
-        if len(rest.encode()) >= _SHORTEST and rest not in everywhere:
-            return _quick_part(listing, rest)
-    return None
-
-
-def _quick_part(listing: ListingData, literal: str) -> str:
-    """The part of a substring whose ends are the rarest bytes of the names.
-
-    RE2 skips through memory to where the first and the last byte stand at the right distance, so that "x0123" is found
-    three times as quickly as "-x0123" where every name has dashes.
-    """
-    data, offsets = memoryview(listing.matched.buffers()[2]), listing.matched_offsets
-    middle = int(offsets[0] + offsets[-1]) // 2
-    sample = np.frombuffer(data[middle : middle + _FREQUENCY_SAMPLE], np.uint8)
-    frequency = np.bincount(sample, minlength=256) + 1
-    ends = [(frequency[char.encode()[0]], frequency[char.encode()[-1]]) for char in literal[:_LONGEST]]
-    keep = min(len(ends), _KEPT_CHARACTERS)
-    parts = (
-        (int(ends[first][0]) * int(ends[last][1]), first - last, first, last)
-        for first in range(len(ends))
-        for last in range(first + keep - 1, len(ends))
-    )
-    _, _, first, last = min(parts)
-    return literal[first : last + 1]
+    rests = (literal.removeprefix(everywhere) for literal in pattern.required)
+    useful = (rest.encode() for rest in rests if rest not in everywhere)
+    return [rest for rest in useful if len(rest) >= _SHORTEST][:_MOST_LITERALS]
 
 
 def _stretch(
@@ -365,13 +338,15 @@ def _stretch(
 ) -> _Stretch:
     """The search of the matched column within ``[low, high)``."""
     offsets = listing.matched_offsets
-    literal = None if offsets[high] - offsets[low] <= _TINY else _useful_literal(listing, pattern)
+    literals = [] if offsets[high] - offsets[low] <= _TINY else _useful_literals(listing, pattern)
 
     def search(first: int, last: int) -> _Array:
-        if literal is None or _is_dense(listing, literal, first, last):
-            keep = pattern.match_column(listing.matched.slice(first, last - first))
-            return np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + first
-        return _gathered(listing, pattern, _rows_with(listing, literal, first, last))
+        for literal in literals:
+            rows = rows_with(listing.matched.buffers()[2], offsets, first, last, literal)
+            if rows is not None:
+                return _gathered(listing, pattern, rows)
+        keep = pattern.match_column(listing.matched.slice(first, last - first))
+        return np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + first
 
     return _Stretch(search, offsets, (low, high), _first_block(pattern), wanted)
 
@@ -379,32 +354,3 @@ def _stretch(
 def _first_block(pattern: TopicsPattern) -> int:
     """Bytes of the first slice: what takes no long time even if the pattern turns out to be of the slowest."""
     return min(max(_QUICK_WORST // pattern.program_size, _SMALLEST_BLOCK), _FIRST_BLOCK)
-
-
-def _is_dense(listing: ListingData, literal: str, low: int, high: int) -> bool:
-    """Whether so many names have the literal that finding it first costs more than it saves, judged by a sample."""
-    sampled = min(_SAMPLE, high - low)
-    return len(_rows_with(listing, literal, low, low + sampled)) * _DENSE > sampled
-
-
-def _rows_with(listing: ListingData, literal: str, low: int, high: int) -> _Array:
-    """Positions of the names in ``[low, high)`` around a find of the literal, ascending.
-
-    The stretch of memory is split at the literal as if it were one string; between the pieces the finds are. A find may
-    lie across two names, and hide one in the second that overlaps it: then both are given. The caller matches them.
-    """
-    offsets = listing.matched_offsets
-    bounds = np.array([offsets[low], offsets[high]], np.int64)
-    stretch = pa.LargeStringArray.from_buffers(1, pa.py_buffer(bounds), listing.matched.buffers()[2])
-    pieces = pc.split_pattern_regex(stretch, re2.escape(literal)).flatten()
-    if len(pieces) < 2:
-        return np.empty(0, np.int64)
-    size = len(literal.encode())
-    before = np.cumsum(pc.binary_length(pieces).to_numpy(zero_copy_only=False))[:-1]
-    starts = offsets[low] + before + size * np.arange(len(before))
-    rows = np.searchsorted(offsets, starts, side="right") - 1
-    last_rows = np.searchsorted(offsets, starts + (size - 1), side="right") - 1
-    if not np.array_equal(rows, last_rows):
-        rows = np.sort(np.concatenate((rows, last_rows)))
-    found: _Array = rows[np.concatenate(([True], rows[1:] != rows[:-1]))]
-    return found

@@ -144,7 +144,7 @@ async def test_a_search_ends_when_nobody_waits_for_it() -> None:
     """Of a search that takes minutes nothing goes on after the slice that runs."""
     slow = [f"persistent://t/n/{number:040x}" for number in range(0, 10**24, 10**19)]
     async with made(MemoryLister(slow, at_once=False)) as m:
-        task = asyncio.create_task(m.ask(pattern="(?:.*[0-9a].{1,28}[b-f]){6}x"))
+        task = asyncio.create_task(m.ask(pattern="(?:.*[0-9a].{1,28}[b-f]){6}[xy]"))
         scans = m.pipeline.workers.kinds["scan"]
         await eventually(lambda: scans.seconds > 0.1)
         task.cancel()

@@ -19,7 +19,7 @@ from broker_core.patterns import compile_pattern
 from broker_core.pipeline.worker_threads import Workers
 from tests.support.eventually import eventually
 
-SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}x"
+SLOW = "(?:.*[0-9a].{1,28}[b-f]){6}[xy]"
 
 
 @pytest_asyncio.fixture
