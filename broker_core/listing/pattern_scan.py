@@ -39,7 +39,7 @@ _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first 
 _SHORTEST: Final = 1  # bytes
 _MOST_LITERALS: Final = 3
 
-# Work on the event loop. As a rule RE2 matches 200 bytes a microsecond, and a substring is found a hundred times
+# Work on the event loop. As a rule RE2 matches 200 bytes a microsecond, and a substring is found thirty times
 # quicker; at the worst a byte takes 2.5 ns for each instruction of the program.
 _QUICK_MATCH: Final = 96 * 1024  # bytes
 _QUICK_SEARCH: Final = 1024 * 1024  # bytes, with a required substring

@@ -1,8 +1,7 @@
 """Finding the names of a column that contain a text, by SIMD over the contiguous memory of the column.
 
-StringZilla compares 16 to 64 bytes at once: it reads 10 to 20 GB a second, whatever the text is. It keeps the
-interpreter's lock: 50 to 100 us for each MiB without a find, 0.1 us for each find. Other threads have their turn
-between the batches of finds.
+StringZilla compares 16 to 64 bytes at once. It keeps the interpreter's lock: 0.1 to 0.2 ms for each MiB, and 0.1 us for
+each find. Other threads have their turn between the batches of finds, so a call should get a few MiB at the most.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__ = ["rows_with"]
 
 #: A text that one name in so many has is of no help: what is done for each find costs more than a regex over all names.
 _DENSE: Final = 3
-_BATCH: Final = 1024  # finds, in about 0.1 ms; after each, the density is looked at
+_BATCH: Final = 1024  # finds, in some 0.1 ms besides the reading; after each, the density is looked at
 
 _Array = np.ndarray[Any, Any]
 
