@@ -195,6 +195,9 @@ class CatalogLister:
             if kept is not None:
                 return kept.snapshot
             began, read = self._reads.get(key) or self._begin_read(key)
+            if read.done():
+                # It is here until the loop has called `_read_ended`; to await it would not let the loop do so.
+                began, read = self._begin_read(key)
             # Shielded: a cancelled request must not end the load of the others.
             snapshot = await asyncio.shield(read)
             if began >= arrived:
@@ -213,7 +216,8 @@ class CatalogLister:
         return self._reads[key]
 
     def _read_ended(self, key: SnapshotKey, task: asyncio.Task[Snapshot]) -> None:
-        del self._reads[key]
+        if self._reads[key][1] is task:  # else a further read has its place already
+            del self._reads[key]
         if not task.cancelled():
             task.exception()  # the waiting requests have it; all of them may have been cancelled
 

@@ -149,6 +149,34 @@ async def test_the_next_listing_sees_every_change_without_reading_anew(
     assert (reads.loaded, reads.moved) == ([Mode.PERSISTENT], 2)
 
 
+async def test_a_listing_that_is_asked_for_as_a_read_of_an_older_state_ends_does_not_hold_the_loop(
+    catalog: SqliteCatalog, lister: CatalogLister, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(catalog, {"name": "a"})
+    late: list[asyncio.Task[TopicListingResult]] = []
+    keep, current = lister._kept.keep, lister._current
+    looks = 0
+
+    def keeping(*arguments: Any) -> None:
+        """The last step of a read: a change, and a question that runs before the loop tells of the read's end."""
+        keep(*arguments)
+        if not late:
+            catalog.create(topic("b"))
+            late.append(asyncio.get_running_loop().create_task(lister.list_topics(QUESTION)))
+
+    def looking(key: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        assert looks < 100, "the ended read was awaited again and again, without a pause for the event loop"
+        return current(key)
+
+    monkeypatch.setattr(lister._kept, "keep", keeping)
+    monkeypatch.setattr(lister, "_current", looking)
+    assert names_of(await lister.list_topics(QUESTION)) == ["a"]
+    assert names_of(await late[0]) == ["a", "b"]
+    assert lister._reads == {}
+
+
 async def test_a_change_of_another_namespace_costs_one_look(
     catalog: SqliteCatalog, lister: CatalogLister, reads: Reads
 ) -> None:
