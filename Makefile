@@ -58,6 +58,7 @@ interop: $(TEST_STAMP)
 bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
 	$(BIN)/python -m tests.benchmarks.start
+	$(BIN)/python -m tests.benchmarks.small_listings
 	$(BIN)/python -m tests.benchmarks.postgres
 
 # Only the part with PostgreSQL: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.

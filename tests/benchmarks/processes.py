@@ -1,4 +1,4 @@
-"""The present and the highest resident memory of a process, from Linux."""
+"""The present and the highest resident memory of a process, and its CPU time, from Linux."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 from pathlib import Path
 
-__all__ = ["machine", "resident", "resident_peak"]
+__all__ = ["cpu_seconds", "machine", "resident", "resident_peak"]
 
 MIB = 1024 * 1024
 
@@ -19,6 +19,14 @@ def resident(pid: int) -> int:
 def resident_peak(pid: int) -> int:
     """The most that was resident since the process started, in bytes."""
     return _status(pid, "VmHWM")
+
+
+def cpu_seconds(pid: int) -> float:
+    """The CPU time of a process so far: of all of its threads that run, with their system calls."""
+    nanoseconds = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        nanoseconds += int((task / "schedstat").read_text().split()[0])
+    return nanoseconds / 1e9
 
 
 def _status(pid: int, field: str) -> int:

@@ -13,8 +13,17 @@ import pytest
 
 from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
 from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
+from tests.benchmarks.small_listings import fill, measure_small, small_questions
 from tests.benchmarks.start import COMMANDS, NOTHING, measure_starts
-from tests.benchmarks.wire_client import connect_frame, get_topics_frame, ping_frame, read_answer
+from tests.benchmarks.wire_client import (
+    connect_frame,
+    get_topics_frame,
+    lookup_frame,
+    partitions_frame,
+    ping_frame,
+    read_answer,
+)
+from tests.support.served import Served
 
 SIZE = 10_000
 
@@ -52,6 +61,9 @@ def test_its_frames_say_what_they_should() -> None:
         "cafe",
     )
     assert not _command(get_topics_frame(1, "a/b")).getTopicsOfNamespace.HasField("topics_pattern")
+    partitions, lookup = _command(partitions_frame(7, "t")), _command(lookup_frame(8, "t"))
+    assert (partitions.partitionMetadata.topic, partitions.partitionMetadata.request_id) == ("t", 7)
+    assert (lookup.lookupTopic.topic, lookup.lookupTopic.request_id) == ("t", 8)
     with_pairs = _command(
         get_topics_frame(1, "a/b", properties={"k": "v" * 200, "l": ""})
     ).getTopicsOfNamespace
@@ -114,3 +126,13 @@ def test_starts_are_measured_round_by_round() -> None:
     taken = measure_starts(1)
     assert list(taken) == [NOTHING, *COMMANDS]
     assert all(len(seconds) == 1 for seconds in taken.values())
+
+
+def test_the_time_of_small_answers_is_measured(tmp_path: Path) -> None:
+    fill(tmp_path / "catalog.sqlite")
+    with Served(tmp_path, {"catalog": {"path": str(tmp_path / "catalog.sqlite")}}) as served:
+        kinds = small_questions(served.address)
+        assert "unchanged by pattern" in kinds
+        for frames in kinds.values():
+            for depth in (1, 3):
+                assert 0 < measure_small(served, frames, depth, 10) < 1

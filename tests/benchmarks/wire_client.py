@@ -15,6 +15,8 @@ __all__ = [
     "RawClient",
     "connect_frame",
     "get_topics_frame",
+    "lookup_frame",
+    "partitions_frame",
     "ping_frame",
     "pong_frame",
     "read_answer",
@@ -22,6 +24,7 @@ __all__ = [
 
 # BaseCommand.Type; the number of the type is the number of the field that holds the command.
 CONNECT, CONNECTED, ERROR, PING, PONG, GET_TOPICS, GET_TOPICS_RESPONSE = 2, 3, 14, 18, 19, 32, 33
+PARTITIONED_METADATA, LOOKUP = 21, 23
 
 _CLIENT_VERSION = "broker-core-bench"
 _PROTOCOL_VERSION = 21
@@ -81,6 +84,16 @@ def get_topics_frame(
     for key, value in (properties or {}).items():
         body += _text(6, _text(1, key.encode()) + _text(2, value.encode()))
     return _frame(GET_TOPICS, body)
+
+
+def partitions_frame(request_id: int, topic: str) -> bytes:
+    """PARTITIONED_METADATA of a topic."""
+    return _frame(PARTITIONED_METADATA, _text(1, topic.encode()) + _number(2, request_id))
+
+
+def lookup_frame(request_id: int, topic: str) -> bytes:
+    """LOOKUP of a topic."""
+    return _frame(LOOKUP, _text(1, topic.encode()) + _number(2, request_id))
 
 
 @dataclass(frozen=True, slots=True)
