@@ -78,6 +78,7 @@ class CatalogLister:
         self._loads = asyncio.Semaphore(_LOADS)
         self._reopening = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
+        self._turn = loop_turn()
 
     def close(self) -> None:
         """Let go of all snapshots; what requests still have stays theirs."""
@@ -120,7 +121,7 @@ class CatalogLister:
         self._count_ignored(request.properties, pairs)
         if not pairs:
             return result_of(snapshot.listing, snapshot)
-        selection = snapshot.selected_now(pairs, quick=loop_turn().has_time())
+        selection = snapshot.selected_now(pairs, quick=self._turn.has_time())
         if selection is None:
             selection = await self._selected(request, snapshot, pairs)
         return result_of(selection, snapshot)
@@ -170,7 +171,7 @@ class CatalogLister:
     def _current(self, key: SnapshotKey) -> CachedSnapshot | None:
         """The kept snapshot, if it is of the newest version."""
         watch = self._watch
-        if not watch.look():
+        if not watch.look(self._turn.received):
             return None
         kept = self._kept.get(key)
         if kept is None:

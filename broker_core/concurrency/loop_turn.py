@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 from weakref import WeakKeyDictionary
 
-__all__ = ["TURN_SECONDS", "LoopTurn", "loop_turn"]
+__all__ = ["TURN_SECONDS", "LoopTurn", "has_time", "loop_turn"]
 
 #: Seconds of one turn, counted from the first quick work in it.
 TURN_SECONDS: Final = 0.003
@@ -23,9 +23,13 @@ _AT_ONCE: Final = 4
 class LoopTurn:
     """The turns of one event loop; for its own thread only."""
 
-    __slots__ = ("_end", "_waiting")
+    __slots__ = ("_count", "_end", "_waiting", "received")
 
     def __init__(self) -> None:
+        self._count = 0
+        #: The number of the piece of a client's bytes whose questions are being answered at this moment, else 0. All of
+        #: them were asked before: what is found for the first of them to be current is current for the others.
+        self.received = 0
         self._end: float | None = None
         self._waiting: deque[Callable[[], None]] = deque()
 
@@ -38,6 +42,15 @@ class LoopTurn:
         # What is called soon is called in the next turn, before whatever the sockets have by then.
         loop.call_soon(self._next)
         return True
+
+    def begin_received(self) -> None:
+        """From here to :meth:`end_received`, what one client sent is answered, without a turn of the loop between."""
+        self._count += 1
+        self.received = self._count
+
+    def end_received(self) -> None:
+        """What follows may have been asked later."""
+        self.received = 0
 
     def call_next(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` in the next turn, or the one after, as soon as its time reaches: first come, first served.
@@ -79,3 +92,8 @@ def loop_turn() -> LoopTurn:
     if turn is None:
         turn = _turns[loop] = LoopTurn()
     return turn
+
+
+def has_time() -> bool:
+    """Whether this turn of the running event loop has time for one more piece of quick work."""
+    return loop_turn().has_time()

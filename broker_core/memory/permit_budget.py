@@ -168,11 +168,20 @@ class PermitBudget:
         count, demand = self._checked(n)
         if demand:
             demand = min(demand, self._most)
-            if demand > self.maximum - self._acquired or not self._may_go_first(demand):
+            if not self._is_free(demand):
                 return None
             self._acquired += demand
         self.granted_at_once += 1
         return Permit(self, demand if self.maximum else count)
+
+    def has_room(self, n: int) -> bool:
+        """Whether :meth:`try_acquire` would give ``n`` permits. Raises as :meth:`acquire` does."""
+        demand = self._checked(n)[1]
+        return not demand or self._is_free(min(demand, self._most))
+
+    def count_granted(self, demands: int = 1) -> None:
+        """Count demands that there was room for and that took no permit: their memory is free again already."""
+        self.granted_at_once += demands
 
     async def acquire(self, n: int, *, timeout: float | None = None, key: Hashable = None) -> Permit:
         """Wait for ``n`` permits; more than the maximum means the maximum.
@@ -346,6 +355,9 @@ class PermitBudget:
                 if permit.updates:
                     self._held_by_waiting += waiter.held
         self._drain()
+
+    def _is_free(self, demand: int) -> bool:
+        return demand <= self.maximum - self._acquired and self._may_go_first(demand)
 
     def _may_go_first(self, need: int) -> bool:
         """Whether a demand that fits may be granted before those that wait: nobody waits, or it is small and the first

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from broker_core.access.asker import Asker
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency.loop_turn import has_time, loop_turn
 from broker_core.listing.listing import Selection
 from broker_core.listing.selection_search import Matching
 from broker_core.metrics.metrics import Metrics
@@ -79,7 +79,7 @@ class Workers:
 
     async def matching(self, asker: Asker, selection: Selection, pattern: TopicsPattern) -> Selection:
         """The topics of ``selection`` that match ``pattern``, which RE2 supports."""
-        known = matching_now(selection, pattern, loop_turn().has_time)
+        known = matching_now(selection, pattern, has_time)
         if known is not None:
             return known
         return await self._scan.run(asker.connection, Matching(selection, pattern))

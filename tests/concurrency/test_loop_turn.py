@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from broker_core.concurrency.loop_turn import TURN_SECONDS, LoopTurn, loop_turn
+from broker_core.concurrency.loop_turn import TURN_SECONDS, LoopTurn, has_time, loop_turn
 from tests.support.eventually import eventually
 
 
@@ -77,3 +77,22 @@ async def test_time_that_is_there_takes_no_turn() -> None:
     asyncio.get_running_loop().call_soon(turns.append, None)
     await loop_turn().time()
     assert not turns
+
+
+async def test_what_came_together_has_one_number() -> None:
+    turn = loop_turn()
+    numbers = []
+    for _ in range(2):
+        assert turn.received == 0
+        turn.begin_received()
+        numbers.append(turn.received)
+        turn.end_received()
+    assert turn.received == 0
+    assert 0 not in numbers
+    assert len(set(numbers)) == 2
+
+
+async def test_the_time_of_the_running_loop() -> None:
+    assert has_time()
+    busy(1.1 * TURN_SECONDS)
+    assert not has_time()

@@ -293,6 +293,30 @@ async def test_the_head_of_the_line_blocks() -> None:
     ]
 
 
+async def test_room_is_what_can_be_acquired_at_once() -> None:
+    permits = budget(10)
+    assert permits.has_room(10)
+    assert permits.has_room(1000)  # which means all
+    held = permits.try_acquire(6)
+    assert held is not None
+    assert permits.has_room(0)
+    assert permits.has_room(4)
+    assert not permits.has_room(5)
+    assert permits.acquired == 6
+    waiting = await started(permits.acquire(5))
+    assert not permits.has_room(1)
+    assert permits.granted_at_once == 1
+    permits.count_granted()
+    permits.count_granted(3)
+    assert permits.granted_at_once == 5
+    held.release()
+    (await waiting).release()
+    assert budget(0).has_room(1_000_000)
+    permits.close()
+    with pytest.raises(PermitsClosed):
+        permits.has_room(1)
+
+
 async def test_try_acquire_never_overtakes() -> None:
     permits = budget(10)
     held = permits.try_acquire(6)

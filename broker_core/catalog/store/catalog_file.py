@@ -40,7 +40,7 @@ def connect(path: Path, *, create: bool = False, busy_timeout: float = 30.0) -> 
     return connection
 
 
-def file_identity(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path | str) -> tuple[int, int] | None:
     """The identity of a file (device, inode), to notice its replacement; ``None`` where there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116 - for every call of a catalogue

@@ -7,6 +7,7 @@ by its inode, as the catalogue itself notices it: SQLite would go on reading the
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import Final
 
@@ -29,6 +30,8 @@ class FileWatch:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
         self._path = catalog.path
+        self._path_text = os.fspath(catalog.path)  # which the system is asked for a third quicker
+        self._together = 0
         self._data_version = -1
         #: Counts the states of the file that were noticed: the same number, the same content.
         self.state = 0
@@ -40,8 +43,13 @@ class FileWatch:
         """Close the file; every look fails from then on."""
         self._connection.close()
 
-    def look(self) -> bool:
-        """Notice what was committed (:attr:`state`); false where the file cannot be looked at, or is another one."""
+    def look(self, together: int = 0) -> bool:
+        """Notice what was committed (:attr:`state`); false where the file cannot be looked at, or is another one.
+
+        Looks with the same number other than 0 are one look: all of their questions were there before the first.
+        """
+        if together and together == self._together:
+            return True
         try:
             if self.replaced:
                 return False
@@ -51,6 +59,7 @@ class FileWatch:
         if data_version != self._data_version:
             self._data_version = data_version
             self.state += 1
+        self._together = together
         return True
 
     def version(self, namespace: NamespaceName) -> CatalogVersion | None:
@@ -63,7 +72,7 @@ class FileWatch:
     @property
     def replaced(self) -> bool:
         """Whether there is another file in the place of the one that is open, or none."""
-        return file_identity(self._path) != self._file
+        return file_identity(self._path_text) != self._file
 
     def reopen(self) -> None:
         """Look at the file that is there now, after :meth:`SqliteCatalog.notice`."""
@@ -76,7 +85,7 @@ class FileWatch:
     def _opened(self, patience: float) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
         with sqlite_errors(self._path):
             # Before it is opened: what is put there in the midst of this, the next look finds to be another one.
-            file = file_identity(self._path)
+            file = file_identity(self._path_text)
             connection = self._catalog.connect(busy_timeout=patience)
             try:
                 connection.execute("PRAGMA query_only = ON")

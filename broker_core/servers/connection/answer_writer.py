@@ -6,7 +6,8 @@ a large answer goes out in pieces, each only when the one before has left; their
 (PIP-442), held until the bytes have gone to the kernel:
 
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
-  them. A peer for which more than :data:`CROWDED` bytes wait gets no more of them: it cannot take the whole reserve.
+  them. The answers to questions that came together are written together. A peer for which more than :data:`CROWDED`
+  bytes wait gets no more of them: it cannot take the whole reserve.
 - A *large* answer waits for permits for the least piece only, and keeps these to its end; one at a time on a
   connection. Larger pieces are for peers that read quickly, while half of the permits are free: so the slow ones leave
   room for the answers of others, however many they are.
@@ -51,7 +52,10 @@ class AnswerWriter:
         "_backlog",
         "_backlog_bytes",
         "_flushing",
+        "_gathered",
+        "_gathered_bytes",
         "_in_frame",
+        "_is_gathering",
         "_large",
         "_loop",
         "_min_rate",
@@ -96,6 +100,9 @@ class AnswerWriter:
         self._backlog: deque[tuple[bytes, Permit | None]] = deque()
         self._backlog_bytes = 0
         self.is_crowded = False  # more than CROWDED bytes wait in the backlog
+        self._is_gathering = False
+        self._gathered: list[bytes] = []  # small answers that are written with the next ones
+        self._gathered_bytes = 0
         self._unsent: list[Permit] = []  # of small answers that wait in the transport
         self._waiting: list[asyncio.Future[None]] = []  # of those who wait for any change of all this
         self._timer: asyncio.TimerHandle | None = None
@@ -114,6 +121,8 @@ class AnswerWriter:
 
     def send(self, frame: bytes, permit: Permit | None = None) -> None:
         """Send one small frame, after what is on its way; ``permit`` is released when it has left."""
+        if self._gathered:
+            self._write_gathered()
         if self._transport.is_closing():
             if permit is not None:
                 permit.release()
@@ -124,16 +133,41 @@ class AnswerWriter:
         else:
             self._write(frame, permit)
 
-    def send_answer_now(self, head: bytes, body: bytes | memoryview, tail: bytes) -> bool:
+    def send_answer_now(self, frame: bytes) -> bool:
         """Send a small answer if that takes no waiting for permits; else nothing happens and it is ``False``."""
-        size = len(head) + len(body) + len(tail)
+        size = len(frame)
         if size > SMALL_ANSWER or self.is_crowded:
             return False
-        permit = self._permits.reserve.try_acquire(size)
-        if permit is None:
+        if self._gathered_bytes + size > SMALL_ANSWER:
+            self._write_gathered()
+        reserve = self._permits.reserve
+        if self._paused or self._in_frame or self._backlog:
+            permit = reserve.try_acquire(size)
+            if permit is None:
+                return False
+            self.send(frame, permit)
+            return True
+        if not reserve.has_room(self._gathered_bytes + size):
             return False
-        self.send(b"".join((head, body, tail)), permit)
+        self._gathered.append(frame)
+        self._gathered_bytes += size
+        if not self._is_gathering:
+            self._write_gathered()
         return True
+
+    def gather(self) -> None:
+        """Write the small answers from here to :meth:`write_gathered` together.
+
+        It is for answers that are made without a turn of the loop between them. Any other frame is written at once, and
+        what was gathered before it.
+        """
+        self._is_gathering = True
+
+    def write_gathered(self) -> None:
+        """Write what was gathered, and gather no more."""
+        self._is_gathering = False
+        if self._gathered:
+            self._write_gathered()
 
     async def send_answer(
         self,
@@ -255,6 +289,22 @@ class AnswerWriter:
         except PermitError as error:
             reason = "direct_timeout" if isinstance(error, PermitTimeout) else "direct"
             raise TooManyRequests("Cannot acquire permits for direct memory", reason=reason) from None
+
+    def _write_gathered(self) -> None:
+        # There was room for their permits when they were gathered, and nobody else has had a turn since. So they are
+        # taken only for bytes that wait in the transport.
+        frames, self._gathered = self._gathered, []
+        size, self._gathered_bytes = self._gathered_bytes, 0
+        if self._transport.is_closing():
+            return
+        reserve = self._permits.reserve
+        self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+        permit = reserve.try_acquire(size) if self._paused else None
+        if permit is None:
+            reserve.count_granted(len(frames))
+        else:
+            reserve.count_granted(len(frames) - 1)
+            self._unsent.append(permit)
 
     def _write(self, frame: bytes, permit: Permit | None) -> None:
         self._transport.write(frame)

@@ -106,6 +106,8 @@ class ClientConnection(asyncio.Protocol):
             handle=self._handle,
             failed=self._failed,
             is_crowded=lambda: self._writer.is_crowded,
+            begin=self._writer.gather,
+            end=self._writer.write_gathered,
             count=context.load.hold,
         )
         self._keep_alive = self._loop.call_later(settings.keep_alive, self._tick)
@@ -188,6 +190,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _failed(self, error: Exception) -> None:
         """What the peer sent cannot be understood; or this server failed, and its state is unknown."""
+        self._writer.write_gathered()  # what was asked before it has its answers
         if self._handler.is_bad_frame(error):
             self._close_for("bad_frame", "bad frame", error=str(error)[:500])
         else:
@@ -208,7 +211,7 @@ class ClientConnection(asyncio.Protocol):
         """Answer at once what is known and small, where there is room; let the rest have a place and a task."""
         try:
             small = job.small_answer()
-            if small is not None and self._writer.send_answer_now(*small):
+            if small is not None and self._writer.send_answer_now(small):
                 job.release()
                 return
             if self._requests.take_place(size):

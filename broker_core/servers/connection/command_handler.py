@@ -50,8 +50,8 @@ class FrameSplitter(Protocol):
 class Job(Protocol):
     """A request that may take time: it needs a place among the requests under way."""
 
-    def small_answer(self) -> tuple[bytes, bytes | memoryview, bytes] | None:
-        """The answer, where it is known already and small."""
+    def small_answer(self) -> bytes | None:
+        """The frame of the answer, where it is known already and small."""
 
     async def answer(self) -> OutgoingAnswer:
         """The answer, whatever its size."""

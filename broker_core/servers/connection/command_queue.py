@@ -25,13 +25,15 @@ class CommandQueue:
     """The receiving side of one connection.
 
     ``splitter`` cuts what comes into commands. ``handle`` gets each of them; ``failed`` what ended the stream, an error
-    of the splitter or of ``handle``. ``is_crowded`` says that nothing more is to be handled until :meth:`go_on`;
-    ``count`` gets the change of :attr:`size`.
+    of the splitter or of ``handle``. Several commands are handled between ``begin`` and ``end``. ``is_crowded`` says
+    that nothing more is to be handled until :meth:`go_on`; ``count`` gets the change of :attr:`size`.
     """
 
     __slots__ = (
+        "_begin",
         "_count",
         "_due",
+        "_end",
         "_failed",
         "_handle",
         "_is_crowded",
@@ -52,6 +54,8 @@ class CommandQueue:
         handle: Callable[[bytes], None],
         failed: Callable[[Exception], None],
         is_crowded: Callable[[], bool],
+        begin: Callable[[], None],
+        end: Callable[[], None],
         count: Callable[[int], None],
     ) -> None:
         self._transport = transport
@@ -59,6 +63,8 @@ class CommandQueue:
         self._handle = handle
         self._failed = failed
         self._is_crowded = is_crowded
+        self._begin = begin
+        self._end = end
         self._count = count
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[bytes] = deque()
@@ -99,6 +105,15 @@ class CommandQueue:
     def _work(self) -> None:
         if self._due:
             return
+        self._begin()
+        self._turn.begin_received()
+        try:
+            self._handle_in_slices()
+        finally:
+            self._turn.end_received()
+            self._end()
+
+    def _handle_in_slices(self) -> None:
         waiting, transport = self._waiting, self._transport
         until = self._loop.time() + _SLICE
         while waiting and not transport.is_closing():

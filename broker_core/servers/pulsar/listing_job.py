@@ -54,7 +54,7 @@ class ListingJob:
         self._uncompiled = uncompiled
         self._answer = answer
 
-    def small_answer(self) -> tuple[bytes, bytes | memoryview, bytes] | None:
+    def small_answer(self) -> bytes | None:
         answer = self._answer
         if answer is None:
             return None
@@ -62,7 +62,7 @@ class ListingJob:
         if size > SMALL_ANSWER:
             return None
         head, tail = self._ends(answer, size)
-        return head, b"" if answer.selection is None else answer.selection.body(), tail
+        return head + tail if answer.selection is None else b"".join((head, answer.selection.body(), tail))
 
     async def answer(self) -> OutgoingAnswer:
         answer = self._answer

@@ -55,6 +55,25 @@ def put_another(catalog: SqliteCatalog, local: str) -> None:
     other.rename(catalog.path)
 
 
+def test_looks_for_questions_that_came_together_are_one(catalog: SqliteCatalog, watch: FileWatch) -> None:
+    assert watch.look(1)
+    before = watch.state
+    catalog.create(topic("new"))
+    assert watch.look(1)
+    assert watch.state == before
+    assert watch.look(2)
+    assert watch.state == before + 1
+    catalog.create(topic("newer"))
+    assert watch.look()
+    assert watch.look()  # 0 is no number: each of these looks
+    assert watch.state == before + 2
+    assert watch.look(3)
+    put_another(catalog, "other")
+    assert watch.look(3)
+    assert not watch.look(4)
+    assert not watch.look(4)
+
+
 def number(watch: FileWatch) -> int:
     version = watch.version(NAMESPACE)
     assert version is not None

@@ -140,7 +140,7 @@ def start(work: Awaitable[Any]) -> asyncio.Task[Any]:
 async def test_frames_go_out_in_order_and_at_once() -> None:
     async with wire() as w:
         w.writer.send(b"one")
-        assert w.writer.send_answer_now(b"<", b"two", b">")
+        assert w.writer.send_answer_now(b"<" + b"two" + b">")
         await w.writer.send_answer(b"[", b"three", b"]", FOREVER)
         assert await w.read(13) == b"one<two>[three]"[:13]
         assert w.writer.is_idle
@@ -150,7 +150,7 @@ async def test_frames_go_out_in_order_and_at_once() -> None:
 async def test_a_small_answer_holds_its_permits_until_its_bytes_have_left() -> None:
     async with wire() as w:
         before = w.fill()
-        assert w.writer.send_answer_now(b"<", b"x" * 1000, b">")
+        assert w.writer.send_answer_now(b"<" + b"x" * 1000 + b">")
         assert w.permits.reserve.acquired == 1002
         assert not w.writer.is_idle
         assert await w.read(len(before) + 1002) == before + b"<" + b"x" * 1000 + b">"
@@ -158,11 +158,102 @@ async def test_a_small_answer_holds_its_permits_until_its_bytes_have_left() -> N
         assert w.permits.reserve.acquired == 0
 
 
+def writes_of(w: Wire, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What is given to the transport from now on, each time that something is."""
+    written: list[bytes] = []
+    write = w.transport.write
+
+    def noted(data: bytes) -> None:
+        written.append(bytes(data))
+        write(data)
+
+    monkeypatch.setattr(w.transport, "write", noted)
+    return written
+
+
+async def test_small_answers_are_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with wire() as w:
+        written = writes_of(w, monkeypatch)
+        before = w.permits.reserve.granted_at_once
+        w.writer.gather()
+        assert w.writer.send_answer_now(b"one")
+        assert w.writer.send_answer_now(b"two")
+        assert written == []
+        w.writer.write_gathered()
+        assert written == [b"onetwo"]
+        assert w.permits.reserve.granted_at_once == before + 2
+        assert w.writer.send_answer_now(b"three")
+        w.writer.write_gathered()
+        assert written == [b"onetwo", b"three"]
+        assert await w.read(11) == b"onetwothree"
+        assert w.writer.is_idle
+        w.assert_nothing_held()
+
+
+async def test_other_frames_wait_for_no_gathering(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with wire() as w:
+        written = writes_of(w, monkeypatch)
+        w.writer.gather()
+        assert w.writer.send_answer_now(b"answer")
+        w.writer.send(b"pong")
+        assert written == [b"answer", b"pong"]
+        assert w.writer.send_answer_now(b"last")
+        w.writer.write_gathered()
+        assert await w.read(14) == b"answerponglast"
+
+
+async def test_no_more_is_gathered_than_a_small_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with wire(buffer=1024 * KIB) as w:
+        written = writes_of(w, monkeypatch)
+        answers = [bytes([number]) * (20 * KIB) for number in range(7)]
+        w.writer.gather()
+        assert all(w.writer.send_answer_now(answer) for answer in answers)
+        w.writer.write_gathered()
+        assert [len(each) for each in written] == [60 * KIB, 60 * KIB, 20 * KIB]
+        assert await w.read(140 * KIB) == b"".join(answers)
+
+
+async def test_gathered_answers_that_wait_hold_permits(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with wire() as w:
+        answers = [bytes([number]) * (20 * KIB) for number in range(8)]
+        before = w.permits.reserve.granted_at_once
+        w.writer.gather()
+        assert all(w.writer.send_answer_now(answer) for answer in answers)
+        w.writer.write_gathered()
+        assert w.waits
+        assert w.permits.reserve.acquired == 160 * KIB
+        assert w.permits.reserve.granted_at_once == before + 8
+        assert await w.read(160 * KIB) == b"".join(answers)
+        await eventually(lambda: w.writer.is_idle)
+        w.assert_nothing_held()
+
+
+async def test_nothing_is_gathered_without_room_for_it() -> None:
+    async with wire(LimitsSettings(direct_permits=60 * KIB)) as w:
+        assert w.permits.reserve.maximum == 30 * KIB
+        held = await w.permits.reserve.acquire(8 * KIB)
+        w.writer.gather()
+        assert w.writer.send_answer_now(b"a" * (20 * KIB))
+        assert not w.writer.send_answer_now(b"b" * (20 * KIB))
+        w.writer.write_gathered()
+        assert await w.read(20 * KIB) == b"a" * (20 * KIB)
+        held.release()
+
+
+async def test_gathered_answers_are_dropped_with_the_connection() -> None:
+    async with wire() as w:
+        w.writer.gather()
+        assert w.writer.send_answer_now(b"one")
+        w.transport.abort()
+        w.writer.write_gathered()
+        await w.lost.wait()
+
+
 async def test_a_small_answer_is_no_large_one_and_without_permits_it_is_not_sent_now() -> None:
     async with wire() as w:
-        assert not w.writer.send_answer_now(b"<", b"x" * (64 * KIB), b">")
+        assert not w.writer.send_answer_now(b"<" + b"x" * (64 * KIB) + b">")
         held = await w.permits.reserve.acquire(w.permits.reserve.maximum)
-        assert not w.writer.send_answer_now(b"<", b"x", b">")
+        assert not w.writer.send_answer_now(b"<" + b"x" + b">")
         waiting = start(w.writer.send_answer(b"<", b"x", b">", FOREVER))
         await eventually(lambda: w.permits.reserve.queue_size == 1)
         held.release()
@@ -176,7 +267,7 @@ async def test_a_peer_that_does_not_read_gets_only_so_many_answers() -> None:
         answers = [bytes([number]) * (32 * KIB) for number in range(100)]
         tasks = [start(w.writer.send_answer(b"", answer, b"", FOREVER)) for answer in answers]
         await eventually(lambda: w.writer.is_crowded)
-        assert not w.writer.send_answer_now(b"", b"x", b"")
+        assert not w.writer.send_answer_now(b"x")
         assert CROWDED < w.permits.reserve.acquired <= CROWDED + 2 * 32 * KIB
         assert await w.read(100 * 32 * KIB) == b"".join(answers)
         await asyncio.gather(*tasks)
@@ -204,7 +295,7 @@ async def test_a_large_answer_goes_out_in_pieces_and_others_wait() -> None:
         assert LEAST_PIECE <= w.permits.direct.acquired <= PIECE
         assert w.transport.get_write_buffer_size() <= w.permits.direct.acquired
         w.writer.send(b"pong")
-        assert w.writer.send_answer_now(b"<", b"small", b">")
+        assert w.writer.send_answer_now(b"<" + b"small" + b">")
         expected = b"head" + bytes(body) + b"tail" + b"pong" + b"<small>"
         assert await w.read(len(expected)) == expected
         await large
@@ -342,7 +433,7 @@ async def test_the_connection_ends_in_the_midst_of_a_window() -> None:
         await eventually(lambda: w.waits)
         for _ in range(10):
             w.writer.send(b"pong")
-        assert w.writer.send_answer_now(b"", b"small", b"")
+        assert w.writer.send_answer_now(b"small")
         w.peer.close()
         await asyncio.wait_for(large, 60)
         await w.lost.wait()
@@ -383,7 +474,7 @@ async def test_nothing_is_written_once_the_connection_is_over(caplog: pytest.Log
         w.transport.abort()
         for _ in range(20):
             w.writer.send(b"late")
-            assert w.writer.send_answer_now(b"", b"late", b"")
+            assert w.writer.send_answer_now(b"late")
         await w.writer.send_answer(b"", b"y" * WINDOW, b"", FOREVER)
         await w.lost.wait()
         w.assert_nothing_held()

@@ -42,8 +42,8 @@ class Echo:
         self._gate = gate
         self.released = False
 
-    def small_answer(self) -> tuple[bytes, bytes, bytes] | None:
-        return (b"<", self._word, b">\n") if self._word.startswith(b"small") else None
+    def small_answer(self) -> bytes | None:
+        return b"<" + self._word + b">\n" if self._word.startswith(b"small") else None
 
     async def answer(self) -> OutgoingAnswer:
         if self._word == b"bug":
@@ -191,6 +191,14 @@ async def test_what_closes_a_connection(sent: bytes, reason: str) -> None:
         await peer.send(sent)
         assert await peer.line() == b"(closed)"
         assert peer.closings(reason) == 1
+
+
+async def test_what_was_asked_before_a_bad_frame_is_answered() -> None:
+    async with connected() as peer:
+        await peer.send(b"small\nsmaller\nbad frame\n")
+        assert await peer.line() == b"<small>\n"
+        assert await peer.line() == b"<smaller>\n"
+        assert await peer.line() == b"(closed)"
 
 
 async def test_the_keep_alive_is_the_handlers() -> None:

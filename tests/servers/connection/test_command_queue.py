@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.servers.connection.command_queue import CommandQueue
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
@@ -28,6 +29,8 @@ class Receiver(asyncio.Protocol):
         self.failures: list[Exception] = []
         self.crowded = False
         self.counted = 0
+        self.open = False
+        self.rounds: list[list[int]] = []
         self.on_handle: Callable[[int], None] = lambda _: None
         self.lost = asyncio.Event()
         self.transport: asyncio.Transport
@@ -43,6 +46,8 @@ class Receiver(asyncio.Protocol):
             handle=self.handle,
             failed=self.fail,
             is_crowded=lambda: self.crowded,
+            begin=self.begin,
+            end=self.end,
             count=self.count,
         )
 
@@ -57,7 +62,18 @@ class Receiver(asyncio.Protocol):
         request_id = commands.request_id_of(commands.decode(command))
         assert request_id is not None
         self.ids.append(request_id)
+        if self.open:
+            self.rounds[-1].append(request_id)
         self.on_handle(request_id)
+
+    def begin(self) -> None:
+        assert not self.open
+        self.open = True
+        self.rounds.append([])
+
+    def end(self) -> None:
+        assert self.open
+        self.open = False
 
     def fail(self, error: Exception) -> None:
         self.failures.append(error)
@@ -102,6 +118,42 @@ async def test_commands_are_handled_in_order_however_they_come() -> None:
         await r.handled(301)
         assert r.ids == [1000, *range(300)]
         assert r.queue.size == 0
+
+
+async def test_commands_that_come_together_are_handled_together() -> None:
+    async with receiving() as r:
+        turn = loop_turn()
+        pieces: list[int] = []
+        r.on_handle = lambda _: pieces.append(turn.received)
+        await r.send(question(0))
+        await r.handled(1)
+        assert r.rounds == []
+        await r.send(question(1) + question(2) + question(3))
+        await r.handled(4)
+        assert r.rounds == [[1, 2, 3]]
+        await r.send(question(4) + question(5))
+        await r.handled(6)
+        assert r.rounds == [[1, 2, 3], [4, 5]]
+        assert not r.open
+        alone, *first, fourth, fifth = pieces
+        assert alone == 0
+        assert len(set(first)) == 1
+        assert fourth == fifth != first[0]
+        assert turn.received == 0
+
+
+async def test_what_is_handled_together_ends_with_an_error_too() -> None:
+    async with receiving() as r:
+
+        def fail(number: int) -> None:
+            raise KeyError("bug")
+
+        r.on_handle = fail
+        await r.send(question(1) + question(2))
+        await r.lost.wait()
+        assert r.rounds == [[1]]
+        assert not r.open
+        assert loop_turn().received == 0
 
 
 async def test_an_incomplete_frame_is_counted() -> None:

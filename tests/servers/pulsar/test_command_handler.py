@@ -83,7 +83,7 @@ async def test_a_small_listing_is_answered_at_once() -> None:
     assert isinstance(job, ListingJob)
     small = job.small_answer()
     assert small is not None
-    answer = decoded(b"".join(small)).getTopicsOfNamespaceResponse
+    answer = decoded(small).getTopicsOfNamespaceResponse
     assert (answer.request_id, sorted(answer.topics)) == (7, NAMES)
     job.release()
 

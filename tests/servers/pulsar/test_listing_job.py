@@ -28,7 +28,7 @@ def job_of(t: Talk, **question: str) -> ListingJob:
 def whole(job: ListingJob) -> bytes:
     small = job.small_answer()
     assert small is not None
-    return b"".join(small)
+    return small
 
 
 async def test_a_small_answer_is_whole() -> None:
