@@ -6,12 +6,14 @@ from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.pipeline import Pipeline
+from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.topic_by_name import Topic, TopicsByName, partition_names
 
 __all__ = [
     "Answer",
     "Pipeline",
     "PipelineOptions",
+    "StandingAnswer",
     "Topic",
     "TopicsByName",
     "Trace",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from broker_core.listing.details import Details
-from broker_core.listing.listing import Selection
+from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
 from broker_core.memory.permit_budget import Permit
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -38,6 +39,8 @@ class Answer:
     details: Details | None = None
     #: The full names in the order of pages, of an answer that is a page.
     page_names: pa.LargeStringArray | None = None
+    #: The default lister's listing, where this depends on nothing else but the pattern and the client's hash.
+    source: weakref.ref[Listing] | None = None
 
     @property
     def names(self) -> pa.LargeStringArray:

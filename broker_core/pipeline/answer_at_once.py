@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from broker_core.concurrency.loop_turn import loop_turn
+import weakref
+
+from broker_core.concurrency.loop_turn import has_time
+from broker_core.listing.listing import Listing
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.steps import (
     QUICK_BYTES,
     TINY_BYTES,
@@ -34,27 +38,40 @@ class AnswerAtOnce:
     def to(self, request: ListingRequest) -> Answer | None:
         """The answer; ``None`` where it takes more. Raises :exc:`~broker_core.errors.ListingFailed`."""
         pattern = applied_pattern(request, self._options)
-        turn = loop_turn()
         # Without time left in this turn only what is known already, and a few small pieces.
-        has_time = turn.has_time()
-        if not has_time and request.properties:
+        if request.properties and not has_time():
             return None
-        most = QUICK_BYTES if has_time else TINY_BYTES
         result = self._lister.list_now(request)
         if result is None:
             return None
         selection = known_selection(result, request)
         if selection is not None and pattern is not None:
-            selection = matching_now(selection, pattern, turn.has_time)
-        if selection is None or not hash_is_quick(selection, most):
+            selection = matching_now(selection, pattern, has_time)
+        if selection is None:
+            return None
+        if not (selection.hash_known or hash_is_quick(selection, _most())):
             return None
         topics_hash = selection.topics_hash
+        source = weakref.ref(result.topics) if type(result.topics) is Listing else None
         filtered, plan = pattern is not None, listing_plan(request, pattern)
         if is_unchanged(request, topics_hash):
-            return Answer(None, topics_hash, filtered, self._lister.name, plan)
-        if not gathering_is_quick(selection, most):
-            return None
-        permit = self._heap.try_acquire(selection.heap_bytes)
+            return Answer(None, topics_hash, filtered, self._lister.name, plan, source=source)
+        if selection.is_slice:
+            self._heap.count_granted()  # nothing is held beyond the listing
+            return Answer(selection, topics_hash, filtered, self._lister.name, plan, source=source)
+        permit = (
+            self._heap.try_acquire(selection.heap_bytes) if gathering_is_quick(selection, _most()) else None
+        )
         if permit is None:
             return None
-        return Answer(selection, topics_hash, filtered, self._lister.name, plan, permit)
+        return Answer(selection, topics_hash, filtered, self._lister.name, plan, permit, source=source)
+
+    def again(self, standing: StandingAnswer) -> bool:
+        """Whether the lister has the very listing that an answer was made of."""
+        result = self._lister.list_now(standing.question)
+        return result is not None and result.topics is standing.listing()
+
+
+def _most() -> int:
+    """Bytes that are hashed or gathered in this turn of the loop."""
+    return QUICK_BYTES if has_time() else TINY_BYTES

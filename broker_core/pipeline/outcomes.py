@@ -14,6 +14,7 @@ from broker_core.metrics.frequent_questions import QuestionCounter
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher
@@ -62,6 +63,18 @@ class Outcomes:
                 stale_seconds=answer.stale,
             )
             self._tell(request, told)
+
+    def served_again(self, standing: StandingAnswer, started: float) -> None:
+        """A question has the answer that it had before; there are no observers."""
+        seconds = time.perf_counter() - started
+        question = standing.question
+        self._metrics.listing(
+            "served" if standing.changed else "unchanged",
+            standing.plan,
+            standing.topics if standing.changed else 0,
+            seconds,
+        )
+        self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
 
     def refused(self, request: ListingRequest, failure: ListingFailed, started: float) -> None:
         """A request has no answer."""

@@ -14,7 +14,7 @@ import time
 from dataclasses import replace
 
 from broker_core.access.access import Access
-from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.concurrency.loop_turn import has_time, loop_turn
 from broker_core.errors import Cause, InvalidPattern, ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.memory.estimates import Estimates
@@ -42,6 +42,7 @@ from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVer
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.steps import applied_pattern, has_hash, unknown_size, without_hash
 from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.topic_by_name import TopicsByName
@@ -123,9 +124,7 @@ class Pipeline:
     def compile_now(self, topics_pattern: str) -> TopicsPattern | None:
         """The same if it takes about a millisecond at most and the loop has time for it, else ``None``."""
         try:
-            return compile_now(
-                topics_pattern, max_length=self.options.patterns.max_length, has_time=loop_turn().has_time
-            )
+            return compile_now(topics_pattern, max_length=self.options.patterns.max_length, has_time=has_time)
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
 
@@ -159,6 +158,19 @@ class Pipeline:
         if answer is not None:
             self._outcomes.served(request, answer, started)
         return answer
+
+    def answer_again(self, standing: StandingAnswer) -> bool:
+        """Whether an answer of :meth:`answer_now` is the answer now too; it is counted then as given once more."""
+        if self.dispatcher.has_observers:
+            return False  # they are told who asked
+        started = time.perf_counter()
+        try:
+            stands = self._at_once.again(standing)
+        except Exception:  # noqa: BLE001  # whatever it is, asking the long way tells it
+            return False
+        if stands:
+            self._outcomes.served_again(standing, started)
+        return stands
 
     async def authorize(
         self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None

@@ -14,6 +14,7 @@ from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
 from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
@@ -67,7 +68,8 @@ def talk(
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}))
     pipeline = Pipeline(lister or MemoryLister(), dispatcher, Permits(), metrics)
     lookups = StandaloneLookups(NoPartitions())
-    services = PulsarServices(pipeline, lookups, metrics, options or PulsarOptions(), slots, identify)
+    small = SmallAnswers(pipeline)
+    services = PulsarServices(pipeline, lookups, metrics, options or PulsarOptions(), slots, identify, small)
     handler = PulsarCommandHandler(services, "192.0.2.1:4711", _now)
     return Talk(handler, pipeline, metrics, slots)
 

@@ -21,10 +21,11 @@ from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.connection import Closing
 from broker_core.servers.pulsar.listing_command import read_listing_request
-from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob
+from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, SmallListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
@@ -40,7 +41,7 @@ from broker_core.wire.pulsar import (
 __all__ = ["PulsarCommandHandler", "PulsarServices"]
 
 #: A frame to send, a job to do, or nothing.
-Reply: TypeAlias = bytes | ListingJob | LookupJob | None
+Reply: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | None
 
 _PING: Final = BaseCommand.PING
 
@@ -64,6 +65,7 @@ class PulsarServices:
     options: PulsarOptions
     slots: RequestSlots
     identify: Callable[[Asker], Asker]
+    small_answers: SmallAnswers
 
 
 class PulsarCommandHandler:
@@ -175,14 +177,23 @@ class PulsarCommandHandler:
         question = command.getTopicsOfNamespace
         request_id = question.request_id
         pipeline = client.pipeline
+        at_once = not services.slots.are_taken
+        if at_once:
+            frame = services.small_answers.again(question, client.frame_limit)
+            if frame is not None:
+                return SmallListingJob(client, request_id, frame)
         try:
             request, uncompiled = read_listing_request(
                 question, asker, pipeline, services.options.limits, self._clock()
             )
-            at_once = uncompiled is None and not services.slots.are_taken
-            answer = pipeline.answer_now(request) if at_once else None
+            answer = pipeline.answer_now(request) if at_once and uncompiled is None else None
         except ListingFailed as failure:
             return client.refuse(request_id, failure)
+        if answer is not None:
+            frame = services.small_answers.keep(question, request, answer, client.frame_limit)
+            if frame is not None:
+                answer.release()
+                return SmallListingJob(client, request_id, frame)
         return ListingJob(client, request_id, request, uncompiled, answer)
 
     def _look_up(self, command: BaseCommand, asker: Asker) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +15,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.wire.pulsar import MAX_COMMAND_SIZE, FrameError, commands
 
-__all__ = ["TOO_MANY_LOOKUPS", "ListingClient", "ListingJob"]
+__all__ = ["TOO_MANY_LOOKUPS", "ListingClient", "ListingJob", "SmallListingJob"]
 
 TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
 
@@ -31,6 +32,11 @@ class ListingClient:
         """The error that the client gets in place of a listing; it is counted."""
         self.metrics.refused(failure.reason)
         return commands.error(request_id, failure.code, failure.message)
+
+    def no_place(self, request_id: int) -> bytes:
+        """The error in place of a listing where too many requests are under way."""
+        failure = TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)
+        return self.refuse(request_id, failure)
 
 
 class ListingJob:
@@ -77,8 +83,7 @@ class ListingJob:
         return self._client.refuse(self._request_id, error) if isinstance(error, ListingFailed) else None
 
     def no_place(self) -> bytes:
-        failure = TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)
-        return self._client.refuse(self._request_id, failure)
+        return self._client.no_place(self._request_id)
 
     def holds(self, budget: PermitBudget) -> bool:
         answer = self._answer
@@ -113,3 +118,33 @@ class ListingJob:
         if limit is not None and size > limit:
             raise ResponseTooLarge(size, limit, answer.topics)
         return head, tail
+
+
+class SmallListingJob:
+    """A listing whose answer is a small frame that is there already, and holds nothing."""
+
+    __slots__ = ("_client", "_frame", "_request_id")
+
+    def __init__(self, client: ListingClient, request_id: int, frame: bytes) -> None:
+        self._client = client
+        self._request_id = request_id
+        self._frame = frame
+
+    def small_answer(self) -> bytes:
+        return self._frame
+
+    async def answer(self) -> OutgoingAnswer:
+        deadline = asyncio.get_running_loop().time() + self._client.pipeline.options.time_budget
+        return OutgoingAnswer(b"", self._frame, b"", deadline)
+
+    def refusal(self, error: Exception) -> bytes | None:
+        return self._client.refuse(self._request_id, error) if isinstance(error, ListingFailed) else None
+
+    def no_place(self) -> bytes:
+        return self._client.no_place(self._request_id)
+
+    def holds(self, _budget: PermitBudget) -> bool:
+        return False
+
+    def release(self) -> None:
+        """It holds nothing."""

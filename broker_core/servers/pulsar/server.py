@@ -22,6 +22,7 @@ from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, Pul
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import RefusedConnection, refuse_at_once
+from broker_core.servers.pulsar.small_answers import SmallAnswers
 
 __all__ = ["PulsarServer"]
 
@@ -54,7 +55,13 @@ class PulsarServer:
         self.load = ServerLoad(options.limits.concurrent_lookups)
         self._context = ConnectionContext(options.pulsar, permits, metrics, self.load)
         self._services = PulsarServices(
-            pipeline, lookups, metrics, options, self.load.slots, identify or _as_it_says
+            pipeline,
+            lookups,
+            metrics,
+            options,
+            self.load.slots,
+            identify or _as_it_says,
+            SmallAnswers(pipeline),
         )
         self._loop: asyncio.AbstractEventLoop
         self._stopping = False

@@ -9,7 +9,7 @@ from broker_core.servers.connection.command_handler import (
     Job,
     OutgoingAnswer,
 )
-from broker_core.servers.pulsar.listing_job import ListingJob
+from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.wire.pulsar import commands
 from tests.support.memory_lister import MemoryLister
 from tests.support.pulsar_handlers import talk
@@ -22,8 +22,13 @@ async def test_pulsars_handler_splitter_and_jobs_are_what_a_connection_wants() -
     t.connect()
     (command,) = splitter.feed(commands.get_topics(1, "t/n"))
     job = handler.handle(command)
-    assert isinstance(job, ListingJob)
+    assert isinstance(job, SmallListingJob)
     wanted: Job = job
+    assert wanted.small_answer() is not None
+    (command,) = splitter.feed(commands.get_topics(1, "t/n", properties={"k": "v"}))
+    job = handler.handle(command)
+    assert isinstance(job, ListingJob)
+    wanted = job
     assert wanted.small_answer() is not None
     wanted.release()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.listing_job import ListingJob
+from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
 from tests.support.memory_lister import MemoryLister
@@ -18,21 +19,32 @@ FEW = [f"persistent://t/n/{number}" for number in range(5)]
 MANY = [f"persistent://t/n/{'x' * 100}-{number:04d}" for number in range(1000)]
 
 
-def job_of(t: Talk, **question: str) -> ListingJob:
+#: What selects nothing, but says of a question that its answer is not kept.
+ALONE = {"k": "v"}
+
+
+def job_of(t: Talk, **question: Any) -> ListingJob:
     t.connect()
-    job = t.say(commands.get_topics(7, "t/n", **question))  # type: ignore[arg-type]  # text alone
+    job = t.say(commands.get_topics(7, "t/n", **question))
     assert isinstance(job, ListingJob)
     return job
 
 
-def whole(job: ListingJob) -> bytes:
+def small_job_of(t: Talk, **question: Any) -> SmallListingJob:
+    t.connect()
+    job = t.say(commands.get_topics(7, "t/n", **question))
+    assert isinstance(job, SmallListingJob)
+    return job
+
+
+def whole(job: ListingJob | SmallListingJob) -> bytes:
     small = job.small_answer()
     assert small is not None
     return small
 
 
 async def test_a_small_answer_is_whole() -> None:
-    job = job_of(talk(MemoryLister(FEW)))
+    job = job_of(talk(MemoryLister(FEW)), properties=ALONE)
     assert sorted(decoded(whole(job)).getTopicsOfNamespaceResponse.topics) == FEW
     job.release()
     job.release()  # once is enough, and more is harmless
@@ -65,8 +77,8 @@ async def test_what_is_not_known_at_once_is_asked_for() -> None:
 
 async def test_unchanged_has_no_body() -> None:
     t = talk(MemoryLister(FEW))
-    known = decoded(whole(job_of(t))).getTopicsOfNamespaceResponse.topics_hash
-    job = t.say(commands.get_topics(8, "t/n", topics_hash=known))
+    known = decoded(whole(small_job_of(t))).getTopicsOfNamespaceResponse.topics_hash
+    job = t.say(commands.get_topics(8, "t/n", topics_hash=known, properties=ALONE))
     assert isinstance(job, ListingJob)
     answer = decoded(whole(job)).getTopicsOfNamespaceResponse
     assert (answer.changed, list(answer.topics)) == (False, [])
@@ -88,27 +100,44 @@ async def test_an_answer_that_the_client_cannot_read_is_an_error() -> None:
 
 async def test_each_error_is_counted_and_a_bug_is_told_to_nobody() -> None:
     t = talk(MemoryLister(FEW))
-    job = job_of(t)
+    job: ListingJob | SmallListingJob
+    for job in (job_of(t, properties=ALONE), small_job_of(t)):
+        refuses(t, job)
+
+
+def refuses(t: Talk, job: ListingJob | SmallListingJob) -> None:
+    before = errors_sent(t)
     failure = ListingFailed("no", cause=Cause.CATALOG, reason="catalog")
     refusal = job.refusal(failure)
     assert refusal is not None
     assert decoded(refusal).error.message == "no"
     assert job.refusal(KeyError("bug")) is None
     assert decoded(job.no_place()).error.error == ServerError.TooManyRequests
-    counted = [
-        t.metrics.registry.get_sample_value("broker_core_listing_errors_sent_total", {"reason": reason})
+    assert errors_sent(t) == [count + 1 for count in before]
+    job.release()
+
+
+def errors_sent(t: Talk) -> list[float]:
+    return [
+        t.metrics.registry.get_sample_value("broker_core_listing_errors_sent_total", {"reason": reason}) or 0
         for reason in ("catalog", "lookups")
     ]
-    assert counted == [1.0, 1.0]
-    job.release()
 
 
 async def test_an_answer_of_the_whole_namespace_holds_no_memory_of_its_own() -> None:
     t = talk(MemoryLister(FEW))
-    job = job_of(t)
-    assert not job.holds(t.pipeline.permits.heap)
-    assert not job.holds(t.pipeline.permits.snapshots)
-    job.release()
+    job: ListingJob | SmallListingJob
+    for job in (job_of(t, properties=ALONE), small_job_of(t)):
+        assert not job.holds(t.pipeline.permits.heap)
+        assert not job.holds(t.pipeline.permits.snapshots)
+        job.release()
+
+
+async def test_a_small_frame_that_cannot_be_sent_at_once_is_sent_later() -> None:
+    job = small_job_of(talk(MemoryLister(FEW)))
+    answer = await job.answer()
+    assert (answer.head, answer.body, answer.tail) == (b"", whole(job), b"")
+    assert answer.deadline == pytest.approx(asyncio.get_running_loop().time() + 28, abs=5)
 
 
 async def test_rows_that_are_gathered_hold_heap_permits() -> None:

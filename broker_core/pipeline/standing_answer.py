@@ -1,0 +1,43 @@
+"""An answer that stands: the same question has it again, for as long as the default lister lists the same."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+
+from broker_core.listing.listing import Listing
+from broker_core.pipeline.answer import Answer
+from broker_core.plugin_api.listing_request import ListingRequest
+
+__all__ = ["StandingAnswer"]
+
+
+@dataclass(frozen=True, slots=True)
+class StandingAnswer:
+    """What is known of an answer without the topics. ``question`` is what was asked, and not who asked it.
+
+    The listing that it was made of is not kept in memory by this.
+    """
+
+    question: ListingRequest
+    listing: weakref.ref[Listing]
+    topics_hash: str
+    topics: int
+    filtered: bool
+    changed: bool
+    plan: str
+
+    @classmethod
+    def of(cls, request: ListingRequest, answer: Answer) -> StandingAnswer | None:
+        """That of an answer; ``None`` where it depends on more than the listing, the pattern and the client's hash."""
+        if answer.source is None or request.properties:
+            return None
+        return cls(
+            ListingRequest(request.namespace, request.mode, request.pattern),
+            answer.source,
+            answer.topics_hash,
+            answer.topics,
+            answer.filtered,
+            answer.changed,
+            answer.plan,
+        )

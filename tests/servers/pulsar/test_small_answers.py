@@ -1,0 +1,166 @@
+"""Small answers are sent again as long as they stand, and are the same bytes as one that is made anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core.servers.pulsar import PulsarOptions
+from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
+from broker_core.settings import PulsarSettings
+from broker_core.wire.pulsar import commands
+from tests.support.memory_lister import MemoryLister
+from tests.support.pulsar_handlers import Talk, decoded, talk
+
+FEW = [f"persistent://t/n/{number}" for number in range(20)]
+MANY = [f"persistent://t/n/{'x' * 100}-{number:04d}" for number in range(500)]
+
+
+def frame(t: Talk, request_id: int = 7, **question: Any) -> bytes:
+    job = t.say(commands.get_topics(request_id, "t/n", **question))
+    assert isinstance(job, ListingJob | SmallListingJob)
+    small = job.small_answer()
+    assert small is not None
+    job.release()
+    return small
+
+
+def connected(lister: MemoryLister, **options: Any) -> Talk:
+    t = talk(lister, **options)
+    t.connect()
+    return t
+
+
+def made_anew(request_id: int = 7, names: list[str] = FEW, **question: Any) -> bytes:
+    """The answer of a server that was never asked before."""
+    return frame(connected(MemoryLister(names)), request_id, **question)
+
+
+def asked_for(t: Talk, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The questions that take the whole way from now on."""
+    asked: list[object] = []
+    answer_now = t.pipeline.answer_now
+
+    def noted(request: Any) -> Any:
+        asked.append(request)
+        return answer_now(request)
+
+    monkeypatch.setattr(t.pipeline, "answer_now", noted)
+    return asked
+
+
+QUESTIONS = [
+    {},
+    {"topics_pattern": "t/n/1.*"},
+    {"topics_pattern": "persistent://t/n/.*[02468]"},
+    {"topics_hash": "?"},
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_an_answer_that_is_given_again_is_the_same(
+    question: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t = connected(MemoryLister(FEW))
+    known = decoded(made_anew(**question)).getTopicsOfNamespaceResponse.topics_hash
+    for topics_hash in (None, known):
+        own = dict(question) if topics_hash is None else {**question, "topics_hash": known}
+        frame(t, 1, **own)
+        asked = asked_for(t, monkeypatch)
+        for request_id in (0, 1, 127, 128, 16_383, 16_384, 2**32, 2**63, 2**64 - 1):
+            assert frame(t, request_id, **own) == made_anew(request_id, **own)
+        assert asked == []
+
+
+async def test_a_change_is_seen_at_once() -> None:
+    lister = MemoryLister(FEW)
+    t = connected(lister)
+    before = decoded(frame(t)).getTopicsOfNamespaceResponse
+    assert frame(t, topics_hash=before.topics_hash) == made_anew(topics_hash=before.topics_hash)
+    more = [*FEW, "persistent://t/n/more"]
+    lister.change(more)
+    for _ in range(2):
+        assert frame(t, 9) == made_anew(9, more)
+        assert frame(t, 9, topics_hash=before.topics_hash) == made_anew(9, more)
+    lister.change(FEW)
+    assert frame(t, 9, topics_hash=before.topics_hash) == made_anew(9, topics_hash=before.topics_hash)
+
+
+async def test_a_hash_that_holds_no_more_needs_no_answer_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = connected(MemoryLister(FEW))
+    frame(t)
+    asked = asked_for(t, monkeypatch)
+    for old in ("00000000", "", "any text"):
+        assert frame(t, topics_hash=old) == made_anew()
+    assert asked == []
+
+
+async def test_questions_are_told_apart() -> None:
+    names = [*FEW, "non-persistent://t/n/1"]
+    t = connected(MemoryLister(names))
+    questions: list[dict[str, Any]] = [
+        {},
+        {"mode": 1},
+        {"mode": 2},
+        {"topics_pattern": ""},
+        {"topics_pattern": "t/n/1"},
+        {"topics_pattern": "persistent://t/n/1"},
+        {"topics_pattern": "t/n/1", "mode": 2},
+        {"topics_pattern": "t/n/1", "mode": 1},
+    ]
+    for _ in range(2):
+        for question in questions:
+            assert frame(t, **question) == made_anew(names=names, **question), question
+
+
+async def test_properties_take_the_whole_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = connected(MemoryLister(FEW))
+    frame(t)
+    asked = asked_for(t, monkeypatch)
+    for _ in range(2):
+        frame(t, properties={"k": "v"})
+    assert len(asked) == 2
+
+
+async def test_a_larger_answer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = connected(MemoryLister(MANY))
+    asked = asked_for(t, monkeypatch)
+    for _ in range(2):
+        assert len(frame(t)) > 50_000
+    assert len(asked) == 2
+
+
+async def test_each_client_has_its_own_limit_of_frames() -> None:
+    """What was kept for a client that reads any size is too large for one that does not."""
+    lister = MemoryLister(MANY[:100])
+    t = talk(lister, options=PulsarOptions(PulsarSettings(max_message_size=1024)))
+    t.connect("Pulsar-CPP-v3.5.1")
+    assert len(frame(t)) > 11_264
+    other = talk(lister, options=PulsarOptions(PulsarSettings(max_message_size=1024)))
+    other.handler._services = t.handler._services
+    other.connect("Pulsar-Java-v4.2.4")
+    for _ in range(2):
+        job = other.say(commands.get_topics(7, "t/n"))
+        assert isinstance(job, ListingJob)
+        with pytest.raises(Exception, match="over this client's limit of 11264"):
+            job.small_answer()
+
+
+async def test_what_is_kept_is_bounded() -> None:
+    lister = MemoryLister(MANY[:100])
+    t = connected(lister)
+    kept = t.handler._services.small_answers._kept
+    for number in range(1000):
+        frame(t, topics_pattern=f"t/n/x*-.*|{number}")
+    assert 300 < len(kept) < 800
+    assert kept.nbytes <= kept.limit
+
+
+async def test_all_places_taken_refuses_what_is_known_too() -> None:
+    t = connected(MemoryLister(FEW), places=1)
+    frame(t)
+    assert t.slots.take()
+    job = t.say(commands.get_topics(7, "t/n"))
+    assert isinstance(job, ListingJob)
+    assert job.small_answer() is None
