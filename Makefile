@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.made-from-lock
 TEST_STAMP := .venv/.ready-to-test
 
-.PHONY: help setup wheels run check unit test interop bench bench-postgres bench-spark docs lint types format proto lock clean-setup
+.PHONY: help setup wheels run check unit test interop bench bench-growth bench-postgres bench-spark docs lint types format proto lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -13,6 +13,7 @@ help:
 	@echo "make test     all tests but those against a real broker;  make unit: those that start no program"
 	@echo "make interop  tests against a real broker and its official clients (JDK, Maven)"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
+	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
@@ -60,10 +61,15 @@ bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.start
 	$(BIN)/python -m tests.benchmarks.small_listings
 	$(BIN)/python -m tests.benchmarks.postgres
+	$(BIN)/python -m tests.benchmarks.growth
 
 # Only the part with PostgreSQL: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.
 bench-postgres: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.postgres $(ARGS)
+
+# `--against FOLDER` measures another source tree in turns with this one; `--clean` removes the catalogues that were made.
+bench-growth: $(TEST_STAMP)
+	$(BIN)/python -m tests.benchmarks.growth $(ARGS)
 
 bench-spark: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.spark $(ARGS)

@@ -9,30 +9,40 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tests.benchmarks.measure import latency
 from tests.benchmarks.wire_client import CONNECTED, GET_TOPICS_RESPONSE, RawClient, get_topics_frame
 
-__all__ = ["floor"]
+__all__ = ["floor", "floor_client"]
 
 
 def floor(size: int) -> float:
     """Seconds (p50) until a frame of ``size`` bytes that was ready beforehand has been read."""
+    with floor_client(size) as client:
+        frame = get_topics_frame(1, "a/b")
+        for _ in range(3):
+            client.ask(frame)
+        return latency(client, lambda _turn: frame, turns=range(2_000), budget=1.0, at_least=5).p50
+
+
+@contextmanager
+def floor_client(size: int) -> Iterator[RawClient]:
+    """A client of a process that answers everything with a frame of ``size`` bytes, which it has ready."""
     command = [sys.executable, "-m", "tests.benchmarks.floor", str(size)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         client = RawClient(("127.0.0.1", int(server.stdout.readline())), size + 65_536)
-        frame = get_topics_frame(1, "a/b")
-        for _ in range(3):
-            client.ask(frame)
-        measured = latency(client, lambda _turn: frame, turns=range(2_000), budget=1.0, at_least=5)
-        client.close()
-    return measured.p50
+        try:
+            yield client
+        finally:
+            client.close()
 
 
 def _answer(size: int) -> None:
-    payload = bytes(size - 9)
-    frame = struct.pack(">IIBB", size - 4, size - 8, 8, GET_TOPICS_RESPONSE) + payload[: size - 10]
+    frame = bytearray(size)
+    struct.pack_into(">IIBB", frame, 0, size - 4, size - 8, 8, GET_TOPICS_RESPONSE)
     connected = struct.pack(">IIBB", 6, 2, 8, CONNECTED)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         print(listening.getsockname()[1], flush=True)

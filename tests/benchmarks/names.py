@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["LOCAL_LENGTH", "Questions", "local_names", "namespace_of"]
+__all__ = ["LOCAL_LENGTH", "TAGS", "TOPICS_PER_TAG", "Questions", "local_name", "local_names", "namespace_of"]
 
 LOCAL_LENGTH = 38
-_PER_TAG = 1_000
+TOPICS_PER_TAG = 1_000
 #: Odd multipliers without a factor of 5: permutations of range(size) for every size that is a power of ten.
-_TAGS = (("x", 7_919), ("y", 104_729), ("z", 611_953), ("w", 999_983))
+TAGS = (("x", 7_919), ("y", 104_729), ("z", 611_953), ("w", 999_983))
 
 
 def namespace_of(size: int) -> str:
@@ -26,8 +26,13 @@ def namespace_of(size: int) -> str:
 def local_names(size: int) -> Iterator[str]:
     """The local names of ``size`` topics, a power of ten from 10,000 on, in order of their number."""
     for number in range(size):
-        tags = "".join(f"-{tag}{number * factor % size // _PER_TAG:04d}" for tag, factor in _TAGS)
-        yield f"device-{number:07d}{tags}"
+        yield local_name(number, size)
+
+
+def local_name(number: int, size: int) -> str:
+    """The local name of the topic with this number, of ``size`` topics."""
+    tags = "".join(f"-{tag}{number * factor % size // TOPICS_PER_TAG:04d}" for tag, factor in TAGS)
+    return f"device-{number:07d}{tags}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +53,14 @@ class Questions:
 
     def infix(self, turn: int) -> str:
         """An infix that 1,000 topics have; :attr:`infixes` different ones."""
-        groups = self.size // _PER_TAG
-        tag = _TAGS[turn // groups % len(_TAGS)][0]
+        groups = self.size // TOPICS_PER_TAG
+        tag = TAGS[turn // groups % len(TAGS)][0]
         return f"persistent://{self.namespace}/.*-{tag}{turn % groups:04d}.*"
 
     @property
     def infixes(self) -> int:
         """How many different infixes there are."""
-        return len(_TAGS) * (self.size // _PER_TAG)
+        return len(TAGS) * (self.size // TOPICS_PER_TAG)
 
     @property
     def everything(self) -> str:

@@ -174,7 +174,15 @@ class RawClient:
 
     def ask(self, frame: bytes) -> memoryview:
         """Send one frame and return the next frame that is no PING; valid until the next call."""
-        self._socket.sendall(frame)
+        self.send(frame)
+        return self.receive()
+
+    def send(self, frames: bytes) -> None:
+        """Send frames, whose answers :meth:`receive` gives one by one."""
+        self._socket.sendall(frames)
+
+    def receive(self) -> memoryview:
+        """The next frame that is no PING; valid until the next call."""
         while True:
             answer = self._receive()
             if len(answer) < 32 and command_type(answer) == PING:

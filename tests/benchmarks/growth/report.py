@@ -1,0 +1,107 @@
+"""Results as Markdown tables, which the documentation shows, and as a plot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.benchmarks.growth.figures import PARTS, Figure, shown
+
+__all__ = ["draw", "report"]
+
+_HEADINGS: Final = {
+    "changes": "One change",
+    "pages": "Pages and slow readers",
+    "questions": "Questions and memory",
+    "under-change": "16 clients, 400 questions a second, beside changes",
+    "restart": "Restart",
+    "namespaces": "Many small namespaces",
+}
+#: The curves of the plot: part, figure, name of the curve.
+_TIMES: Final = (
+    ("changes", "create cpu", "answer and hash after a change, CPU"),
+    ("questions", "range", "new range of 10"),
+    ("questions", "infix", "new infix of 1,000"),
+    ("questions", "scan", "new scan"),
+    ("questions", "full", "everything"),
+    ("restart", "cold full", "first answer of a first start"),
+    ("restart", "warm full", "first answer of a second start"),
+)
+_MEMORY: Final = (
+    ("questions", "rss mixed", "resident after all questions"),
+    ("pages", "slow readers memory", "16 slow readers beside changes"),
+    ("changes", "create memory", "a change, for a moment"),
+    ("changes", "pinned memory", "an old version that is held"),
+)
+
+
+def report(results: Mapping[str, Any]) -> str:
+    """All tables as Markdown: a column for each size; with two trees the figures of both, and their ratio."""
+    loads = " and ".join(f"{average[0]:.1f}" for average in results["load_average"])
+    trees = ", ".join(f"{label}: {commit}" for label, commit in results["trees"].items())
+    lines = [f"{results['machine']}. Load average before and after: {loads}. {trees}.", ""]
+    for part, figures in PARTS.items():
+        columns = results["namespaces" if part == "namespaces" else "sizes"]
+        own = {size: each for size, each in columns.items() if any(part in found for found in each.values())}
+        if own:
+            lines += [*_table(part, figures, own, list(results["trees"])), ""]
+    return "\n".join(lines)
+
+
+def _table(
+    part: str, figures: Sequence[Figure], columns: Mapping[str, Any], labels: Sequence[str]
+) -> Iterator[str]:
+    unit = "namespaces" if part == "namespaces" else "topics"
+    heads = []
+    for size in columns:
+        if len(labels) > 1:
+            heads += [f"{int(size):,} {unit}, {label}" for label in labels] + ["ratio"]
+        else:
+            heads.append(f"{int(size):,} {unit}")
+    yield _row(_HEADINGS[part], "unit", *heads, "goal")
+    yield _row("---", "---", *("---:" for _ in heads), "---:")
+    for figure in figures:
+        cells = []
+        for each in columns.values():
+            values = [each.get(label, {}).get(part, {}).get(figure.name) for label in labels]
+            cells += [shown(figure, value) for value in values]
+            if len(labels) > 1:
+                there = all(value is not None for value in values) and values[1]
+                cells.append(f"{values[0] / values[1]:.2f}x" if there else "")
+        if any(cells):
+            goals = " / ".join(dict.fromkeys(f"{goal:,g}" for goal in figure.goals.values()))
+            yield _row(figure.title, figure.unit, *cells, goals)
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def draw(results: Mapping[str, Any], path: Path) -> None:
+    """Time and memory of the first tree by the number of topics, as an SVG with logarithmic axes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure as Drawing
+
+    label = next(iter(results["trees"]))
+    drawing = Drawing(figsize=(10, 4.2))
+    left, right = drawing.subplots(1, 2)
+    for axes, curves, scale, unit in ((left, _TIMES, 1e3, "milliseconds"), (right, _MEMORY, 1e-6, "MB")):
+        for part, name, title in curves:
+            points = [
+                (int(size), each[label][part][name] * scale)
+                for size, each in results["sizes"].items()
+                if each[label].get(part, {}).get(name)
+            ]
+            if points:
+                axes.plot(*zip(*points, strict=True), marker="o", label=title)
+        sizes = [int(size) for size in results["sizes"]]
+        axes.set(xscale="log", yscale="log", xlabel="topics in the namespace", ylabel=unit)
+        axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axes.minorticks_off()
+        axes.grid(visible=True, alpha=0.3)
+        axes.legend(fontsize=7, loc="upper left")
+    drawing.tight_layout()
+    # The same figures give the same file; text stays text.
+    with rc_context({"svg.hashsalt": "broker-core", "svg.fonttype": "none"}):
+        drawing.savefig(path, format="svg", metadata={"Date": None})
