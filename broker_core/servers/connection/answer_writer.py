@@ -136,19 +136,15 @@ class AnswerWriter:
     def send_answer_now(self, frame: bytes) -> bool:
         """Send a small answer if that takes no waiting for permits; else nothing happens and it is ``False``."""
         size = len(frame)
-        if size > SMALL_ANSWER or self.is_crowded:
+        if size > SMALL_ANSWER:
             return False
         if self._gathered_bytes + size > SMALL_ANSWER:
             self._write_gathered()
-        reserve = self._permits.reserve
-        if self._paused or self._in_frame or self._backlog:
-            permit = reserve.try_acquire(size)
-            if permit is None:
-                return False
-            self.send(frame, permit)
-            return True
-        if not reserve.has_room(self._gathered_bytes + size):
+        if not self._has_room(self._gathered_bytes + size):
             return False
+        if self._paused or self._in_frame or self._backlog:
+            self.send(frame, self._permits.reserve.try_acquire(size))
+            return True
         self._gathered.append(frame)
         self._gathered_bytes += size
         if not self._is_gathering:
@@ -169,6 +165,10 @@ class AnswerWriter:
         if self._gathered:
             self._write_gathered()
 
+    def _has_room(self, size: int) -> bool:
+        """Whether a small answer of so many bytes need not wait."""
+        return not self.is_crowded and self._permits.reserve.has_room(size)
+
     async def send_answer(
         self,
         head: bytes,
@@ -183,9 +183,14 @@ class AnswerWriter:
         large answer has its turn. Raises
         :exc:`~broker_core.errors.TooManyRequests`, and has sent nothing then.
         """
-        reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
-        size = len(head) + reader.left + len(tail)
+        size = len(head) + (body.left if isinstance(body, FieldsReader) else len(body)) + len(tail)
         is_small = size <= SMALL_ANSWER
+        if is_small and not self._small.locked() and self._has_room(size):
+            pieces = _pieces(body) if isinstance(body, FieldsReader) else (body,)
+            sent = self.send_answer_now(b"".join((head, *pieces, tail)))
+            assert sent  # there is room, and nobody waits for it
+            return
+        reader = body if isinstance(body, FieldsReader) else FieldsReader.of(body)
         turn = self._small if is_small else self._large  # those that wait for it hold no permits
         try:
             async with asyncio.timeout_at(deadline):

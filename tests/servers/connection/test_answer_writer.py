@@ -9,9 +9,12 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from broker_core.errors import TooManyRequests
+from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.servers.connection.answer_writer import CROWDED, WINDOW, AnswerWriter
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE
@@ -259,6 +262,30 @@ async def test_a_small_answer_is_no_large_one_and_without_permits_it_is_not_sent
         held.release()
         await waiting
         assert await w.read(3) == b"<x>"
+
+
+async def test_an_answer_that_can_be_sent_at_once_waits_for_no_turn_of_the_loop() -> None:
+    async with wire() as w:
+        turns: list[None] = []
+        asyncio.get_running_loop().call_soon(turns.append, None)
+        await w.writer.send_answer(b"<", b"bytes", b">", FOREVER)
+        fields = pa.py_buffer(b"fields")
+        reader = FieldsReader(fields, np.array([0, 2, 6], np.int64), 0, 2)
+        await w.writer.send_answer(b"<", reader, b">", FOREVER)
+        assert turns == []
+        assert await w.read(15) == b"<bytes><fields>"
+
+
+async def test_nobody_passes_an_answer_that_waits_for_permits() -> None:
+    async with wire(LimitsSettings(direct_permits=60 * KIB)) as w:
+        held = await w.permits.reserve.acquire(20 * KIB)
+        first = start(w.writer.send_answer(b"", b"1" * (20 * KIB), b"", FOREVER))
+        await eventually(lambda: w.permits.reserve.queue_size == 1)
+        second = start(w.writer.send_answer(b"", b"2" * (5 * KIB), b"", FOREVER))
+        await asyncio.sleep(0)
+        held.release()
+        await asyncio.gather(first, second)
+        assert await w.read(25 * KIB) == b"1" * (20 * KIB) + b"2" * (5 * KIB)
 
 
 async def test_a_peer_that_does_not_read_gets_only_so_many_answers() -> None:
