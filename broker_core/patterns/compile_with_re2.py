@@ -82,7 +82,7 @@ def compile_now(raw: str, *, max_length: int, has_time: Callable[[], bool]) -> T
 
 def _too_long(raw: str, max_length: int) -> TopicsPattern | None:
     try:
-        length = len(raw.encode("utf-16-le")) // 2
+        length = len(raw) if raw.isascii() else len(raw.encode("utf-16-le")) // 2
     except UnicodeEncodeError:
         raise InvalidPattern(f"Invalid topics pattern {quoted(raw)}: it is not valid Unicode") from None
     if length <= max_length:

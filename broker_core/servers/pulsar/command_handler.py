@@ -25,7 +25,7 @@ from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, Sm
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
-from broker_core.servers.pulsar.small_answers import SmallAnswers
+from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
@@ -178,8 +178,9 @@ class PulsarCommandHandler:
         request_id = question.request_id
         pipeline = client.pipeline
         at_once = not services.slots.are_taken
-        if at_once:
-            frame = services.small_answers.again(question, client.frame_limit)
+        asked = question_of(question) if at_once else None
+        if asked is not None:
+            frame = services.small_answers.again(asked, request_id, client.frame_limit)
             if frame is not None:
                 return SmallListingJob(client, request_id, frame)
         try:
@@ -189,8 +190,8 @@ class PulsarCommandHandler:
             answer = pipeline.answer_now(request) if at_once and uncompiled is None else None
         except ListingFailed as failure:
             return client.refuse(request_id, failure)
-        if answer is not None:
-            frame = services.small_answers.keep(question, request, answer, client.frame_limit)
+        if answer is not None and asked is not None:
+            frame = services.small_answers.keep(asked, request_id, client.frame_limit, request, answer)
             if frame is not None:
                 answer.release()
                 return SmallListingJob(client, request_id, frame)

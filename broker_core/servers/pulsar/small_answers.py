@@ -1,8 +1,8 @@
 """Small answers as they are sent, for the clients that ask the same question again and again.
 
-A regex consumer asks its question every minute, and as a rule many consumers ask the same one. Its answer is encoded
-once. It is sent again while it stands: the lister is asked each time, and has to have the very listing that the answer
-was made of.
+A regex consumer asks its question every minute, and as a rule many consumers ask the same one. An answer that is made a
+second time is kept, encoded. It is sent again while it stands: the lister is asked each time, and has to have the very
+listing that the answer was made of. Questions that are asked once each displace nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from broker_core.pipeline import Answer, Pipeline, StandingAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, commands
 
-__all__ = ["SmallAnswers"]
+__all__ = ["Question", "SmallAnswers", "question_of"]
 
 #: Bytes of all answers that are kept, with what is kept for each.
 _LIMIT: Final = 8 * 1024 * 1024
@@ -25,9 +25,11 @@ _LARGEST: Final = 16 * 1024
 _OVERHEAD: Final = 1024
 #: Bytes in front of the topics at the most.
 _LONGEST_HEAD: Final = 32
+#: Questions that are known to have been asked once, about twice as many as answers that are kept.
+_ASKED_ONCE: Final = 8192
 
 #: Namespace, mode, pattern and hash as the client sent them.
-_Question: TypeAlias = tuple[str, int, str | None, str | None]
+Question: TypeAlias = tuple[str, int, str | None, str | None]
 
 
 class _Encoded:
@@ -35,11 +37,11 @@ class _Encoded:
 
     __slots__ = ("_heads", "_rest", "_size", "standing")
 
-    def __init__(self, standing: StandingAnswer, body: bytes) -> None:
+    def __init__(self, standing: StandingAnswer, body: bytes | memoryview) -> None:
         _, tail = _ends(0, len(body), standing)
         self.standing = standing
         self._size = len(body)
-        self._rest = body + tail
+        self._rest = b"".join((body, tail))
         self._heads: dict[int, bytes] = {}  # by the length of the request's number
 
     @property
@@ -62,52 +64,72 @@ class SmallAnswers:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._kept: BoundedCache[_Question, _Encoded] = BoundedCache(_LIMIT)
+        self._kept: BoundedCache[Question, _Encoded] = BoundedCache(_LIMIT)
+        self._asked_once: set[int] = set()  # the hashes of questions
 
-    def again(self, question: CommandGetTopicsOfNamespace, frame_limit: int | None) -> bytes | None:
+    def again(self, key: Question, request_id: int, frame_limit: int | None) -> bytes | None:
         """The frame of the answer, which is counted as a listing, where one that was kept stands; else ``None``."""
-        if question.properties:
-            return None
-        key = _key(question)
-        kept = self._kept.get(key)
-        if kept is None and key[3] is not None:
+        topics_hash = key[3]
+        kept = self._find(key)
+        if kept is None and topics_hash is not None:
             # A client whose hash holds no more has the answer of a client without any.
             key = (*key[:3], None)
-            kept = self._kept.get(key)
-            if kept is not None and kept.standing.topics_hash == question.topics_hash:
+            kept = self._find(key)
+            if kept is not None and kept.standing.topics_hash == topics_hash:
                 return None
         if kept is None or (frame_limit is not None and kept.most > frame_limit):
             return None
         if not self._pipeline.answer_again(kept.standing):
             self._kept.pop(key)
+            self._asked_once.add(hash(key))  # more than once, so that the next answer is kept at once
             return None
-        return kept.frame(question.request_id)
+        return kept.frame(request_id)
 
     def keep(
         self,
-        question: CommandGetTopicsOfNamespace,
+        key: Question,
+        request_id: int,
+        frame_limit: int | None,
         request: ListingRequest,
         answer: Answer,
-        frame_limit: int | None,
     ) -> bytes | None:
-        """The frame of an answer, which is kept for the next who asks; ``None`` where it is none that can be kept."""
+        """The frame of an answer, which is kept for the next who asks; ``None`` where it is not kept."""
         selection = answer.selection
         if selection is not None and selection.fields_size > _LARGEST:
+            return None
+        namespace, mode, pattern, _ = key
+        if selection is not None:
+            key = (namespace, mode, pattern, None)
+        if not self._was_asked(key):
             return None
         standing = StandingAnswer.of(request, answer)
         if standing is None:
             return None
-        encoded = _Encoded(standing, b"" if selection is None else bytes(selection.body()))
+        encoded = _Encoded(standing, b"" if selection is None else selection.body())
         if frame_limit is not None and encoded.most > frame_limit:
             return None
-        namespace, mode, pattern, topics_hash = _key(question)
-        key = (namespace, mode, pattern, topics_hash if selection is None else None)
         texts = len(namespace) + 4 * len(pattern or "")
         self._kept.put(key, encoded, _OVERHEAD + encoded.most + texts)
-        return encoded.frame(question.request_id)
+        return encoded.frame(request_id)
+
+    def _find(self, key: Question) -> _Encoded | None:
+        return self._kept.get(key) if key in self._kept else None  # to look needs no lock
+
+    def _was_asked(self, key: Question) -> bool:
+        """Whether a question was asked before, of late; it was from now on."""
+        asked, mark = self._asked_once, hash(key)
+        if mark in asked:
+            return True
+        if len(asked) >= _ASKED_ONCE:
+            asked.clear()
+        asked.add(mark)
+        return False
 
 
-def _key(question: CommandGetTopicsOfNamespace) -> _Question:
+def question_of(question: CommandGetTopicsOfNamespace) -> Question | None:
+    """What a client asked; ``None`` where it depends on more than this."""
+    if question.properties:
+        return None
     return (
         question.namespace,
         question.mode,

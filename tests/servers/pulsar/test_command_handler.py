@@ -10,7 +10,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.servers.connection import Closing
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
+from broker_core.servers.pulsar.listing_job import ListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.settings import LimitsSettings, PulsarSettings
 from broker_core.wire.pulsar import commands
@@ -80,7 +80,7 @@ async def test_a_small_listing_is_answered_at_once() -> None:
     t = talk(MemoryLister(NAMES))
     t.connect()
     job = t.say(commands.get_topics(7, "t/n"))
-    assert isinstance(job, SmallListingJob)
+    assert isinstance(job, ListingJob)
     small = job.small_answer()
     assert small is not None
     answer = decoded(small).getTopicsOfNamespaceResponse

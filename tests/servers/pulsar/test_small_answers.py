@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.servers.pulsar import PulsarOptions
+from broker_core.servers.pulsar import PulsarOptions, small_answers
 from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import commands
@@ -24,6 +24,12 @@ def frame(t: Talk, request_id: int = 7, **question: Any) -> bytes:
     assert small is not None
     job.release()
     return small
+
+
+def kept(t: Talk, **question: Any) -> None:
+    """Ask a question as often as it takes until its answer is kept."""
+    for _ in range(2):
+        frame(t, 1, **question)
 
 
 def connected(lister: MemoryLister, **options: Any) -> Talk:
@@ -66,7 +72,7 @@ async def test_an_answer_that_is_given_again_is_the_same(
     known = decoded(made_anew(**question)).getTopicsOfNamespaceResponse.topics_hash
     for topics_hash in (None, known):
         own = dict(question) if topics_hash is None else {**question, "topics_hash": known}
-        frame(t, 1, **own)
+        kept(t, **own)
         asked = asked_for(t, monkeypatch)
         for request_id in (0, 1, 127, 128, 16_383, 16_384, 2**32, 2**63, 2**64 - 1):
             assert frame(t, request_id, **own) == made_anew(request_id, **own)
@@ -77,6 +83,8 @@ async def test_a_change_is_seen_at_once() -> None:
     lister = MemoryLister(FEW)
     t = connected(lister)
     before = decoded(frame(t)).getTopicsOfNamespaceResponse
+    kept(t)
+    kept(t, topics_hash=before.topics_hash)
     assert frame(t, topics_hash=before.topics_hash) == made_anew(topics_hash=before.topics_hash)
     more = [*FEW, "persistent://t/n/more"]
     lister.change(more)
@@ -89,7 +97,7 @@ async def test_a_change_is_seen_at_once() -> None:
 
 async def test_a_hash_that_holds_no_more_needs_no_answer_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     t = connected(MemoryLister(FEW))
-    frame(t)
+    kept(t)
     asked = asked_for(t, monkeypatch)
     for old in ("00000000", "", "any text"):
         assert frame(t, topics_hash=old) == made_anew()
@@ -109,26 +117,26 @@ async def test_questions_are_told_apart() -> None:
         {"topics_pattern": "t/n/1", "mode": 2},
         {"topics_pattern": "t/n/1", "mode": 1},
     ]
-    for _ in range(2):
+    for _ in range(3):
         for question in questions:
             assert frame(t, **question) == made_anew(names=names, **question), question
 
 
 async def test_properties_take_the_whole_way(monkeypatch: pytest.MonkeyPatch) -> None:
     t = connected(MemoryLister(FEW))
-    frame(t)
+    kept(t)
     asked = asked_for(t, monkeypatch)
-    for _ in range(2):
+    for _ in range(3):
         frame(t, properties={"k": "v"})
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 async def test_a_larger_answer_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     t = connected(MemoryLister(MANY))
     asked = asked_for(t, monkeypatch)
-    for _ in range(2):
+    for _ in range(3):
         assert len(frame(t)) > 50_000
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 async def test_each_client_has_its_own_limit_of_frames() -> None:
@@ -136,6 +144,7 @@ async def test_each_client_has_its_own_limit_of_frames() -> None:
     lister = MemoryLister(MANY[:100])
     t = talk(lister, options=PulsarOptions(PulsarSettings(max_message_size=1024)))
     t.connect("Pulsar-CPP-v3.5.1")
+    kept(t)
     assert len(frame(t)) > 11_264
     other = talk(lister, options=PulsarOptions(PulsarSettings(max_message_size=1024)))
     other.handler._services = t.handler._services
@@ -150,16 +159,44 @@ async def test_each_client_has_its_own_limit_of_frames() -> None:
 async def test_what_is_kept_is_bounded() -> None:
     lister = MemoryLister(MANY[:100])
     t = connected(lister)
-    kept = t.handler._services.small_answers._kept
+    answers = t.handler._services.small_answers._kept
     for number in range(1000):
-        frame(t, topics_pattern=f"t/n/x*-.*|{number}")
-    assert 300 < len(kept) < 800
-    assert kept.nbytes <= kept.limit
+        kept(t, topics_pattern=f"t/n/x*-.*|{number}")
+    assert 300 < len(answers) < 800
+    assert answers.nbytes <= answers.limit
+
+
+async def test_what_is_asked_once_displaces_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = connected(MemoryLister(FEW))
+    monkeypatch.setattr(small_answers, "_ASKED_ONCE", 10)
+    kept(t)
+    for number in range(100):
+        frame(t, topics_pattern=f"t/n/{number}")
+    small = t.handler._services.small_answers
+    assert len(small._kept) == 1
+    assert len(small._asked_once) <= 10
+    asked = asked_for(t, monkeypatch)
+    assert frame(t) == made_anew()
+    assert asked == []
+    for number in range(100):
+        frame(t, topics_pattern=f"t/n/{number}")
+    assert len(small._kept) == 1, "so many others were asked meanwhile"
+
+
+async def test_an_answer_after_a_change_is_kept_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lister = MemoryLister(FEW)
+    t = connected(lister)
+    kept(t)
+    lister.change(FEW[:3])
+    assert frame(t) == made_anew(names=FEW[:3])
+    asked = asked_for(t, monkeypatch)
+    assert frame(t) == made_anew(names=FEW[:3])
+    assert asked == []
 
 
 async def test_all_places_taken_refuses_what_is_known_too() -> None:
     t = connected(MemoryLister(FEW), places=1)
-    frame(t)
+    kept(t)
     assert t.slots.take()
     job = t.say(commands.get_topics(7, "t/n"))
     assert isinstance(job, ListingJob)
