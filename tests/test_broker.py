@@ -23,6 +23,7 @@ from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
+from tests.support.raw_client import RawClient
 
 NAMESPACE = NamespaceName("public", "default")
 ORDERS = "persistent://public/default/orders"
@@ -58,6 +59,26 @@ async def test_serves_the_catalogue_and_its_changes(tmp_path: Path) -> None:
             other.create(TopicName.parse("persistent://public/default/one-more"))
         again = await client.get_topics("public/default", pattern="public/default/o.*")
         assert again.topics == ["persistent://public/default/one-more", *answer.topics]
+
+
+async def test_questions_that_come_together_and_again_and_again_see_every_change(tmp_path: Path) -> None:
+    filled(tmp_path)
+    async with Broker(settings(tmp_path)) as broker, await RawClient.open(broker.pulsar_address) as client:
+        first = await client.ask()
+        with SqliteCatalog(tmp_path / "topics.sqlite") as other:
+            for number in range(20):
+                other.create(TopicName.parse(f"persistent://public/default/{number}"))
+                known = {"topics_hash": first.topics_hash}
+                asked = [client.question(**known) for _ in range(2)] + [client.question() for _ in range(2)]
+                await client.send(b"".join(frame for _, frame in asked))
+                # In no order: the first of them may wait until the change is read, and the others pass it.
+                answers = [(await client.receive()).getTopicsOfNamespaceResponse for _ in asked]
+                assert {answer.request_id for answer in answers} == {request_id for request_id, _ in asked}
+                assert {len(answer.topics) for answer in answers} == {4 + number}
+                assert {answer.changed for answer in answers} == {True}
+                first = await client.ask()
+                unchanged = await client.ask(topics_hash=first.topics_hash)
+                assert (len(first.topics), unchanged.changed) == (4 + number, False)
 
 
 async def test_every_reader_sees_that_the_file_was_replaced(tmp_path: Path) -> None:
