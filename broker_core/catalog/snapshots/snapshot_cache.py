@@ -102,7 +102,8 @@ class SnapshotCache:
             return None
         self._leases.settle()
         missing = size - budget.available
-        for other in [each for each in self._kept if each[0] != key[0]]:
+        # With room for all nobody looks at what is kept: of many namespaces that takes longer than to read one.
+        for other in [each for each in self._kept if each[0] != key[0]] if missing > 0 else ():
             if missing <= 0:
                 break
             if other in self._kept:  # and did not go together with one before

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+from collections import OrderedDict
 from collections.abc import Iterator
 
 import pytest
 
 from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache, SnapshotKey
+from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing, data_of
 from broker_core.memory.permits import Permits
@@ -68,6 +69,23 @@ async def test_what_is_kept_is_counted_once_whatever_it_is_kept_for(made: Made) 
     made.kept.let_go((ONE, Mode.ALL))  # with the other one, which has the same listing
     assert len(made.kept) == 0
     assert made.counted == (SIZE, 0), "somebody has it still"
+
+
+async def test_where_there_is_room_what_is_kept_is_not_looked_through(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of fifty thousand namespaces that took longer than to read one of them."""
+
+    class Unseen(OrderedDict[SnapshotKey, CachedSnapshot]):
+        def __iter__(self) -> Iterator[SnapshotKey]:
+            raise AssertionError("all that is kept was looked through")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(made.kept, "_kept", Unseen())
+        assert await made.keep(snapshot(ONE))
+        assert await made.keep(snapshot(TWO))
+        made.kept.let_go((ONE, Mode.PERSISTENT))
+        made.kept.let_go((TWO, Mode.PERSISTENT))
 
 
 async def test_the_newer_one_takes_the_place_of_the_older(made: Made) -> None:
