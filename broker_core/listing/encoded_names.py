@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.build_columns import checked_local_names
+from broker_core.listing.build_chunks import checked_local_names
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_forms import SortedForms
 from broker_core.listing.crc_combine import joined_groups
 from broker_core.listing.fields_codec import decode_fields, encode_fields, fields_fault
-from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import row_range
-from broker_core.listing.pattern_scan import matching_rows
-from broker_core.listing.pattern_set import match_patterns
+from broker_core.listing.pattern_set import match_patterns, matching_rows
 from broker_core.listing.topics_hash import crc_text, extend_crc
-from broker_core.names import DOMAINS, PERSISTENT, Mode, NamespaceName
+from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.hash_order import hash_order_key, is_ascending, names_of_key
 from broker_core.names.name_columns import (
@@ -151,11 +151,11 @@ class EncodedNames:
         return decode_fields(self.fields, comma=True)
 
     @cached_property
-    def _data(self) -> ListingData:
-        mode = Mode.PERSISTENT if self.domain == PERSISTENT else Mode.NON_PERSISTENT
-        data = ListingData.encoded(self.namespace, mode, *column_data(self.fields))
-        data.search_in(self.matched)
-        return data
+    def _chunk(self) -> Chunk:
+        """All names, as they are searched: of any size."""
+        chunk = Chunk(self.namespace, self.domain, *column_data(self.fields))
+        chunk.know_forms(SortedForms.of_forms(self.matched))
+        return chunk
 
     def slice(self, low: int, high: int) -> EncodedNames:
         """Rows ``low`` to ``high``; nothing is copied."""
@@ -186,11 +186,11 @@ class EncodedNames:
 
         Raises :exc:`~broker_core.errors.InvalidPattern` where RE2 does not support it.
         """
-        return matching_rows(self._data, real_pattern(pattern), None)
+        return matching_rows(self._chunk, real_pattern(pattern))
 
     def matching_each(self, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Picked]]:
         """``(index of the pattern, its rows)`` for each of many patterns, in any order: cheaper than one by one."""
-        return match_patterns(self._data, [real_pattern(pattern) for pattern in patterns])
+        return match_patterns(self._chunk, [real_pattern(pattern) for pattern in patterns])
 
     @staticmethod
     def joined_crcs(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, _Array]:

@@ -19,6 +19,7 @@ __all__ = [
     "decode_fields",
     "encode_fields",
     "fields_fault",
+    "gathered",
     "name_start",
 ]
 
@@ -40,6 +41,11 @@ def binary_column(data: pa.Buffer, offsets: _Array) -> pa.LargeBinaryArray:
     )
 
 
+def gathered(data: pa.Buffer, offsets: _Array, rows: _Array) -> tuple[pa.Buffer, _Array]:
+    """The bytes of ``rows`` of a column of bytes, and their offsets."""
+    return column_data(binary_column(data, offsets).take(pa.array(rows)))
+
+
 def encode_fields(joined: pa.LargeStringArray | pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     """The field of each ``,name``, without its comma."""
     joined = joined.cast(pa.large_binary())
@@ -52,10 +58,11 @@ def encode_fields(joined: pa.LargeStringArray | pa.LargeBinaryArray) -> pa.Large
     return _by_width(joined, widths, lambda column, rows, width: _encoded(column, sizes[rows], width))
 
 
-def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False) -> pa.LargeStringArray:
+def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False, skip: int = 0) -> pa.LargeStringArray:
     """The names of fields, each behind a comma if ``comma`` says so (then as ``large_binary``).
 
-    The fields are what :func:`encode_fields` gives; the names are UTF-8.
+    The fields are what :func:`encode_fields` gives; the names are UTF-8. The first ``skip`` bytes of each name, which
+    are whole characters, are left out.
     """
     if not len(fields):
         return fields.cast(pa.large_binary() if comma else pa.large_string())
@@ -64,7 +71,7 @@ def decode_fields(fields: pa.LargeBinaryArray, *, comma: bool = False) -> pa.Lar
     def decoded(column: pa.LargeBinaryArray, _rows: Any, width: int) -> Any:
         if comma:
             return pc.binary_replace_slice(column, 0, 1 + width, b",")
-        return without_ends(column, 1 + width, 0)
+        return without_ends(column, 1 + width + skip, 0)
 
     start = name_start(int(sizes.min()))
     if start == name_start(int(sizes.max())):  # as a rule, and then nothing is looked at name by name

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
-from broker_core.listing.build_columns import gathered
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.fields_codec import gathered
 
 __all__ = ["GATHERED", "FieldsReader"]
 
@@ -19,30 +20,25 @@ _Array = np.ndarray[Any, Any]
 
 
 class FieldsReader:
-    """Encoded fields of a listing, in order: rows ``low`` to ``high``, of these only ``rows`` if given.
-
-    ``left`` is how many bytes there are still to :meth:`read`.
-    """
+    """Encoded fields, in order, a block after the other. ``left`` is how many bytes there are still to :meth:`read`."""
 
     __slots__ = ("_block", "_blocks", "left")
 
-    def __init__(
-        self, fields: pa.Buffer, offsets: _Array, low: int, high: int, rows: _Array | None = None
-    ) -> None:
-        whole = memoryview(fields)[int(offsets[low]) : int(offsets[high])]
-        if rows is None:
-            self._block = whole
-            self._blocks: Iterator[memoryview] = iter(())
-            self.left = len(whole)
-        else:
-            self._block = memoryview(b"")
-            self._blocks = _gathered_blocks(fields, offsets, rows)
-            self.left = int((offsets[1:][rows] - offsets[:-1][rows]).sum())
+    def __init__(self, blocks: Iterator[memoryview], size: int) -> None:
+        """Of blocks of ``size`` bytes together."""
+        self._block = memoryview(b"")
+        self._blocks = blocks
+        self.left = size
 
     @classmethod
     def of(cls, data: bytes | memoryview) -> FieldsReader:
         """Bytes that are there already."""
-        return cls(pa.py_buffer(data), np.array([0, len(data)], np.int64), 0, 1)
+        return cls(iter((memoryview(data),)), len(data))
+
+    @classmethod
+    def of_rows(cls, pieces: Iterable[tuple[Chunk, ChunkRows]], size: int) -> FieldsReader:
+        """Rows of chunks, of ``size`` bytes together."""
+        return cls(_blocks(pieces), size)
 
     def read(self, most: int) -> memoryview:
         """The next bytes, at most ``most`` of them; none where nothing is left."""
@@ -53,7 +49,16 @@ class FieldsReader:
         return piece
 
 
-def _gathered_blocks(fields: pa.Buffer, offsets: _Array, rows: _Array) -> Iterator[memoryview]:
+def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
+    for chunk, rows in pieces:
+        if rows.rows is None:
+            yield chunk.body(rows.low, rows.high)
+        else:
+            yield from _gathered_blocks(chunk, rows.rows)
+
+
+def _gathered_blocks(chunk: Chunk, rows: _Array) -> Iterator[memoryview]:
+    fields, offsets = chunk.fields, chunk.field_offsets
     first = 0
     step = 1024
     while first < len(rows):

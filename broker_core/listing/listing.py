@@ -10,6 +10,7 @@ plugin cannot change a listing that answers other requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -17,15 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.immutable.sealed import Sealed, seal
-from broker_core.listing.build_columns import Columns, build_columns, checked_local_names, gathered, row_type
+from broker_core.listing.build_chunks import build_chunks, checked_local_names
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_data import ListingData, RowsKey
 from broker_core.listing.listing_part import Part, checked_mask, row_range
-from broker_core.listing.listing_splice import splice
+from broker_core.listing.listing_splice import Changed, splice
 from broker_core.listing.part_hash import compute_hash, remembered_hash
 from broker_core.listing.pattern_matches import find_matches, matches_are_quick
 from broker_core.listing.record_batches import record_batches
-from broker_core.listing.selection_splice import spliced_fields
+from broker_core.listing.selection_splice import own_chunks, spliced_data
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_key
 from broker_core.names.name_columns import as_column, split_full_names
@@ -40,6 +41,7 @@ __all__ = [
     "listing_of",
     "listing_of_locals",
     "part_of",
+    "rows_key_of",
     "selection_of",
 ]
 
@@ -127,7 +129,7 @@ class Listing(Sealed):
     def nbytes(self) -> int:
         """Bytes that this listing holds in memory, the room for remembered answers included."""
         data = data_of(self)
-        return data.column_bytes + data.memo.limit
+        return data.own_bytes + sum(chunk.nbytes for chunk in data.chunks)
 
     @property
     def topics_hash(self) -> str:
@@ -153,7 +155,7 @@ class Listing(Sealed):
 
         Raises :exc:`IndexError` for one that is outside, and :exc:`ValueError` where they do not ascend.
         """
-        return selection_of(self, Part.given(rows, len(self)))
+        return selection_of(self, Part.given(rows, data_of(self)))
 
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics that match ``pattern``; the answer is remembered."""
@@ -195,13 +197,12 @@ class Listing(Sealed):
         return self.all().batches(*columns, rows=rows)
 
     def with_changes(self, removed: Names, added: Names) -> Listing:
-        """This listing without some names and with others: the columns are spliced, not built anew.
+        """This listing without some names and with others. Chunks of columns where nothing changed are shared.
 
         Names are full names; one to remove that is absent, or to add that is there, changes nothing. What is added must
         be a listing of this namespace and mode, else :exc:`~broker_core.errors.InvalidListing`.
         """
-        addition = Listing.from_names(self.namespace, self.mode, added)
-        spliced = splice(data_of(self), as_column(removed), data_of(addition))
+        spliced = splice(data_of(self), Changed(as_column(removed), as_column(added)))
         return self if spliced is data_of(self) else listing_of(spliced)
 
     def __repr__(self) -> str:
@@ -233,21 +234,17 @@ class Selection(Sealed):
     @property
     def is_slice(self) -> bool:
         """Whether this is a contiguous part of the shared listing, which sending does not copy."""
-        return part_of(self).rows is None
+        return part_of(self).pieces is None
 
     @property
     def is_whole(self) -> bool:
         """Whether this is all of the listing."""
-        part = part_of(self)
-        return part.rows is None and part.high - part.low == _data_of(self).size
+        return part_of(self).is_whole(_data_of(self))
 
     @property
     def row_array(self) -> _Array:
         """The positions in the listing, ascending."""
-        part = part_of(self)
-        if part.rows is not None:
-            return part.rows
-        return np.arange(part.low, part.high, dtype=row_type(part.high))
+        return part_of(self).rows_in(_data_of(self))
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -257,25 +254,26 @@ class Selection(Sealed):
     @property
     def fields_size(self) -> int:
         """Bytes of the encoded ``topics`` fields: the body of the response."""
-        part, offsets = part_of(self), _data_of(self).field_offsets
-        if part.rows is None:
-            return int(offsets[part.high] - offsets[part.low])
+        part = part_of(self)
         if part.fields_size is None:
-            part.fields_size = int((offsets[1:][part.rows] - offsets[:-1][part.rows]).sum())
+            data = _data_of(self)
+            if part.pieces is None:
+                part.fields_size = data.fields_size(part.low, part.high)
+            else:
+                part.fields_size = sum(rows.fields_size(data.chunks[number]) for number, rows in part.pieces)
         return part.fields_size
 
     @property
     def heap_bytes(self) -> int:
         """What answering with this holds beyond the shared listing (PIP-442's heap permits): positions, and the bytes
         that are gathered for the next piece of the answer."""
-        rows = part_of(self).rows
-        return 0 if rows is None else 2 * min(self.fields_size, GATHERED) + int(rows.nbytes)
+        part = part_of(self)
+        return 0 if part.pieces is None else 2 * min(self.fields_size, GATHERED) + part.nbytes
 
     @property
     def remembered_bytes(self) -> int:
         """Bytes that a listing keeps when it caches this selection: positions, never gathered bytes."""
-        rows = part_of(self).rows
-        return 0 if rows is None else int(rows.nbytes)
+        return part_of(self).nbytes
 
     @property
     def topics_hash(self) -> str:
@@ -292,30 +290,30 @@ class Selection(Sealed):
         if part.hash is not None:
             return True
         known = remembered_hash(_data_of(self), part)
-        if part.rows is not None:
+        if part.pieces is not None:
             part.hash = known
         return known is not None
 
     @property
     def names(self) -> pa.LargeStringArray:
         """The full names, in the order of the hash."""
-        part = part_of(self)
-        return _data_of(self).names(part.low, part.high, part.rows)
+        data = _data_of(self)
+        return data.names(part_of(self).pieces_in(data))
 
     def check(self) -> None:
         """Check the names, where a plugin or a file encoded them and they were not checked yet.
 
         Raises :exc:`~broker_core.errors.InvalidListing`.
         """
-        part = part_of(self)
-        _data_of(self).check(part.low, part.high, part.rows)
+        part, data = part_of(self), _data_of(self)
+        data.check(part.pieces_in(data))
         part.is_checked = True
 
     @property
     def is_checked(self) -> bool:
         """Whether :meth:`check` has nothing to do."""
-        part = part_of(self)
-        return part.is_checked or _data_of(self).is_checked(part.low, part.high)
+        part, data = part_of(self), _data_of(self)
+        return part.is_checked or data.is_believed or data.is_checked(part.pieces_in(data))
 
     @property
     def said_hash(self) -> str | None:
@@ -323,17 +321,21 @@ class Selection(Sealed):
         return _data_of(self).said_hash if self.is_whole else None
 
     def body(self) -> memoryview:
-        """The encoded fields as one buffer: a view of a slice, gathered otherwise (do not keep it)."""
+        """The encoded fields as one buffer: a view of a slice of one chunk, gathered otherwise (do not keep it)."""
         part, data = part_of(self), _data_of(self)
-        offsets = data.field_offsets
-        if part.rows is None:
-            return memoryview(data.fields)[int(offsets[part.low]) : int(offsets[part.high])]
-        return memoryview(gathered(data.fields, offsets, part.rows)[0]).toreadonly()
+        pieces = part.pieces_in(data)
+        if len(pieces) == 1:
+            number, rows = pieces[0]
+            if rows.rows is None:
+                return data.chunks[number].body(rows.low, rows.high)
+        reader = self.reader()
+        return memoryview(b"".join(iter(partial(reader.read, reader.left), b"")))
 
     def reader(self) -> FieldsReader:
         """The encoded fields a piece at a time, which takes no more memory than a piece."""
         part, data = part_of(self), _data_of(self)
-        return FieldsReader(data.fields, data.field_offsets, part.low, part.high, part.rows)
+        rows = ((data.chunks[number], rows) for number, rows in part.pieces_in(data))
+        return FieldsReader.of_rows(rows, self.fields_size)
 
     def on_its_own(self) -> Selection:
         """The same topics in columns of their own, so that those of the listing can go.
@@ -341,12 +343,12 @@ class Selection(Sealed):
         For a listing that was built for one answer: the names that are sent are all that is needed any more.
         """
         part, data = part_of(self), _data_of(self)
-        fields, offsets = data.own_fields(part.low, part.high, part.rows)
-        self.check()
-        own = listing_of(ListingData.encoded(data.namespace, data.mode, fields, offsets, part.hash))
-        whole = Part(0, len(self), text=part.text)
+        own = ListingData(data.namespace, data.mode, own_chunks(data, part))
+        if part.hash is not None:
+            own.know_hash(part.hash)
+        whole = Part(0, own.size, text=part.text)
         whole.hash = part.hash
-        return selection_of(own, whole)
+        return selection_of(listing_of(own), whole)
 
     def matching(self, pattern: TopicsPattern) -> Selection:
         """The topics of this selection that match ``pattern``, which RE2 supports.
@@ -365,12 +367,11 @@ class Selection(Sealed):
         if part.text == text:
             return self
         if pattern.match_all:
-            every = Part(part.low, part.high, part.rows, text)
+            every = Part(part.low, part.high, part.pieces, text)
             every.hash, every.fields_size = part.hash, part.fields_size
             return selection_of(_listing_of(self), every)
         data = _data_of(self)
-        is_whole = part.rows is None and part.high - part.low == data.size
-        known: Part | None = data.memo.get((text, None if is_whole else part.key))
+        known: Part | None = data.memo.get((text, None if part.is_whole(data) else part.key_in(data)))
         return None if known is None else selection_of(_listing_of(self), known)
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
@@ -388,13 +389,13 @@ class Selection(Sealed):
         return self if own.all() else self._of_rows(self.row_array[own])
 
     def _of_rows(self, rows: _Array) -> Selection:
-        return selection_of(_listing_of(self), Part.of_rows(rows, len(_data_of(self)), part_of(self).text))
+        return selection_of(_listing_of(self), Part.of_rows(rows, _data_of(self), part_of(self).text))
 
     def as_claim(self) -> Selection:
         """The same topics, for whom they are matched to see whether a claim is true, once: no columns are made of all
         of a mapped listing for that, as they are for searches of it."""
         data, part = _data_of(self), part_of(self)
-        if not data.is_mapped or data.is_searchable or part.is_direct or not self.is_whole:
+        if part.is_direct or not data.is_mapped or data.forms_are_made or not self.is_whole:
             return self
         direct = Part(part.low, part.high, text=part.text)
         direct.is_direct = True
@@ -404,13 +405,13 @@ class Selection(Sealed):
         """So many of these topics, evenly spaced; always the same ones."""
         at = np.unique(np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.int64))
         part = part_of(self)
-        return self._of_rows(at + part.low if part.rows is None else part.rows[at])
+        return self._of_rows(at + part.low if part.pieces is None else self.row_array[at])
 
     def range(self, low: int, high: int) -> Selection:
         """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
         part = part_of(self)
         low, high = row_range(low, high, len(part))
-        return selection_of(_listing_of(self), part.stretch(low, high, _data_of(self).size))
+        return selection_of(_listing_of(self), part.stretch(low, high, _data_of(self)))
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         """The topics in the order of the hash, at most ``rows`` at a time, as the columns that are named.
@@ -421,9 +422,9 @@ class Selection(Sealed):
         return record_batches(_data_of(self), part_of(self), columns, rows)
 
     def column(self) -> pa.LargeBinaryArray:
-        """The encoded fields as a column; of a slice nothing is copied."""
-        part = part_of(self)
-        return _data_of(self).column(part.low, part.high, part.rows)
+        """The encoded fields as a column; of a slice of one chunk nothing is copied."""
+        data = _data_of(self)
+        return data.column(part_of(self).pieces_in(data))
 
     def spliced(
         self, gone: _Array | Sequence[int], put: _Array | Sequence[int], added: Selection
@@ -433,11 +434,9 @@ class Selection(Sealed):
         ``gone`` are positions among these topics, ascending; each topic of ``added`` goes in front of the position that
         ``put`` has for it. It may be of a listing of all modes. Nothing is searched: the order is looked at where
         something was put, and :exc:`~broker_core.errors.InvalidListing` is raised where it is not that of the hash, or
-        a topic is none of this mode. Costs one copy.
+        a topic is none of this mode. Costs a copy of the chunks of columns where something changed.
         """
-        base, other = _data_of(self), _data_of(added)
-        begins = self.bounds[0] if self.is_slice else None
-        data = spliced_fields(base, self.column(), gone, put, other, added.column(), begins)
+        data = spliced_data(_data_of(self), part_of(self), gone, put, _data_of(added), part_of(added))
         whole = Part(0, len(data), text=self.pattern if self.pattern == added.pattern else None)
         whole.hash = data.range_hash(0, len(data))
         return selection_of(listing_of(data), whole)
@@ -468,6 +467,11 @@ def selection_of(listing: Listing, part: Part) -> Selection:
     return selection
 
 
+def rows_key_of(selection: Selection) -> RowsKey:
+    """A key for the rows of a selection within its listing."""
+    return part_of(selection).key_in(_data_of(selection))
+
+
 _data = seal(Listing, "_data")
 #: What a listing holds.
 data_of: Final[Callable[[Listing], ListingData]] = _data.__get__
@@ -487,5 +491,4 @@ def listing_of_locals(
     non_persistent: pa.LargeStringArray | None,
 ) -> Listing:
     """The listing of local names that are checked, of domains that ``mode`` lists, in any order."""
-    columns: Columns = build_columns(namespace, persistent, non_persistent)
-    return listing_of(ListingData.built(namespace, mode, columns))
+    return listing_of(ListingData(namespace, mode, build_chunks(namespace, persistent, non_persistent)))

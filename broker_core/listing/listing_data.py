@@ -1,67 +1,378 @@
-"""The Arrow columns of a listing: the topics of one namespace, ready to be filtered, hashed and sent.
+"""What a listing holds: the chunks of one namespace's topics, in the order of the hash.
 
-Three columns hold every name once in the form that each step needs, so that no step builds a Python object per topic:
-
-- ``fields``: the pre-encoded protobuf field of each name (tag 0x12, length, name). A slice of it is the body of a
-  ``CommandGetTopicsOfNamespaceResponse``.
-- ``joined``: a comma and each name. CRC32C of a slice, less its first byte, is the topics hash.
-- ``matched``: ``tenant/namespace/topic`` without partition suffix: what a pattern matches.
-
-Rows of ``fields`` and ``joined`` are in the order of the hash (UTF-16 code units of the full name). ``matched`` is in
-its own UTF-8 order, since ranges are searched in it; the two orders differ where partitions, two domains or characters
-beyond the BMP are about, and ``by_matched`` is then the permutation from one to the other.
-
-A listing that was *built* here has all three columns. An *encoded* listing has ``fields`` alone, which is enough to
-send it: the text of the hash is derived in pieces, and ``matched`` at the first search over the whole listing. A
-*mapped* listing is encoded, and its ``fields`` are a memory-mapped file. Rows that were encoded elsewhere are checked
-once, before an answer sends them (:meth:`ListingData.check`).
+Chunks are immutable and shared: a changed listing has new ones where topics changed, and all others of the one before.
+The chunks of ``non-persistent://`` come before those of ``persistent://``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import warnings
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from itertools import accumulate, pairwise
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.build_columns import Columns, gathered, row_type
-from broker_core.listing.check_encoded_names import check_fields, checked_column
-from broker_core.listing.fields_codec import binary_column, decode_fields, name_start
-from broker_core.listing.topics_hash import EMPTY_HASH, crc_text, extend_crc
+from broker_core.listing.block_hashes import TextCrc, joined, without_first_comma
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.chunk_size import chunk_size
+from broker_core.listing.fields_codec import name_start
+from broker_core.listing.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.memory.mapped_memory import map_of
-from broker_core.names import Mode, NamespaceName
-from broker_core.names.column_sort import sorted_rows
-from broker_core.names.hash_order import hash_order_bytes
-from broker_core.names.name_columns import column_data, contains, without_ends
-from broker_core.names.partition_columns import matched_forms
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
+from broker_core.names.hash_order import hash_order_bytes, hash_order_key
+from broker_core.names.name_columns import column_data
 
-__all__ = ["ListingData", "RowsKey", "frozen", "rows_key"]
+__all__ = ["ListingData", "Pieces", "RowsKey"]
 
 #: What tells rows apart: the first and the one behind the last, or a digest of row numbers.
 RowsKey: TypeAlias = "tuple[int, int] | bytes"
+#: Rows of a listing in order: of each chunk that has some (by its number), which.
+Pieces: TypeAlias = "tuple[tuple[int, ChunkRows], ...]"
 _Array = np.ndarray[Any, Any]
 
-#: What is made of ``fields`` when it is first asked for.
-_DERIVED: Final = frozenset({"by_matched", "has_newline", "matched", "matched_offsets"})
-#: Rows that are made a text at a time.
-_STRETCH: Final = 64 * 1024
-_GATHERED: Final = 16 * 1024
-#: Rows that are checked together; of fewer than a part of that, only these.
-_CHECKED: Final = 4096
-_FEW: Final = 512
+#: Room for what is remembered of the whole listing: parts of it by what they are of, in bytes; and for each chunk.
+_REMEMBERED: Final = 8 * 1024
+_REMEMBERED_EACH: Final = 2 * 1024
+_SMALL_PART: Final = 16
 
 
-def frozen(buffer: pa.Buffer) -> pa.Buffer:
-    """The same bytes as a read-only view."""
-    return pa.py_buffer(memoryview(buffer).toreadonly()) if buffer.is_mutable else buffer
+class ListingData:
+    """The chunks of one listing. Only the core has it: plugins have the listing itself."""
+
+    __slots__ = (
+        "_believed",
+        "_borders_checked",
+        "_bytes_before",
+        "_form_edges",
+        "_hash",
+        "_starts",
+        "chunks",
+        "memo",
+        "mode",
+        "namespace",
+        "said_hash",
+        "size",
+    )
+
+    def __init__(self, namespace: NamespaceName, mode: Mode, chunks: Sequence[Chunk]) -> None:
+        """Of chunks that are not empty and in order."""
+        if type(namespace) is not NamespaceName or type(mode) is not Mode:
+            raise TypeError(
+                f"a listing is of a NamespaceName and a Mode, not of {namespace!r:.100} and {mode!r:.100}"
+            )
+        self.namespace = namespace
+        self.mode = mode
+        self.chunks = tuple(chunks)
+        #: The row of the first topic of each chunk, and the one behind the last.
+        self._starts: list[int] = [0, *accumulate(chunk.size for chunk in self.chunks)]
+        self._bytes_before: list[int] | None = None
+        self._form_edges: tuple[list[bytes], list[bytes]] | None = None
+        #: How many topics there are.
+        self.size = self._starts[-1]
+        #: The hash of the whole listing as its maker claims it.
+        self.said_hash: str | None = None
+        self._hash: str | None = None
+        self._borders_checked = True
+        self._believed = False
+        #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
+        #: refer to the listing, which is freed at once with its last reference.
+        self.memo: BoundedCache[tuple[str, RowsKey | None], Any] = BoundedCache(self._memo_room)
+
+    @property
+    def _memo_room(self) -> int:
+        if len(self.chunks) > 1:
+            return _REMEMBERED + _REMEMBERED_EACH * len(self.chunks)
+        return _REMEMBERED + (self.chunks[0].fields_size // _SMALL_PART if self.chunks else 0)
+
+    @classmethod
+    def claimed(
+        cls,
+        namespace: NamespaceName,
+        mode: Mode,
+        columns: Sequence[pa.LargeBinaryArray],
+        said_hash: str | None,
+        *,
+        mapped: bool,
+    ) -> ListingData:
+        """From fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
+        if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
+            raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
+        # A column without topics is checked too, and then makes no chunk.
+        parts = [_claimed_column(column) for column in columns]
+        file = map_of(parts[0][0]) if mapped and len(parts) == 1 else None
+        chunks: list[Chunk] = []
+        if file is None:
+            for buffer, offsets in parts:
+                chunks += _claimed_chunks(namespace, mode, buffer, _own(offsets))
+        else:
+            if file.has_name:
+                warnings.warn(
+                    f"{file.path} is mapped for a listing and still has a name: "
+                    "whoever cuts it short ends this process",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+            column, (buffer, offsets) = columns[0], parts[0]
+            held = column.buffers()[1]
+            are_mapped = held is not None and map_of(held) is not None
+            if are_mapped:  # by the very buffer that was asked about
+                offsets = np.frombuffer(held, np.int64)[column.offset : column.offset + len(column) + 1]
+            chunks += _claimed_chunks(
+                namespace,
+                mode,
+                buffer,
+                offsets if are_mapped else _own(offsets),
+                mapped=True,
+                offsets_mapped=are_mapped,
+            )
+        data = cls(namespace, mode, chunks)
+        data.said_hash = None if said_hash is None else str.__str__(said_hash)
+        data._borders_checked = len(chunks) < 2
+        return data
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of the columns alone; a file that is mapped takes none."""
+        return sum(chunk.column_bytes for chunk in self.chunks)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the fields of a chunk are a file that is mapped."""
+        return any(chunk.is_mapped for chunk in self.chunks)
+
+    @property
+    def own_bytes(self) -> int:
+        """Bytes that are this version's alone: those of the chunks are not."""
+        return self.memo.limit + 128 * len(self.chunks)
+
+    # -- rows and chunks
+
+    def start(self, number: int) -> int:
+        """The row of the first topic of a chunk; of the number behind the last, how many topics there are."""
+        return self._starts[number]
+
+    @property
+    def form_edges(self) -> tuple[list[bytes], list[bytes]]:
+        """For each chunk the least form of it and of all behind it, and the greatest of it and of all before it.
+
+        Both ascend, whatever the order of the forms in the chunks is.
+        """
+        if self._form_edges is None:
+            bounds = [chunk.form_bounds for chunk in self.chunks]
+            firsts = list(accumulate((first for first, _ in reversed(bounds)), min))[::-1]
+            self._form_edges = firsts, list(accumulate((last for _, last in bounds), max))
+        return self._form_edges
+
+    def chunk_at(self, row: int) -> int:
+        """The number of the chunk that has this row."""
+        return bisect_right(self._starts, row, 1, len(self.chunks)) - 1 if len(self.chunks) > 1 else 0
+
+    def pieces(self, low: int, high: int) -> Pieces:
+        """The rows from ``low`` to ``high``."""
+        if low >= high:
+            return ()
+        first, last = self.chunk_at(low), self.chunk_at(high - 1)
+        starts = self._starts
+        if first == last:
+            return ((first, ChunkRows(low - starts[first], high - starts[first])),)
+        return (
+            (first, ChunkRows(low - starts[first], self.chunks[first].size)),
+            *((number, ChunkRows(0, self.chunks[number].size)) for number in range(first + 1, last)),
+            (last, ChunkRows(0, high - starts[last])),
+        )
+
+    def pieces_of(self, rows: _Array) -> Pieces:
+        """These rows, which ascend."""
+        if len(self.chunks) == 1:
+            return ((0, ChunkRows.of(rows)),) if len(rows) else ()
+        made: list[tuple[int, ChunkRows]] = []
+        edges = np.searchsorted(rows, self._starts).tolist()
+        for number, (low, high) in enumerate(pairwise(edges)):
+            if low < high:
+                made.append((number, ChunkRows.of(rows[low:high] - self._starts[number])))
+        return tuple(made)
+
+    def rows_of(self, pieces: Pieces) -> _Array:
+        """The row numbers of pieces."""
+        kind = np.int32 if self.size < 2**31 else np.int64
+        parts = [rows.array.astype(kind, copy=False) + self._starts[number] for number, rows in pieces]
+        if not parts:
+            return np.zeros(0, kind)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def fields_size(self, low: int, high: int) -> int:
+        """Bytes of the encoded names from row ``low`` to ``high``."""
+        if low >= high:
+            return 0
+        return self._bytes_at(high) - self._bytes_at(low)
+
+    def _bytes_at(self, row: int) -> int:
+        """Bytes of the encoded names in front of a row."""
+        if self._bytes_before is None:
+            self._bytes_before = [0, *accumulate(chunk.fields_size for chunk in self.chunks)]
+        if row == self.size:
+            return self._bytes_before[-1]
+        number = self.chunk_at(row)
+        offsets = self.chunks[number].field_offsets
+        before: int = offsets.item(row - self._starts[number]) - offsets.item(0)
+        return self._bytes_before[number] + before
+
+    # -- what was encoded elsewhere
+
+    def check(self, pieces: Pieces) -> None:
+        """Check the names of these rows once. Raises :exc:`~broker_core.errors.InvalidListing`."""
+        for number, rows in pieces:
+            self.chunks[number].check(rows.low, rows.high, rows.rows)
+        if not self._borders_checked and len(pieces) > 1:
+            self._check_borders(pieces)
+            if len(pieces) == len(self.chunks) and all(
+                len(rows) == self.chunks[number].size for number, rows in pieces
+            ):
+                self._borders_checked = True
+
+    def _check_borders(self, pieces: Pieces) -> None:
+        """The order from chunk to chunk: each of them only vouches for its own."""
+        edges: list[bytes] = []
+        for number, rows in pieces:
+            chunk = self.chunks[number]
+            edges += [chunk.name(rows.low), chunk.name(rows.high - 1)]
+        keys = hash_order_key(pa.array(edges, pa.large_binary()).cast(pa.large_string()))
+        lasts, firsts = (
+            keys.take(pa.array(range(1, len(edges) - 1, 2))),
+            keys.take(pa.array(range(2, len(edges), 2))),
+        )
+        if not pc.all(pc.less(lasts, firsts)).as_py():
+            raise InvalidListing(
+                f"encoded names of {self.namespace} are not in the order of the hash, each once"
+            )
+
+    def is_checked(self, pieces: Pieces) -> bool:
+        """Whether :meth:`check` has nothing to do."""
+        return (self._borders_checked or len(pieces) < 2) and all(
+            self.chunks[number].is_checked(rows.low, rows.high) for number, rows in pieces
+        )
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether no name has to be looked at any more."""
+        if not self._believed:
+            self._believed = self._borders_checked and all(chunk.is_believed for chunk in self.chunks)
+        return self._believed
+
+    @property
+    def forms_are_made(self) -> bool:
+        """Whether :attr:`form_edges` takes no more than looking at each chunk."""
+        return self._form_edges is not None or all(chunk.is_searchable for chunk in self.chunks)
+
+    # -- names and their text
+
+    def column(self, pieces: Pieces) -> pa.LargeBinaryArray:
+        """The fields of these rows; of a stretch of one chunk nothing is copied."""
+        self.check(pieces)
+        columns = [self.chunks[number].column(rows.low, rows.high, rows.rows) for number, rows in pieces]
+        return _joined_columns(columns, pa.large_binary())
+
+    def names(self, pieces: Pieces) -> pa.LargeStringArray:
+        """The full names of these rows."""
+        self.check(pieces)
+        columns = [self.chunks[number].names(rows.low, rows.high, rows.rows) for number, rows in pieces]
+        return _joined_columns(columns, pa.large_string())
+
+    def text_crc(self, pieces: Pieces) -> TextCrc:
+        """The CRC of the names of these rows, each behind a comma."""
+        return joined([rows.text(self.chunks[number]) for number, rows in pieces])
+
+    def hash(self, pieces: Pieces) -> str:
+        """The topics hash of these rows."""
+        return crc_text(without_first_comma(self.text_crc(pieces)))
+
+    def range_hash(self, low: int, high: int, *, remember: bool = True) -> str:
+        """The topics hash of rows ``low`` to ``high``; of all, and where it is remembered, it is computed once."""
+        known = self.known_range_hash(low, high)
+        if known is None:
+            if high - low == self.size:
+                self._hash = known = crc_text(
+                    without_first_comma(joined([chunk.crc for chunk in self.chunks]))
+                )
+            else:
+                known = self.hash(self.pieces(low, high))
+                if remember:
+                    self.memo.put(("\0hash", (low, high)), known)
+        return known
+
+    def know_hash(self, topics_hash: str) -> None:
+        """Take the hash of all that was computed while the listing was made."""
+        self._hash = topics_hash
+
+    def known_range_hash(self, low: int, high: int) -> str | None:
+        """The hash of these rows where it takes no computing."""
+        if low >= high:
+            return EMPTY_HASH
+        return self._hash if high - low == self.size else self.memo.get(("\0hash", (low, high)))
+
+    def rows_hash(self, key: bytes, pieces: Pieces) -> str:
+        """The topics hash of row numbers that have this key; it is computed once."""
+        known: str | None = self.memo.get(("\0hash", key))
+        if known is None:
+            known = self.hash(pieces)
+            self.memo.put(("\0hash", key), known)
+        return known
+
+    # -- looking names up
+
+    def locate(self, keys: list[bytes]) -> tuple[_Array, _Array]:
+        """For each key of a name the row where it is or would be put, and whether it is there.
+
+        Keys are those of :func:`~.name_columns.hash_order_bytes`.
+        """
+        rows, present = np.empty(len(keys), np.int64), np.zeros(len(keys), bool)
+        for index, key in enumerate(keys):
+            number, row, found = self.place(key)
+            rows[index] = self._starts[number] + row if self.chunks else 0
+            present[index] = found
+        return rows, present
+
+    def place(self, key: bytes) -> tuple[int, int, bool]:
+        """The chunk and the row in it where a name is or would be put, and whether it is there."""
+        low, high = 0, len(self.chunks)
+        while low < high:  # the first chunk that begins behind the name
+            middle = (low + high) // 2
+            if hash_order_bytes(self.chunks[middle].name(0)) <= key:
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return 0, 0, False
+        number = low - 1
+        chunk = self.chunks[number]
+        data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
+        first, last = 0, chunk.size
+        while first < last:
+            middle = (first + last) // 2
+            start, stop = offsets[middle], offsets[middle + 1]
+            if hash_order_bytes(bytes(data[start + name_start(stop - start) : stop])) < key:
+                first = middle + 1
+            else:
+                last = middle
+        found = first < chunk.size and hash_order_bytes(chunk.name(first)) == key
+        return number, first, found
+
+
+def _joined_columns(columns: list[Any], type_: pa.DataType) -> Any:
+    if not columns:
+        return pa.array([], type_)
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
 def _own(offsets: _Array) -> _Array:
@@ -82,373 +393,54 @@ def _claimed_column(column: object) -> tuple[pa.Buffer, _Array]:
     return column_data(column)
 
 
-def _copied(parts: Sequence[tuple[pa.Buffer, _Array]]) -> tuple[pa.Buffer, _Array]:
-    """The bytes of columns, one behind the other, and where the values begin and the last ends."""
-    pieces: list[bytes] = []
-    ends = [np.zeros(1, np.int64)]
-    size = 0
-    for buffer, given in parts:
-        offsets = _own(given)
-        first, last = int(offsets[0]), int(offsets[-1])
-        if not 0 <= first <= last <= buffer.size:
-            raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
-        pieces.append(bytes(memoryview(buffer)[first:last]))
-        ends.append(offsets[1:] - first + size)
-        size += last - first
-    joined = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-    return pa.py_buffer(joined), _own(np.concatenate(ends))
-
-
-def rows_key(rows: _Array) -> bytes:
-    """A key for these row numbers."""
-    return hashlib.blake2b(rows.data, digest_size=16).digest()
-
-
-class ListingData:
-    """The columns of one listing. Only the core has it: plugins have the listing itself."""
-
-    __slots__ = (
-        "_checked",
-        "_hash",
-        "_last_range",
-        "_places",
-        "by_matched",
-        "field_offsets",
-        "fields",
-        "has_newline",
-        "is_mapped",
-        "is_searchable",
-        "joined",
-        "joined_offsets",
-        "matched",
-        "matched_offsets",
-        "memo",
-        "mode",
-        "namespace",
-        "offsets_mapped",
-        "said_hash",
-        "size",
-    )
-
-    by_matched: _Array | None
-    has_newline: bool
-    joined: pa.Buffer | None
-    joined_offsets: _Array
-    matched: pa.LargeStringArray
-    matched_offsets: _Array
-
-    def __init__(self, namespace: NamespaceName, mode: Mode, fields: pa.Buffer, offsets: _Array) -> None:
-        """For :meth:`built`, :meth:`encoded` and :meth:`claimed`."""
-        if type(namespace) is not NamespaceName or type(mode) is not Mode:
-            raise TypeError(
-                f"a listing is of a NamespaceName and a Mode, not of {namespace!r:.100} and {mode!r:.100}"
-            )
-        self.namespace = namespace
-        self.mode = mode
-        self.fields = frozen(fields)
-        # They are handed out with the columns, so they are read-only too.
-        self.field_offsets = offsets.view()
-        self.field_offsets.flags.writeable = False
-        #: How many topics there are.
-        self.size = len(offsets) - 1
-        self.joined = None
-        #: Whether the fields, and where each begins, are a file that is mapped.
-        self.is_mapped = self.offsets_mapped = False
-        #: Whether there is what patterns match; of encoded fields it is made when all of them are first searched.
-        self.is_searchable = False
-        #: The hash of the whole listing as its maker claims it.
-        self.said_hash: str | None = None
-        self._places: _Array | None = None
-        self._hash: str | None = None
-        self._last_range: tuple[bytes, bytes, tuple[int, int]] | None = None
-        self._checked: _Array | None = None
-        #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
-        #: refer to the listing, which is freed at once with its last reference.
-        self.memo: BoundedCache[tuple[str, RowsKey | None], Any] = BoundedCache(
-            8 * 1024 + self.fields.size // 16
-        )
-
-    @classmethod
-    def built(
-        cls, namespace: NamespaceName, mode: Mode, columns: Columns, *, has_newline: bool | None = None
-    ) -> ListingData:
-        """Of columns that were made of checked names; ``has_newline`` where it is known."""
-        data = cls(namespace, mode, *column_data(columns.fields))
-        data.joined, data.joined_offsets = column_data(columns.joined)
-        data._set_matched(columns.matched, columns.by_matched, has_newline)
-        return data
-
-    @classmethod
-    def encoded(
-        cls,
-        namespace: NamespaceName,
-        mode: Mode,
-        fields: pa.Buffer,
-        offsets: _Array,
-        topics_hash: str | None = None,
-    ) -> ListingData:
-        """Of fields that the core itself encoded (in the order of the hash, each once, no system topics)."""
-        data = cls(namespace, mode, fields, offsets)
-        data._hash = topics_hash
-        return data
-
-    @classmethod
-    def claimed(
-        cls,
-        namespace: NamespaceName,
-        mode: Mode,
-        columns: Sequence[pa.LargeBinaryArray],
-        said_hash: str | None,
-        *,
-        mapped: bool,
-    ) -> ListingData:
-        """From fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
-        if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
-            raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
-        parts = [_claimed_column(column) for column in columns]
-        file = map_of(parts[0][0]) if mapped and len(parts) == 1 else None
-        if file is None:
-            data = cls(namespace, mode, *_copied(parts))
-        else:
-            if file.has_name:
-                warnings.warn(
-                    f"{file.path} is mapped for a listing and still has a name: "
-                    "whoever cuts it short ends this process",
-                    RuntimeWarning,
-                    stacklevel=3,
+def _claimed_chunks(
+    namespace: NamespaceName,
+    mode: Mode,
+    buffer: pa.Buffer,
+    offsets: _Array,
+    *,
+    mapped: bool = False,
+    offsets_mapped: bool = False,
+) -> Iterator[Chunk]:
+    """Chunks of a foreign column: of what is not mapped, copies."""
+    rows = len(offsets) - 1
+    first, last = int(offsets[0]), int(offsets[-1])
+    if not 0 <= first <= last <= buffer.size:
+        raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
+    if not rows:
+        return
+    others = _others(buffer, offsets) if mode is Mode.ALL else 0 if mode is Mode.PERSISTENT else rows
+    # By numbers alone: what the offsets say in between was not looked at.
+    step = max(rows * chunk_size().made // max(last - first, 1), 1)
+    for domain, begin, end in ((NON_PERSISTENT, 0, others), (PERSISTENT, others, rows)):
+        parts = -(-(end - begin) // step)
+        cuts = np.unique(np.linspace(begin, end, parts + 1).astype(np.int64)).tolist() if parts else []
+        for low, high in pairwise(cuts):
+            own = offsets[low : high + 1]
+            if mapped:
+                yield Chunk.claimed(
+                    namespace, domain, buffer, own, mapped=True, offsets_mapped=offsets_mapped
                 )
-            column, (buffer, offsets) = columns[0], parts[0]
-            held = column.buffers()[1]
-            are_mapped = held is not None and map_of(held) is not None
-            if are_mapped:  # by the very buffer that was asked about
-                offsets = np.frombuffer(held, np.int64)[column.offset : column.offset + len(column) + 1]
-            data = cls(namespace, mode, buffer, offsets if are_mapped else _own(offsets))
-            data.is_mapped, data.offsets_mapped = True, are_mapped
-        data.said_hash = None if said_hash is None else str.__str__(said_hash)
-        data._checked = np.zeros(-(-data.size // _CHECKED), bool)
-        return data
-
-    def _set_matched(
-        self, matched: pa.LargeStringArray, order: _Array | None, has_newline: bool | None = None
-    ) -> None:
-        self.has_newline = contains(matched, "\n") if has_newline is None else has_newline
-        self.by_matched = order
-        self.matched_offsets = column_data(matched)[1]
-        self.matched = matched
-        self.is_searchable = True
-
-    def search_in(self, forms: pa.LargeStringArray) -> None:
-        """Take what patterns match of each row, in the order of the rows, for searches of all of them."""
-        order: _Array | None = None
-        if len(forms) > 1 and not pc.all(pc.less_equal(forms[:-1], forms[1:])).as_py():
-            order = sorted_rows(forms).astype(row_type(len(forms)), copy=False)
-            forms = forms.take(pa.array(order))
-        self._set_matched(forms, order)
-
-    if not TYPE_CHECKING:  # the attributes are as they are declared above
-
-        def __getattr__(self, name: str) -> Any:
-            """Make the columns that an encoded listing lacks; called only where one is not there yet."""
-            if name not in _DERIVED:
-                raise AttributeError(name)
-            self.search_in(matched_forms(self.names(0, len(self)), self.namespace))
-            return getattr(self, name)
-
-    def __len__(self) -> int:
-        return self.size
-
-    @property
-    def column_bytes(self) -> int:
-        """Bytes of the columns alone; a file that is mapped takes none."""
-        own = 0 if self.is_mapped else int(self.fields.size)
-        own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
-        if self.joined is not None:
-            own += int(self.joined.size + self.joined_offsets.nbytes)
-        elif not self.is_mapped:
-            return own  # what is made of them is not charged to the answer that they were encoded for
-        if self.is_searchable:
-            own += int(self.matched.nbytes)
-            own += 0 if self.by_matched is None else 2 * int(self.by_matched.nbytes)
-        return own
-
-    # -- what was encoded elsewhere
-
-    def check(self, low: int, high: int, rows: _Array | None = None) -> None:
-        """Check the names of these rows once. Raises :exc:`~broker_core.errors.InvalidListing`."""
-        checked = self._checked
-        count = high - low if rows is None else len(rows)
-        if checked is None or not count:
-            return
-        if not 0 <= low < high <= self.size:  # nothing that could be looked at goes by unseen
-            raise InvalidListing(f"rows from {low} to {high} of {self.size}")
-        first, last = low // _CHECKED, -(-high // _CHECKED)
-        todo = np.flatnonzero(~checked[first:last]) + first
-        if not len(todo):
-            return
-        if 8 * count < len(todo) * _CHECKED:
-            self._check_few(np.arange(low, high) if rows is None else rows)
-            return
-        for start in todo.tolist():
-            # With the last name before them, and the first behind, so that the order holds across.
-            begin, end = max(start * _CHECKED - 1, 0), min((start + 1) * _CHECKED + 1, len(self))
-            column = checked_column(self.fields, self.field_offsets[begin : end + 1])
-            check_fields(column, self.namespace, self.mode)
-            checked[start] = True
-
-    def _check_few(self, rows: _Array) -> None:
-        key = ("\0checked", rows_key(rows))
-        if self.memo.get(key) is None:
-            check_fields(checked_column(self.fields, self.field_offsets, rows), self.namespace, self.mode)
-            self.memo.put(key, True)
-
-    def is_checked(self, low: int, high: int) -> bool:
-        """Whether :meth:`check` has nothing to do."""
-        checked = self._checked
-        return checked is None or low >= high or bool(checked[low // _CHECKED : -(-high // _CHECKED)].all())
-
-    # -- names and their text
-
-    def column(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeBinaryArray:
-        """The fields of these rows; of a stretch nothing is copied."""
-        if rows is None:
-            self.check(low, high)
-            return binary_column(self.fields, self.field_offsets[low : high + 1])
-        self.check(low, high, rows)
-        if self.is_checked(low, high):  # then Arrow may follow their offsets, which is many times as fast
-            return binary_column(*gathered(self.fields, self.field_offsets, rows))
-        return checked_column(self.fields, self.field_offsets, rows)
-
-    def own_fields(self, low: int, high: int, rows: _Array | None = None) -> tuple[pa.Buffer, _Array]:
-        """The fields of these rows and where each begins, in memory of their own unless they are all that there is."""
-        if rows is not None:
-            return gathered(self.fields, self.field_offsets, rows)
-        if high - low == self.size:
-            return self.fields, self.field_offsets
-        offsets = self.field_offsets[low : high + 1]
-        first, last = int(offsets[0]), int(offsets[-1])
-        return pa.py_buffer(bytes(self.fields.slice(first, last - first))), offsets - first
-
-    def names(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeStringArray:
-        """The full names of these rows."""
-        if self.joined is None:
-            return decode_fields(self.column(low, high, rows))
-        buffer, offsets = self.joined, self.joined_offsets
-        if rows is None:
-            offsets = offsets[low : high + 1]
-        else:
-            buffer, offsets = gathered(buffer, offsets, rows)
-        return without_ends(binary_column(buffer, offsets), 1, 0)
-
-    def forms(self, rows: _Array) -> pa.LargeStringArray:
-        """What patterns match of these rows (ascending), without what all of the listing needs for that."""
-        low, high = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
-        some = None if high - low == len(rows) else rows
-        return matched_forms(self.names(low, high, some), self.namespace)
-
-    def _texts(self, low: int, high: int, rows: _Array | None) -> Iterator[memoryview]:
-        """The text of these rows that is hashed, a stretch at a time, each name behind a comma."""
-        step = _STRETCH if rows is None else _GATHERED
-        count = high - low if rows is None else len(rows)
-        for first in range(0, count, step):
-            last = min(first + step, count)
-            if rows is not None and self.joined is not None:
-                yield memoryview(gathered(self.joined, self.joined_offsets, rows[first:last])[0])
                 continue
-            if rows is None:
-                column = self.column(low + first, low + last)
-            else:
-                some = rows[first:last]
-                column = self.column(int(some[0]), int(some[-1]) + 1, some)
-            buffer, offsets = column_data(decode_fields(column, comma=True))
-            yield memoryview(buffer)[int(offsets[0]) : int(offsets[-1])]
+            start, stop = int(own[0]), int(own[-1])
+            if not 0 <= start <= stop <= buffer.size:
+                raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
+            yield Chunk.claimed(
+                namespace, domain, pa.py_buffer(bytes(memoryview(buffer)[start:stop])), own - start
+            )
 
-    def hash(self, low: int, high: int, rows: _Array | None = None) -> str:
-        """The topics hash of these rows."""
-        if rows is None and self.joined is not None and low < high:
-            offsets = self.joined_offsets
-            return crc_text(extend_crc(0, memoryview(self.joined)[offsets[low] + 1 : offsets[high]]))
-        crc, comma = 0, 1
-        for text in self._texts(low, high, rows):
-            crc = extend_crc(crc, text[comma:])
-            comma = 0
-        return crc_text(crc)
 
-    def range_hash(self, low: int, high: int, *, remember: bool = True) -> str:
-        """The topics hash of rows ``low`` to ``high``; of all, and where it is remembered, it is computed once."""
-        known = self.known_range_hash(low, high)
-        if known is None:
-            known = self.hash(low, high)
-            if high - low == self.size:
-                self._hash = known
-            elif remember:
-                self.memo.put(("\0hash", (low, high)), known)
-        return known
-
-    def known_range_hash(self, low: int, high: int) -> str | None:
-        """The hash of these rows where it takes no computing."""
-        if low >= high:
-            return EMPTY_HASH
-        return self._hash if high - low == self.size else self.memo.get(("\0hash", (low, high)))
-
-    def rows_hash(self, key: bytes, low: int, high: int, rows: _Array) -> str:
-        """The topics hash of row numbers that have this key; it is computed once."""
-        known: str | None = self.memo.get(("\0hash", key))
-        if known is None:
-            known = self.hash(low, high, rows)
-            self.memo.put(("\0hash", key), known)
-        return known
-
-    # -- searching
-
-    def matched_range(self, low: bytes, high: bytes) -> tuple[int, int]:
-        """The positions in ``matched`` of the forms within ``[low, high)`` bytes."""
-        last = self._last_range
-        if last is not None and last[0] == low and last[1] == high:
-            return last[2]  # asked for twice: to know whether it is quick, and then for the answer
-        # Views, since an array would make an object of numpy's for each offset.
-        offsets = self.matched_offsets.data
-        data = memoryview(self.matched.buffers()[2] or b"")
-
-        def form(position: int) -> bytes:
-            return bytes(data[offsets[position] : offsets[position + 1]])
-
-        every = range(self.size)
-        first = bisect_left(every, low, key=form)
-        # As a rule the end is near, and the longer the steps the farther it is.
-        start, step = first if low <= high else 0, 8
-        while start + step < self.size and form(start + step) < high:
-            start, step = start + step, 16 * step
-        found = first, bisect_left(every, high, start, min(start + step, self.size), key=form)
-        self._last_range = low, high, found
-        return found
-
-    def locate(self, keys: list[bytes]) -> tuple[_Array, _Array]:
-        """For each key of a name the row where it is or would be put, and whether it is there.
-
-        Keys are those of :func:`~.name_columns.hash_order_bytes`.
-        """
-        data, offsets = memoryview(self.fields), self.field_offsets.data
-
-        def key_of(row: int) -> bytes:
-            start, stop = offsets[row], offsets[row + 1]
-            return hash_order_bytes(bytes(data[start + name_start(stop - start) : stop]))
-
-        every = range(len(self))
-        rows, present = np.empty(len(keys), np.int64), np.zeros(len(keys), bool)
-        for index, key in enumerate(keys):
-            row = bisect_left(every, key, key=key_of)
-            rows[index] = row
-            present[index] = row < len(self) and key_of(row) == key
-        return rows, present
-
-    @property
-    def places(self) -> _Array:
-        """Where in ``matched`` each row is: the inverse of ``by_matched``."""
-        if self._places is None:
-            places = np.arange(len(self), dtype=row_type(len(self)))
-            if self.by_matched is None:
-                return places
-            inverse = np.empty_like(places)
-            inverse[self.by_matched] = places
-            self._places = inverse
-        return self._places
+def _others(buffer: pa.Buffer, offsets: _Array) -> int:
+    """How many of the names are non-persistent, if they are in order; chunks are checked for it."""
+    data = memoryview(buffer)
+    low, high = 0, len(offsets) - 1
+    while low < high:
+        middle = (low + high) // 2
+        start, stop = offsets.item(middle), offsets.item(middle + 1)
+        if not 0 <= start < stop <= len(data):
+            raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
+        if bytes(data[start + name_start(stop - start) : stop][:1]) == b"n":
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -14,12 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.listing.fields_codec import binary_column, decode_fields, encode_fields
+from broker_core.listing.block_hashes import TextCrc
+from broker_core.listing.build_chunks import cut_chunk
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_size import chunk_size
+from broker_core.listing.fields_codec import binary_column, encode_fields
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topic_field import TAG
-from broker_core.listing.topics_hash import crc_text, extend_crc
-from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
+from broker_core.listing.topics_hash import extend_crc
+from broker_core.names import MAX_NAME_BYTES, NON_PERSISTENT, Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.hash_order import hash_order_bytes, hash_order_key, is_ascending
 from broker_core.names.name_columns import (
@@ -56,9 +60,12 @@ class ListingEncoder:
         self._by_ends = pattern is not None and (
             pattern.match_all or pattern.exact_range or pattern.literal is not None
         )
+        self._chunks: list[Chunk] = []
+        # The chunk that is being filled.
+        self._domain = NON_PERSISTENT
         self._fields = bytearray()
         self._ends: list[_Array] = []
-        self._crc = 0
+        self._text = TextCrc(0, 0)
         self._last = b""  # the last full name, as it is ordered
         self._loose: list[pa.LargeStringArray] = []  # full names that came out of order
 
@@ -66,7 +73,8 @@ class ListingEncoder:
     def nbytes(self) -> int:
         """Bytes that it holds."""
         loose = sum(column.nbytes for column in self._loose)
-        return len(self._fields) + sum(int(ends.nbytes) for ends in self._ends) + int(loose)
+        own = len(self._fields) + sum(int(ends.nbytes) for ends in self._ends)
+        return sum(chunk.column_bytes for chunk in self._chunks) + own + int(loose)
 
     def add(self, domain: str, page: bytes) -> int:
         """Take a page of names, in any order and perhaps some twice; how many it had.
@@ -103,13 +111,23 @@ class ListingEncoder:
 
     def finish(self) -> Listing:
         """The listing of all pages; the encoder is of no use afterwards."""
-        offsets = np.concatenate((_ZERO, *self._ends))
-        fields = pa.py_buffer(self._fields)
+        self._close()
+        data = ListingData(self.namespace, self.mode, self._chunks)
         if not self._loose:
-            crc = crc_text(self._crc)
-            return listing_of(ListingData.encoded(self.namespace, self.mode, fields, offsets, crc))
-        names = pa.concat_arrays([decode_fields(binary_column(fields, offsets)), *self._loose])
+            data.range_hash(0, data.size)
+            return listing_of(data)
+        names = pa.concat_arrays([data.names(data.pieces(0, data.size)), *self._loose])
         return Listing.from_names(self.namespace, self.mode, names)
+
+    def _close(self) -> None:
+        """Make what there is a chunk, and begin the next."""
+        if not self._ends:
+            return
+        offsets = np.concatenate((_ZERO, *self._ends))
+        chunk = Chunk(self.namespace, self._domain, pa.py_buffer(bytes(self._fields)), offsets)
+        chunk.know_crc(self._text)
+        self._chunks += cut_chunk(chunk)
+        self._fields, self._ends, self._text = bytearray(), [], TextCrc(0, 0)
 
     def _ordered(self, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
         """The page in the order of the hash, each name once."""
@@ -188,8 +206,12 @@ class ListingEncoder:
             column = _column(joined, offsets + np.arange(len(offsets)) * (len(prefix) + 1))
             self._loose.append(without_ends(column, 1, 0))
             return
+        if len(self._fields) >= chunk_size().made or domain != self._domain:
+            self._close()
+            self._domain = domain
         self._last = hash_order_bytes(prefix + page[offsets.item(-2) :])
-        self._crc = extend_crc(self._crc, memoryview(joined)[0 if self._ends else 1 :])
+        text = memoryview(joined)
+        self._text = TextCrc(extend_crc(self._text.crc, text), self._text.size + len(text))
         base = len(self._fields)
         sizes = offsets[1:] - offsets[:-1] + len(prefix)
         longest = int(sizes.max())

@@ -10,21 +10,13 @@ from operator import index
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from broker_core.listing.build_columns import row_type
-from broker_core.listing.listing_data import RowsKey, rows_key
+from broker_core.listing.chunk import rows_key
+from broker_core.listing.listing_data import ListingData, Pieces, RowsKey
 
 __all__ = ["Part", "checked_mask", "row_range"]
 
 _Array = np.ndarray[Any, Any]
-
-
-def _read_only(rows: _Array) -> _Array:
-    """The same numbers, to whose memory no attribute leads: they are handed out."""
-    if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
-        return rows
-    return np.frombuffer(pa.py_buffer(np.ascontiguousarray(rows).data.toreadonly()), rows.dtype)
 
 
 def row_range(low: int, high: int, size: int) -> tuple[int, int]:
@@ -52,7 +44,7 @@ def checked_mask(keep: object, size: int) -> _Array:
 
 
 class Part:
-    """Which rows of a listing: ``low`` to ``high``, of these only ``rows`` if given; and what is known of them.
+    """Which rows of a listing: ``low`` to ``high``, of these only ``pieces`` if given; and what is known of them.
 
     It does not know its listing, so that a listing can remember parts of itself. ``text`` is the pattern (without its
     scheme) that the core itself has applied. ``is_given`` says that the rows came from outside: another part
@@ -60,7 +52,9 @@ class Part:
     """
 
     __slots__ = (
+        "__weakref__",  # permits are released when the rows are freed
         "_key",
+        "_size",
         "fields_size",
         "hash",
         "high",
@@ -68,31 +62,39 @@ class Part:
         "is_direct",
         "is_given",
         "low",
-        "rows",
+        "pieces",
         "text",
     )
 
-    def __init__(self, low: int, high: int, rows: _Array | None = None, text: str | None = None) -> None:
+    def __init__(self, low: int, high: int, pieces: Pieces | None = None, text: str | None = None) -> None:
         self.low = low
         self.high = high
-        self.rows = None if rows is None else _read_only(rows)
+        self.pieces = pieces
         self.text = text
         self.hash: str | None = None
         self.fields_size: int | None = None
         self.is_given = False
         self.is_checked = False
         self.is_direct = False
+        self._size = high - low if pieces is None else sum(len(rows) for _, rows in pieces)
         self._key: RowsKey | None = None
 
     @classmethod
-    def of_rows(cls, rows: _Array, size: int, text: str | None = None) -> Part:
-        """``rows`` (ascending, each once, not shared) of a listing of ``size``; neighbours make a slice."""
-        if not len(rows):
+    def of_pieces(cls, pieces: Pieces, data: ListingData, text: str | None = None) -> Part:
+        """Of pieces of a listing; neighbours make a slice."""
+        if not pieces:
             return cls(0, 0, text=text)
-        low, high = int(rows[0]), int(rows[-1]) + 1
-        if high - low == len(rows):
-            return cls(low, high, text=text)
-        return cls(low, high, rows.astype(row_type(size), copy=False), text)
+        (first, begin), (last, end) = pieces[0], pieces[-1]
+        low, high = data.start(first) + begin.low, data.start(last) + end.high
+        part = cls(low, high, pieces, text)
+        if high - low == part._size:
+            part.pieces = None
+        return part
+
+    @classmethod
+    def of_rows(cls, rows: _Array, data: ListingData, text: str | None = None) -> Part:
+        """``rows`` (ascending, each once) of a listing; neighbours make a slice."""
+        return cls.of_pieces(data.pieces_of(rows), data, text)
 
     @classmethod
     def given_range(cls, low: int, high: int, text: str | None = None) -> Part:
@@ -102,34 +104,60 @@ class Part:
         return part
 
     @classmethod
-    def given(cls, rows: _Array | Sequence[int], size: int) -> Part:
+    def given(cls, rows: _Array | Sequence[int], data: ListingData) -> Part:
         """Rows of a plugin: copied into read-only memory and checked."""
-        own = np.asarray(rows)
+        own, size = np.asarray(rows), data.size
         if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
             raise ValueError("rows are one column of ascending integers, each once")
         if len(own):
             low, high = int(own.min()), int(own.max()) + 1
             if low < 0 or high > size:
                 raise IndexError(f"rows from {low} to {high - 1} of {size}")
-        own = np.frombuffer(own.astype(row_type(size)).tobytes(), row_type(size))
+        kind = np.int32 if size < 2**31 else np.int64
+        own = np.frombuffer(own.astype(kind).tobytes(), kind)
         if len(own) and (int(own[0]) < 0 or int(own[-1]) >= size or bool((own[1:] <= own[:-1]).any())):
             raise ValueError("rows are one column of ascending integers, each once")
-        part = cls.of_rows(own, size)
+        part = cls.of_rows(own, data)
         part.is_given = True
         return part
 
-    def stretch(self, low: int, high: int, size: int) -> Part:
-        """The rows from the one at ``low`` to the one at ``high`` of these, without the last; ``size`` as above."""
-        if self.rows is None:
+    def stretch(self, low: int, high: int, data: ListingData) -> Part:
+        """The rows from the one at ``low`` to the one at ``high`` of these, without the last."""
+        if self.pieces is None:
             return Part.given_range(self.low + low, self.low + high, self.text)
-        return Part.of_rows(self.rows[low:high], size, self.text)
+        made = []
+        begin = 0
+        for number, rows in self.pieces:
+            end = begin + len(rows)
+            if begin < high and low < end:
+                made.append((number, rows.stretch(max(low - begin, 0), min(high, end) - begin)))
+            begin = end
+        return Part.of_pieces(tuple(made), data, self.text)
+
+    def pieces_in(self, data: ListingData) -> Pieces:
+        """The rows by chunk."""
+        return data.pieces(self.low, self.high) if self.pieces is None else self.pieces
+
+    def rows_in(self, data: ListingData) -> _Array:
+        """The row numbers."""
+        if self.pieces is not None:
+            return data.rows_of(self.pieces)
+        return np.arange(self.low, self.high, dtype=np.int32 if data.size < 2**31 else np.int64)
+
+    def is_whole(self, data: ListingData) -> bool:
+        """Whether these are all rows."""
+        return self._size == data.size
 
     def __len__(self) -> int:
-        return self.high - self.low if self.rows is None else len(self.rows)
+        return self._size
 
     @property
-    def key(self) -> RowsKey:
+    def nbytes(self) -> int:
+        """Bytes of the row numbers."""
+        return 0 if self.pieces is None else sum(rows.nbytes for _, rows in self.pieces)
+
+    def key_in(self, data: ListingData) -> RowsKey:
         """A key for these rows within the listing."""
         if self._key is None:
-            self._key = (self.low, self.high) if self.rows is None else rows_key(self.rows)
+            self._key = (self.low, self.high) if self.pieces is None else rows_key(self.rows_in(data))
         return self._key

@@ -1,117 +1,211 @@
-"""A listing with a few names taken out and a few put in, by copying the stretches in between."""
+"""A listing with some names taken out and some put in: chunks where nothing changed are shared with the one before."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.build_columns import Columns, build_columns, row_type
-from broker_core.listing.fields_codec import binary_column
+from broker_core.listing.build_chunks import build_chunks, cut_chunk, joined_chunks
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_size import chunk_size
+from broker_core.listing.chunk_splice import spliced_chunk
+from broker_core.listing.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
+from broker_core.listing.property_codes import PropertyCodes
+from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.names.hash_order import hash_order_key
-from broker_core.names.name_columns import column_data, split_full_names
+from broker_core.names.name_columns import split_full_names
 
-__all__ = ["splice"]
+__all__ = ["Changed", "splice"]
 
+_Array = np.ndarray[Any, Any]
 #: With more changed names than this, and more than this part of the listing, building anew is quicker.
 _MANY: Final = 2000
 _MANY_PART: Final = 50
 
-_Array = np.ndarray[Any, Any]
 
+@dataclass(slots=True)
+class Changed:
+    """Names to take out of a listing, and names to put in.
 
-def splice(listing: ListingData, removed: pa.LargeStringArray, addition: ListingData) -> ListingData:
-    """``listing`` without the full names ``removed`` and with those of ``addition`` (same namespace and mode).
-
-    A name in both stays. Costs one copy of the columns and a binary search for each changed name; nothing is sorted.
+    ``removed`` and ``added`` are full names; each of ``added`` is a name of the listing's namespace and mode. A name in
+    both stays. ``properties`` has the values of selecting properties of each of ``added``, also of those that are
+    there already.
     """
-    added = addition.names(0, len(addition))
-    changed = len(removed) + len(added)
-    if changed > _MANY and changed * _MANY_PART > len(listing):
-        return _rebuilt(listing, removed, added)
-    at, present = listing.locate(_each(hash_order_key(added)))
-    fresh = np.flatnonzero(~present)
-    gone_at, found = listing.locate(_each(hash_order_key(removed)))
-    gone = np.setdiff1d(gone_at[found], at[present])
-    if not len(gone) and not len(fresh):
-        return listing
-    put = at[fresh]  # each fresh name goes in front of this row
-    fields = _spliced(
-        listing.column(0, len(listing)), gone, put, addition.column(0, len(addition)).take(pa.array(fresh))
+
+    removed: pa.LargeStringArray
+    added: pa.LargeStringArray
+    properties: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What changes in one chunk: rows that go, where rows of the addition go, and which rows have other values."""
+
+    gone: list[int] = field(default_factory=list)
+    put: list[int] = field(default_factory=list)
+    fresh: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    kept_from: list[int] = field(default_factory=list)
+
+
+def splice(listing: ListingData, changed: Changed) -> ListingData:
+    """``listing`` after a change. Costs the chunks that have the changed names, and a binary search for each name."""
+    removed, added = changed.removed, changed.added
+    if len(removed) + len(added) > _MANY and (len(removed) + len(added)) * _MANY_PART > listing.size:
+        return _rebuilt(listing, changed)
+    persistent, other = split_full_names(added, listing.namespace, listing.mode)
+    columns = {key: pa.array(values, pa.large_string()) for key, values in changed.properties.items()}
+    additions = build_chunks(listing.namespace, persistent, other, _by_domain(added, columns))
+    made: list[Chunk] = []
+    number = 0
+    is_changed = False
+    for domain in (NON_PERSISTENT, PERSISTENT):
+        end = number
+        while end < len(listing.chunks) and listing.chunks[end].domain == domain:
+            end += 1
+        own = listing.chunks[number:end]
+        number = end
+        addition = [chunk for chunk in additions if chunk.domain == domain]
+        keys = [key for key in _keys(removed) if key.startswith(domain.encode() + b"://")]
+        result = _spliced_domain(listing, own, keys, addition) if keys or addition else own
+        is_changed = is_changed or result is not own
+        made += result
+    return ListingData(listing.namespace, listing.mode, made) if is_changed else listing
+
+
+def _by_domain(
+    names: pa.LargeStringArray, columns: Mapping[str, pa.LargeStringArray]
+) -> Mapping[str, Mapping[str, pa.LargeStringArray]]:
+    """The values of properties for the names of each domain, in their order."""
+    if not columns:
+        return {}
+    mine = pc.starts_with(names, PERSISTENT)
+    others = pc.invert(mine)
+    return {
+        PERSISTENT: {key: column.filter(mine) for key, column in columns.items()},
+        NON_PERSISTENT: {key: column.filter(others) for key, column in columns.items()},
+    }
+
+
+def _spliced_domain(
+    listing: ListingData, own: Sequence[Chunk], removed: Sequence[bytes], addition: Sequence[Chunk]
+) -> Sequence[Chunk]:
+    """The chunks of one domain after a change; ``own`` itself where nothing changed."""
+    if not own:
+        return addition or own
+    data = ListingData(listing.namespace, listing.mode, own)
+    fresh = joined_chunks(addition) if addition else None
+    touched: dict[int, _Touched] = {}
+    kept: set[tuple[int, int]] = set()
+    for index, key in enumerate(_keys(fresh.names(0, fresh.size)) if fresh is not None else ()):
+        number, row, is_there = data.place(key)
+        if is_there:
+            kept.add((number, row))
+            if fresh is not None and fresh.properties:
+                change = touched.setdefault(number, _Touched())
+                change.kept.append(row)
+                change.kept_from.append(index)
+            continue
+        change = touched.setdefault(number, _Touched())
+        change.put.append(row)
+        change.fresh.append(index)
+    for key in removed:
+        number, row, is_there = data.place(key)
+        if is_there and (number, row) not in kept:
+            touched.setdefault(number, _Touched()).gone.append(row)
+    if not touched:
+        return own
+    made: list[Chunk] = []
+    new: set[int] = set()
+    for number, chunk in enumerate(own):
+        found = touched.get(number)
+        parts = [chunk] if found is None else _after(chunk, found, fresh)
+        if found is not None:
+            new.update(id(part) for part in parts if part.fields_size < chunk_size().least)
+        made += parts
+    if len(made) == len(own) and all(one is other for one, other in zip(made, own, strict=True)):
+        return own
+    return _merged(made, new) if new else made
+
+
+def _after(chunk: Chunk, change: _Touched, fresh: Chunk | None) -> Sequence[Chunk]:
+    if change.kept and fresh is not None:
+        chunk = _with_values(chunk, change, fresh)
+    if not change.gone and not change.put:
+        return [chunk]
+    gone = np.unique(np.array(change.gone, np.int64))
+    added = None if fresh is None or not change.fresh else _picked(fresh, change.fresh)
+    return cut_chunk(spliced_chunk(chunk, gone, np.array(change.put, np.int64), added))
+
+
+def _with_values(chunk: Chunk, change: _Touched, fresh: Chunk) -> Chunk:
+    """The chunk with the values of properties that topics which are there already have now."""
+    properties = dict(chunk.properties)
+    for key, codes in fresh.properties.items():
+        values = codes.values_at(change.kept_from)
+        before = properties[key]
+        if before.values_at(change.kept) != values:
+            properties[key] = before.with_values(change.kept, values)
+    if all(properties[key] is chunk.properties[key] for key in properties):
+        return chunk
+    return chunk.with_properties(properties)
+
+
+def _picked(fresh: Chunk, rows: Sequence[int]) -> Chunk:
+    """Some rows of a chunk."""
+    if len(rows) == fresh.size:
+        return fresh
+    own = np.array(rows, np.int64)
+    fields, offsets = gathered(fresh.fields, fresh.field_offsets, own)
+    picked = Chunk(
+        fresh.namespace,
+        fresh.domain,
+        fields,
+        offsets,
+        {key: codes.take(own) for key, codes in fresh.properties.items()},
     )
-    if listing.joined is None or addition.joined is None:
-        return ListingData.encoded(listing.namespace, listing.mode, *column_data(fields))
-    joined = _spliced(
-        binary_column(listing.joined, listing.joined_offsets),
-        gone,
-        put,
-        binary_column(addition.joined, addition.joined_offsets).take(pa.array(fresh)),
-    )
-    matched, order = _spliced_forms(listing, gone, put, addition, fresh)
-    columns = Columns(fields, joined, matched, order)
-    # Where a newline was, the last may have gone; to go on saying that there is one only costs time.
-    has_newline = listing.has_newline or addition.has_newline
-    return ListingData.built(listing.namespace, listing.mode, columns, has_newline=has_newline)
+    if fresh.is_plain:
+        picked.know_plain(True)
+    return picked
 
 
-def _rebuilt(listing: ListingData, removed: pa.LargeStringArray, added: pa.LargeStringArray) -> ListingData:
-    names = listing.names(0, len(listing))
-    gone = pc.and_(pc.is_in(names, removed), pc.invert(pc.is_in(names, added)))
-    names = pa.concat_arrays([names.filter(pc.invert(gone)), added])
-    columns = build_columns(listing.namespace, *split_full_names(names, listing.namespace, listing.mode))
-    return ListingData.built(listing.namespace, listing.mode, columns)
+def _merged(chunks: Sequence[Chunk], small: set[int]) -> Sequence[Chunk]:
+    """The chunks, small ones (by identity) joined with a neighbour where both together are not too large."""
+    made: list[Chunk] = []
+    for chunk in chunks:
+        if (
+            made
+            and (id(made[-1]) in small or id(chunk) in small)
+            and made[-1].fields_size + chunk.fields_size <= chunk_size().most
+        ):
+            made += cut_chunk(joined_chunks([made.pop(), chunk]))
+        else:
+            made.append(chunk)
+    return made
 
 
-def _spliced_forms(
-    listing: ListingData, gone: _Array, put: _Array, addition: ListingData, fresh: _Array
-) -> tuple[pa.LargeStringArray, _Array | None]:
-    """The new column of matched forms and its order."""
-    # The fresh rows of `addition` in the order of their forms, and in front of which forms of `listing` they go.
-    places = np.sort(addition.places[fresh])
-    forms = addition.matched.take(pa.array(places))
-    rows = places if addition.by_matched is None else addition.by_matched[places]
-    bounds = [listing.matched_range(form, form + b"\0") for form in _each(forms)]
-    # `put` in the order of forms; `fresh` is ascending.
-    wanted = put[np.searchsorted(fresh, rows)]
-    if listing.by_matched is None and bool((np.diff(rows) > 0).all()):
-        # Equal forms may have any order, that of the rows above all.
-        if all(low <= row <= high for (low, high), row in zip(bounds, wanted.tolist(), strict=True)):
-            return _spliced(listing.matched, gone, wanted, forms), None
-    form_put = np.array([low for low, _ in bounds], np.int64)
-    form_gone = np.sort(listing.places[gone])
-    matched = _spliced(listing.matched, form_gone, form_put, forms)
-
-    # Where each old and each fresh row went.
-    kind = row_type(len(listing) + len(fresh))
-    shift = np.zeros(len(listing) + 1, kind)
-    np.add.at(shift, put, 1)
-    np.subtract.at(shift, gone + 1, 1)
-    moved = np.cumsum(shift, out=shift)[:-1] + np.arange(len(listing), dtype=kind)
-    old = moved if listing.by_matched is None else moved[listing.by_matched]
-    new = wanted - np.searchsorted(gone, wanted) + np.searchsorted(fresh, rows)
-    order = np.insert(np.delete(old, form_gone), form_put - np.searchsorted(form_gone, form_put), new)
-    is_identity = bool((order[1:] > order[:-1]).all())
-    return matched, None if is_identity else order
+def _rebuilt(listing: ListingData, changed: Changed) -> ListingData:
+    """The listing after so large a change that all names are put in order anew."""
+    names = listing.names(listing.pieces(0, listing.size))
+    stays = pc.invert(pc.or_(pc.is_in(names, changed.removed), pc.is_in(names, changed.added)))
+    columns: dict[str, pa.LargeStringArray] = {}
+    for key, values in changed.properties.items():
+        before = [
+            (chunk.properties.get(key) or PropertyCodes.none(chunk.size)).column() for chunk in listing.chunks
+        ]
+        kept = pa.concat_arrays([pa.array([], pa.large_string()), *before]).filter(stays)
+        columns[key] = pa.concat_arrays([kept, pa.array(values, pa.large_string())])
+    names = pa.concat_arrays([names.filter(stays), changed.added])
+    persistent, other = split_full_names(names, listing.namespace, listing.mode)
+    chunks = build_chunks(listing.namespace, persistent, other, _by_domain(names, columns))
+    return ListingData(listing.namespace, listing.mode, chunks)
 
 
-def _each(column: pa.LargeStringArray | pa.LargeBinaryArray) -> list[bytes]:
-    return [value.as_buffer().to_pybytes() for value in column]
-
-
-def _spliced(column: Any, gone: _Array, put: _Array, inserted: Any) -> Any:
-    """``column`` without the rows ``gone`` and with ``inserted`` in front of the rows ``put`` (both ascending)."""
-    pieces: list[Any] = []
-    dropped = set(gone.tolist())
-    groups: dict[int, list[int]] = {}
-    for index, row in enumerate(put.tolist()):
-        groups.setdefault(row, []).append(index)
-    cuts = sorted({0, len(column), *dropped, *(row + 1 for row in dropped), *groups})
-    for start, stop in zip(cuts, [*cuts[1:], len(column)], strict=True):
-        if start in groups:
-            pieces.append(inserted.slice(groups[start][0], len(groups[start])))
-        if start < stop and start not in dropped:
-            pieces.append(column.slice(start, stop - start))
-    return pa.concat_arrays(pieces) if pieces else column.slice(0, 0)
+def _keys(names: pa.LargeStringArray) -> list[bytes]:
+    return [value.as_buffer().to_pybytes() for value in hash_order_key(names)]

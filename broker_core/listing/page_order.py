@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.build_columns import row_type
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
 from broker_core.names.column_sort import sorted_rows
@@ -59,7 +58,7 @@ class PageOrder:
         bases, numbers = split_partitions(listing.names)
         if numbers is None:
             return cls(None, None, None)
-        kind = row_type(len(listing))
+        kind: Any = np.int32 if len(listing) < 2**31 else np.int64
         rows = sorted_rows(hash_order_key(bases)).astype(kind, copy=False)
         ordered = bases.take(pa.array(rows))
         numbers = numbers[rows]

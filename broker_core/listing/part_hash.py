@@ -10,17 +10,18 @@ __all__ = ["compute_hash", "remembered_hash"]
 
 def compute_hash(data: ListingData, part: Part) -> str:
     """The topics hash of a part that has none yet."""
-    if part.rows is None:
+    if part.pieces is None:
         return data.range_hash(part.low, part.high, remember=part.is_given)
     if part.is_given:
-        assert isinstance(part.key, bytes)
-        return data.rows_hash(part.key, part.low, part.high, part.rows)
-    return data.hash(part.low, part.high, part.rows)
+        key = part.key_in(data)
+        assert isinstance(key, bytes)
+        return data.rows_hash(key, part.pieces)
+    return data.hash(part.pieces)
 
 
 def remembered_hash(data: ListingData, part: Part) -> str | None:
     """The same where it takes no computing."""
-    if part.rows is None:
+    if part.pieces is None:
         return data.known_range_hash(part.low, part.high)
-    known: str | None = data.memo.get(("\0hash", part.key)) if part.is_given else None
+    known: str | None = data.memo.get(("\0hash", part.key_in(data))) if part.is_given else None
     return known

@@ -15,8 +15,7 @@ __all__ = ["MatchSearch", "find_matches", "matches_are_quick"]
 
 def _within(data: ListingData, part: Part) -> Part | None:
     """What a search is restricted to: ``None``: it is one of all of the listing, by its columns for that."""
-    is_whole = part.rows is None and part.high - part.low == data.size
-    return None if is_whole and not part.is_direct else part
+    return None if part.is_whole(data) and not part.is_direct else part
 
 
 def matches_are_quick(data: ListingData, part: Part, pattern: TopicsPattern) -> bool:
@@ -52,27 +51,25 @@ class MatchSearch:
         return cost
 
     @property
-    def _is_whole(self) -> bool:
-        part = self._part
-        return part.rows is None and part.high - part.low == self._data.size
-
-    @property
     def same(self) -> tuple[int, str] | None:
         """A key that equal searches share; ``None``: the search is shared with no other."""
-        return (id(self._data), self.pattern.text) if self._is_whole else None
+        return (id(self._data), self.pattern.text) if self._part.is_whole(self._data) else None
 
     def take(self) -> Callable[[], None] | None:
         return self._scan.take()
 
     def result(self) -> Part:
         """The matching rows; equal searches share the first result."""
-        data, part, text, rows = self._data, self._part, self.pattern.text, self._scan.result()
-        found = Part(*rows, text=text) if isinstance(rows, tuple) else Part.of_rows(rows, len(data), text)
-        size = 0 if found.rows is None else int(found.rows.nbytes)
-        if len(found) == len(part) and part.rows is not None:
+        data, part, text = self._data, self._part, self.pattern.text
+        found = Part.of_pieces(self._scan.result(), data, text)
+        is_whole = part.is_whole(data)
+        size = found.nbytes + 128 * len(found.pieces or ())
+        if len(data.chunks) > 1 and is_whole:
+            size -= found.nbytes  # the chunks remember them
+        if len(found) == len(part) and part.pieces is not None:
             # All of them: what is remembered needs no rows of its own, which are told by their key.
-            found.rows, found.hash, found.fields_size = part.rows, part.hash, part.fields_size
+            found.pieces, found.hash, found.fields_size = part.pieces, part.hash, part.fields_size
             found.is_given = part.is_given
-        key = None if self._is_whole else part.key
+        key = None if is_whole else part.key_in(data)
         first: Part = data.memo.put_first((text, key), found, size + 4 * len(text))
         return first

@@ -1,6 +1,6 @@
-"""Many patterns over one listing in one pass, each by the cheapest way, and exactly as one alone is matched.
+"""Many patterns over one chunk in one pass, each by the cheapest way, and exactly as one alone is matched.
 
-A pattern is decided by the code that decides one alone (:func:`broker_core.listing.pattern_scan.matching_rows` and
+A pattern is decided by the code that decides one alone (:mod:`broker_core.listing.chunk_search` and
 :meth:`broker_core.patterns.TopicsPattern.match_column`), so that online and batch cannot differ. What is added here is
 the choice of what need not be looked at:
 
@@ -21,20 +21,21 @@ from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import re2
 
-from broker_core.listing.listing_data import ListingData
-from broker_core.listing.pattern_scan import matching_rows
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_ranges import is_whole_range, ranges_in
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.chunk_search import ChunkSearch
 from broker_core.patterns import TopicsPattern
 
-__all__ = ["Matches", "match_patterns"]
+__all__ = ["Matches", "match_patterns", "matching_rows"]
 
 Rows = np.ndarray[Any, Any]
-#: ``(low, high)`` of a listing, or ascending positions in it.
+#: ``(low, high)`` of a chunk, or ascending rows of it.
 Matches = tuple[int, int] | Rows
 
-#: A pattern whose ranges hold less than this part of a listing's bytes is searched there and nowhere else.
+#: A pattern whose ranges hold less than this part of a chunk's bytes is searched there and nowhere else.
 _NARROW: Final = 0.05
 #: So few names, or so few patterns, are not worth a filter.
 _FEW_NAMES: Final = 512
@@ -42,53 +43,67 @@ _FEW_PATTERNS: Final = 4
 _SAMPLE: Final = 300  # names
 #: Of patterns for which one name in so many is a candidate, matching all names is cheaper than choosing.
 _DENSE: Final = 3
-#: What the filter found is put in order after so many names, so that a listing of any size takes the same memory.
+#: What the filter found is put in order after so many names, so that a chunk of any size takes the same memory.
 _STRETCH: Final = 65_536
+#: Bytes of one pattern's search that are matched together.
+_BLOCK: Final = 4 * 1024 * 1024
 
 
-def match_patterns(listing: ListingData, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Matches]]:
+def match_patterns(chunk: Chunk, patterns: Sequence[TopicsPattern]) -> Iterator[tuple[int, Matches]]:
     """``(index of the pattern, its matches)`` for each supported pattern, in any order.
 
-    The listing's rows are those of the hash order. Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that
+    The chunk's rows are those of the hash order. Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that
     RE2 does not support.
     """
     wide: list[int] = []
     for index, pattern in enumerate(patterns):
         if pattern.match_all:
-            yield index, (0, len(listing))
-        elif _is_narrow(listing, pattern):
-            yield index, matching_rows(listing, pattern, None)
+            yield index, (0, len(chunk))
+        elif _is_narrow(chunk, pattern):
+            yield index, matching_rows(chunk, pattern)
         else:
             wide.append(index)
     sparse: list[int] = []
-    if len(wide) >= _FEW_PATTERNS and len(listing) >= _FEW_NAMES:
-        sparse = _sparse(listing, patterns, wide)
+    if len(wide) >= _FEW_PATTERNS and len(chunk) >= _FEW_NAMES:
+        sparse = _sparse(chunk, patterns, wide)
     for index in sorted(set(wide).difference(sparse)):
-        yield index, matching_rows(listing, patterns[index], None)
+        yield index, matching_rows(chunk, patterns[index])
     if sparse:
-        candidates = _candidates(listing, [patterns[index].anchored for index in sparse])
+        candidates = _candidates(chunk, [patterns[index].anchored for index in sparse])
         for index, rows in zip(sparse, candidates, strict=True):
-            yield index, _confirmed(listing, patterns[index], rows)
+            yield index, _confirmed(chunk, patterns[index], rows)
 
 
-def _is_narrow(listing: ListingData, pattern: TopicsPattern) -> bool:
+def _is_narrow(chunk: Chunk, pattern: TopicsPattern) -> bool:
     """Whether matching this pattern looks at few names."""
-    if pattern.literal is not None or (pattern.exact_range and not listing.has_newline):
+    if is_whole_range(chunk, pattern):
         return True
     if not pattern.ranges:
         return False
-    offsets = listing.matched_offsets
-    size = sum(
-        int(offsets[last] - offsets[first])
-        for first, last in (listing.matched_range(low, high) for low, high in pattern.ranges)
-    )
+    offsets = chunk.forms.offsets
+    size = sum(int(offsets[last] - offsets[first]) for first, last in ranges_in(chunk, pattern))
     return size <= _NARROW * int(offsets[-1] - offsets[0])
 
 
-def _sparse(listing: ListingData, patterns: Sequence[TopicsPattern], wide: list[int]) -> list[int]:
+def matching_rows(chunk: Chunk, pattern: TopicsPattern) -> Matches:
+    """The rows of a chunk that match one pattern, which RE2 supports."""
+    if is_whole_range(chunk, pattern):
+        found = ChunkRows(0, chunk.size) if not pattern.ranges else chunk.rows_of_range(*pattern.ranges[0])
+    else:
+        search = ChunkSearch(chunk, pattern)
+        position = 0
+        while position < search.size:
+            stop = search.until(position, _BLOCK)
+            search.run(position, stop)
+            position = stop
+        found = search.result()
+    return (found.low, found.high) if found.rows is None else found.rows
+
+
+def _sparse(chunk: Chunk, patterns: Sequence[TopicsPattern], wide: list[int]) -> list[int]:
     """Those of the wide patterns for which the filter leaves few candidates, judged by a sample."""
-    places = np.unique(np.linspace(0, len(listing) - 1, _SAMPLE).astype(np.int64))
-    sample = listing.matched.take(pa.array(places))
+    places = np.unique(np.linspace(0, len(chunk) - 1, _SAMPLE).astype(np.int64))
+    sample = chunk.forms.at(places)
     texts = [patterns[index].anchored for index in wide]
     found = np.zeros((len(wide), len(sample)), bool)
     for position, name in enumerate(sample.to_pylist()):
@@ -135,14 +150,14 @@ class _Everything:
         return [0]
 
 
-def _candidates(listing: ListingData, texts: list[str]) -> list[Rows]:
-    """For each text the positions in ``matched`` that it may match, ascending."""
-    data = memoryview(listing.matched.buffers()[2] or b"")
-    offsets = listing.matched_offsets
+def _candidates(chunk: Chunk, texts: list[str]) -> list[Rows]:
+    """For each text the positions of the forms that it may match, ascending."""
+    data = memoryview(chunk.forms.text)
+    offsets = chunk.forms.offsets
     parts: list[list[Rows]] = [[] for _ in texts]
     for first, engine in _filters(tuple(texts)):
         match = engine.Match
-        for start in range(0, len(listing), _STRETCH):
+        for start in range(0, len(chunk), _STRETCH):
             bounds = offsets[start : start + _STRETCH + 1].tolist()
             which: list[int] = []
             counts: list[int] = []
@@ -165,9 +180,10 @@ def _candidates(listing: ListingData, texts: list[str]) -> list[Rows]:
     return [np.concatenate(part) if part else np.empty(0, np.int64) for part in parts]
 
 
-def _confirmed(listing: ListingData, pattern: TopicsPattern, positions: Rows) -> Rows:
-    """Rows of the listing, ascending, of those candidates that really match."""
+def _confirmed(chunk: Chunk, pattern: TopicsPattern, positions: Rows) -> Rows:
+    """Rows of the chunk, ascending, of those candidates that really match."""
+    forms = chunk.forms
     if len(positions):
-        keep = pattern.match_column(listing.matched.take(pa.array(positions)))
+        keep = pattern.match_column(forms.at(positions))
         positions = positions[keep.to_numpy(zero_copy_only=False)]
-    return positions if listing.by_matched is None else np.sort(listing.by_matched[positions])
+    return positions if forms.is_identity else np.sort(forms.rows(positions))

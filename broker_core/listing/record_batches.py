@@ -27,11 +27,11 @@ def record_batches(
     if (most := index(most)) < 1:
         raise ValueError(f"rows must be at least 1, not {most}")
     for low in range(0, len(part), most):
-        some = part.stretch(low, min(low + most, len(part)), data.size)
-        names = data.names(some.low, some.high, some.rows) if set(columns) != {"field"} else None
+        pieces = part.stretch(low, min(low + most, len(part)), data).pieces_in(data)
+        names = data.names(pieces) if set(columns) != {"field"} else None
         made: dict[str, Any] = {"name": names}
         if "field" in columns:
-            made["field"] = data.column(some.low, some.high, some.rows)
+            made["field"] = data.column(pieces)
         if "matched" in columns:
             made["matched"] = matched_forms(names, data.namespace)
         yield pa.record_batch([made[column] for column in columns], names=list(columns))

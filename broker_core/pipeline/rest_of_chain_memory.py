@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from broker_core.listing.listing import Selection
+from broker_core.listing.listing import Selection, part_of
 from broker_core.memory.permit_budget import whole_count
 from broker_core.pipeline.held_permit import HeldPermit
 
@@ -35,12 +35,12 @@ class RestOfChainMemory:
         ``owned`` are the bytes of a listing that was made for this answer alone: a shared one is charged where it is
         kept.
         """
-        rows = None if selection.is_slice else selection.row_array
-        await self.reserve(owned + (0 if rows is None else rows.nbytes))
+        rows = part_of(selection)
+        await self.reserve(owned + rows.nbytes)
         if owned:
             self._held.keep_with(selection.listing, owned)
             self.size -= owned
-        if rows is not None:
+        if rows.nbytes:
             self._held.keep_with(rows, rows.nbytes)
             self.size -= rows.nbytes
         self.close()

@@ -8,12 +8,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
+from tests.support.topics import NAMESPACE
 
 
-def column(sizes: list[int], seed: int) -> tuple[pa.Buffer, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def chunk_of(sizes: list[int], seed: int) -> Chunk:
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return pa.py_buffer(random.Random(seed).randbytes(int(offsets[-1]))), offsets
+    fields = pa.py_buffer(random.Random(seed).randbytes(int(offsets[-1])))
+    return Chunk(NAMESPACE, "persistent", fields, offsets)
+
+
+def reader_of(*pieces: tuple[Chunk, ChunkRows]) -> FieldsReader:
+    return FieldsReader.of_rows(pieces, sum(rows.fields_size(chunk) for chunk, rows in pieces))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -21,14 +29,15 @@ def test_what_is_read_is_what_there_is(seed: int) -> None:
     rng = random.Random(seed)
     longest = rng.choice([3, 60, 5000, 3 * GATHERED])
     sizes = [rng.randint(1, longest) for _ in range(rng.choice([1, 40, 9000 if longest < 5000 else 200]))]
-    fields, offsets = column(sizes, seed)
+    chunk = chunk_of(sizes, seed)
+    offsets = chunk.field_offsets
     rows = np.array(sorted(rng.sample(range(len(sizes)), rng.randint(1, len(sizes)))), np.int32)
-    data = bytes(fields)
+    data = bytes(chunk.fields)
     for reader, expected in (
-        (FieldsReader(fields, offsets, 0, len(sizes)), data),
+        (reader_of((chunk, ChunkRows(0, len(sizes)))), data),
         (
-            FieldsReader(fields, offsets, 0, len(sizes), rows),
-            b"".join(data[offsets[row] : offsets[row + 1]] for row in rows),
+            reader_of((chunk, ChunkRows.of(rows)), (chunk, ChunkRows(0, 1))),
+            b"".join(data[offsets[row] : offsets[row + 1]] for row in [*rows, 0]),
         ),
     ):
         read = b""
@@ -42,16 +51,16 @@ def test_what_is_read_is_what_there_is(seed: int) -> None:
 
 
 def test_a_slice_is_read_without_a_copy() -> None:
-    fields, offsets = column([10] * 10, 1)
-    piece = FieldsReader(fields, offsets, 2, 5).read(1000)
-    assert piece.obj is fields
-    assert bytes(piece) == bytes(fields)[20:50]
+    chunk = chunk_of([10] * 10, 1)
+    piece = reader_of((chunk, ChunkRows(2, 5))).read(1000)
+    assert piece.obj is chunk.fields
+    assert bytes(piece) == bytes(chunk.fields)[20:50]
 
 
 def test_gathered_rows_are_never_all_in_memory() -> None:
-    fields, offsets = column([100] * 50_000, 2)
+    chunk = chunk_of([100] * 50_000, 2)
     before = pa.total_allocated_bytes()
-    reader = FieldsReader(fields, offsets, 0, 50_000, np.arange(0, 50_000, 2, dtype=np.int32))
+    reader = reader_of((chunk, ChunkRows.of(np.arange(0, 50_000, 2, dtype=np.int32))))
     most = 0
     while reader.left:
         reader.read(1000)

@@ -5,33 +5,56 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from broker_core.listing.listing import data_of
+from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
+from tests.support.topics import listing_of, persistent
 
 
-def test_none_is_an_empty_slice() -> None:
-    part = Part.of_rows(np.array([], np.int64), 10, "a")
-    assert (part.low, part.high, part.rows, part.text) == (0, 0, None, "a")
+@pytest.fixture(name="data")
+def ten_topics() -> ListingData:
+    return data_of(listing_of(persistent(*(f"{number}{'x' * 40}" for number in range(10)))))
 
 
-def test_neighbours_are_a_slice_and_others_small_numbers() -> None:
-    slice_ = Part.of_rows(np.array([3, 4, 5]), 10)
-    assert (slice_.low, slice_.high, slice_.rows, slice_.key, len(slice_)) == (3, 6, None, (3, 6), 3)
-    part = Part.of_rows(np.array([3, 5]), 10)
+def test_none_is_an_empty_slice(data: ListingData) -> None:
+    part = Part.of_rows(np.array([], np.int64), data, "a")
+    assert (part.low, part.high, part.pieces, part.text, len(part)) == (0, 0, None, "a", 0)
+
+
+def test_neighbours_are_a_slice_and_others_small_numbers(data: ListingData) -> None:
+    slice_ = Part.of_rows(np.array([3, 4, 5]), data)
+    assert (slice_.low, slice_.high, slice_.pieces, slice_.key_in(data), len(slice_)) == (
+        3,
+        6,
+        None,
+        (3, 6),
+        3,
+    )
+    part = Part.of_rows(np.array([3, 5]), data)
     assert (part.low, part.high, len(part)) == (3, 6, 2)
-    assert part.rows is not None
-    assert part.rows.dtype == np.int32
-    assert not part.rows.flags.writeable
+    rows = part.rows_in(data)
+    assert rows.dtype == np.int32
+    assert rows.tolist() == [3, 5]
+    assert part.pieces is not None
+    assert all(piece.rows is None or not piece.rows.flags.writeable for _, piece in part.pieces)
 
 
-def test_rows_that_are_given_are_copied_and_looked_at() -> None:
+def test_a_stretch_of_some_rows(data: ListingData) -> None:
+    part = Part.of_rows(np.array([0, 2, 3, 6, 9]), data)
+    for low in range(6):
+        for high in range(low, 6):
+            assert part.stretch(low, high, data).rows_in(data).tolist() == [0, 2, 3, 6, 9][low:high]
+    assert Part(2, 8).stretch(1, 4, data).rows_in(data).tolist() == [3, 4, 5]
+
+
+def test_rows_that_are_given_are_copied_and_looked_at(data: ListingData) -> None:
     mine = np.array([1, 3])
-    part = Part.given(mine, 4)
+    part = Part.given(mine, data)
     mine[0] = 2
     assert part.is_given
-    assert part.rows is not None
-    assert part.rows.tolist() == [1, 3]
+    assert part.rows_in(data).tolist() == [1, 3]
     for wrong in ([3, 1], [1, 1], [[1]], [0.5]):
         with pytest.raises(ValueError, match="ascending integers"):
-            Part.given(np.array(wrong), 4)
+            Part.given(np.array(wrong), data)
     with pytest.raises(IndexError):
-        Part.given([4], 4)
+        Part.given([10], data)

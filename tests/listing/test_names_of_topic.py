@@ -29,6 +29,9 @@ LOCALS = [
 ]
 LISTING = Listing.from_names("t/n", Mode.ALL, [BASE + each for each in LOCALS] + ["non-persistent://t/n/x"])
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 400
+
 
 @pytest.mark.parametrize(
     ("topic", "names", "partitions"),

@@ -14,6 +14,9 @@ from broker_core.patterns import compile_pattern
 #: Bases whose order differs by full names, by UTF-8 and by UTF-16; some look like partitions of others.
 BASES = ["a", "a!", "a-", "b", "b-partition-1", "b-partition-x", "é", "\U0001f600", "\uffee", "z" * 300]
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 2000
+
 
 def names_of(seed: int, count: int) -> list[str]:
     chosen = random.Random(seed)

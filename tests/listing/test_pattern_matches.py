@@ -20,6 +20,9 @@ from tests.support.topics import (
     visible,
 )
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 40_000
+
 
 def test_match_all_takes_even_a_newline() -> None:
     listing = listing_of(persistent("a", "b\nc", "d"))

@@ -6,18 +6,22 @@ import random
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from broker_core.listing.listing import Listing, data_of, part_of
-from broker_core.listing.pattern_scan import PatternScan, matching_rows, quick_to_match
+from broker_core.listing.listing_part import Part
+from broker_core.listing.pattern_scan import PatternScan, quick_to_match
 from broker_core.names import Mode
+from broker_core.names.partition_columns import matched_forms
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.topics import NAMESPACE, matched_form
 
 COUNT = 60_000
+
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 50000
 
 
 def names_of(kind: str) -> list[str]:
@@ -41,15 +45,17 @@ def listing(request: pytest.FixtureRequest) -> Listing:
 
 def brute(listing: Listing, pattern: TopicsPattern) -> list[int]:
     """The rows by Arrow's kernel over all of the column, at once."""
-    data = data_of(listing)
-    keep = pattern.match_column(data.matched).to_numpy(zero_copy_only=False)
-    positions = np.flatnonzero(keep)
-    rows: list[int] = sorted((positions if data.by_matched is None else data.by_matched[positions]).tolist())
+    keep = pattern.match_column(matched_forms(listing.names, listing.namespace))
+    rows: list[int] = np.flatnonzero(keep.to_numpy(zero_copy_only=False)).tolist()
     return rows
 
 
-def as_rows(found: Any) -> list[int]:
-    return list(range(*found)) if isinstance(found, tuple) else found.tolist()
+def search(listing: Listing, pattern: TopicsPattern, within: Part | None = None) -> list[int]:
+    scan = PatternScan(data_of(listing), pattern, within)
+    while (work := scan.take()) is not None:
+        work()
+    rows: list[int] = data_of(listing).rows_of(scan.result()).tolist()
+    return rows
 
 
 PATTERNS = [
@@ -83,7 +89,7 @@ PATTERNS = [
 @pytest.mark.parametrize("text", PATTERNS)
 def test_each_way_finds_the_same(listing: Listing, text: str) -> None:
     pattern = compile_pattern(text)
-    found = as_rows(matching_rows(data_of(listing), pattern, None))
+    found = search(listing, pattern)
     assert found == brute(listing, pattern)
 
 
@@ -97,16 +103,21 @@ def test_each_way_within_a_selection(listing: Listing, text: str) -> None:
         np.arange(100, COUNT - 100),
         np.arange(50, 90),
     ):
-        found = as_rows(matching_rows(data_of(listing), pattern, part_of(listing.rows(rows))))
+        found = search(listing, pattern, part_of(listing.rows(rows)))
         assert found == sorted(set(expected) & set(rows.tolist()))
 
 
 def test_a_whole_range_is_a_slice() -> None:
     plain = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))
-    assert matching_rows(data_of(plain), compile_pattern("t/n/device-0001.*"), None) == (100, 200)
-    assert matching_rows(data_of(plain), compile_pattern("t/n/.*"), None) == (0, COUNT)
-    assert matching_rows(data_of(plain), compile_pattern("^.*$"), None) == (0, COUNT)
-    assert matching_rows(data_of(plain), compile_pattern("t/n/device-000100-temperature"), None) == (100, 101)
+    for text, bounds in (
+        ("t/n/device-0001.*", (100, 200)),
+        ("t/n/.*", (0, COUNT)),
+        ("^.*$", (0, COUNT)),
+        ("t/n/device-000100-temperature", (100, 101)),
+    ):
+        found = plain.matching(compile_pattern(text))
+        assert found.is_slice
+        assert found.bounds == bounds
 
 
 @pytest.mark.parametrize(
@@ -125,7 +136,7 @@ def test_finds_across_the_edges_of_names(namespace: str, locals_: list[str], tex
     names += [f"persistent://{namespace}/{'zq' * 12}{number}" for number in range(2000)]
     listing = Listing.from_names(namespace, Mode.PERSISTENT, names)
     pattern = compile_pattern(text)
-    found = as_rows(matching_rows(data_of(listing), pattern, None))
+    found = search(listing, pattern)
     assert found == brute(listing, pattern)
     shown = listing.names.to_pylist()
     assert {shown[row] for row in found} == {name for name in names if pattern.matches(name)}
@@ -143,7 +154,7 @@ def test_random_substrings_of_names_that_share_them() -> None:
     forms = [matched_form(name) for name in listing.names.to_pylist()]
     for _ in range(60):
         literal = "".join(chance.choices("ab/", weights=[5, 5, 1], k=chance.randrange(3, 9)))
-        found = as_rows(matching_rows(data_of(listing), compile_pattern(f".*{literal}.*"), None))
+        found = search(listing, compile_pattern(f".*{literal}.*"))
         assert found == [row for row, form in enumerate(forms) if literal in form]
 
 
@@ -184,8 +195,9 @@ def test_slices_may_run_in_any_order(listing: Listing, text: str) -> None:
                 break
             if work is None or len(under_way) > 3:
                 under_way.pop(chance.randrange(len(under_way)))()
-        wanted = set(range(COUNT) if within is None or within.rows is None else within.rows.tolist())
-        assert as_rows(scan.result()) == sorted(set(brute(listing, pattern)) & wanted)
+        data = data_of(listing)
+        wanted = set(range(COUNT) if within is None else within.rows_in(data).tolist())
+        assert data.rows_of(scan.result()).tolist() == sorted(set(brute(listing, pattern)) & wanted)
 
 
 def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:

@@ -12,13 +12,18 @@ import re2
 
 from broker_core.errors import InvalidPattern
 from broker_core.listing import pattern_set
-from broker_core.listing.listing import Listing, data_of
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.listing import Listing
 from broker_core.listing.pattern_set import match_patterns
 from broker_core.names import Mode, NamespaceName
+from broker_core.names.name_columns import column_data
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.vectors import pattern_vectors
 
 NAMESPACE = "public/default"
+
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 2000
 
 
 def listing_of(names: list[str]) -> Listing:
@@ -26,8 +31,14 @@ def listing_of(names: list[str]) -> Listing:
     return Listing.from_columns(NamespaceName.parse(NAMESPACE), Mode.PERSISTENT, column, None)
 
 
+def chunk_of(listing: Listing) -> Chunk:
+    """All names of a listing as one chunk."""
+    namespace = NamespaceName.parse(NAMESPACE)
+    return Chunk(namespace, "persistent", *column_data(listing.all().column()))
+
+
 def differences(listing: Listing, patterns: list[TopicsPattern]) -> list[str]:
-    found = dict(match_patterns(data_of(listing), patterns))
+    found = dict(match_patterns(chunk_of(listing), patterns))
     assert sorted(found) == list(range(len(patterns)))
     wrong = []
     for index, pattern in enumerate(patterns):
@@ -140,11 +151,11 @@ def test_a_filter_that_lies_is_not_believed(many: Listing, monkeypatch: pytest.M
 
 def test_an_unsupported_pattern_is_an_error(many: Listing) -> None:
     with pytest.raises(InvalidPattern):
-        list(match_patterns(data_of(many), [compile_pattern("(?=ahead)")]))
+        list(match_patterns(chunk_of(many), [compile_pattern("(?=ahead)")]))
 
 
 def test_a_listing_without_names() -> None:
-    assert dict(match_patterns(data_of(listing_of([])), [compile_pattern(".*"), compile_pattern("x")])) == {
+    assert dict(match_patterns(chunk_of(listing_of([])), [compile_pattern(".*"), compile_pattern("x")])) == {
         0: (0, 0),
         1: (0, 0),
     }

@@ -8,6 +8,9 @@ from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.record_batches import record_batches
 from tests.support.topics import listing_of, persistent
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 400
+
 
 def test_batches_are_the_rows_in_order() -> None:
     listing = listing_of(persistent("a", "b-partition-1", "c", "d"))

@@ -15,6 +15,9 @@ from tests.support.topics import listing_of
 
 NAMESPACE = "t/n"
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 400
+
 
 @pytest.mark.parametrize("seed", range(30))
 def test_it_is_the_listing_of_the_names(seed: int) -> None:

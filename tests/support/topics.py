@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import re2
 from hypothesis import strategies as st
 
+from broker_core.listing.block_hashes import crc_of_fields
+from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
@@ -106,10 +109,23 @@ def assert_listing(listing: Listing, names: list[str]) -> None:
     assert len(listing) == len(names)
     assert_selection(listing.all(), names)
     assert listing.topics_hash == topics_hash(names)
-    data = data_of(listing)
-    rows = list(range(len(names))) if data.by_matched is None else data.by_matched.tolist()
-    forms = data.matched.to_pylist()
-    assert forms == [matched_form(names[row]) for row in rows]
-    assert forms == sorted(forms, key=str.encode)
-    assert [rows[place] for place in data.places.tolist()] == list(range(len(names)))
-    assert data.has_newline or not any("\n" in form for form in forms)
+    start = 0
+    for chunk in data_of(listing).chunks:
+        own = names[start : start + chunk.size]
+        start += chunk.size
+        forms = chunk.forms.between(0, chunk.size).to_pylist()
+        rows = chunk.forms.rows(np.arange(chunk.size)).tolist()
+        assert forms == [matched_form(own[row]) for row in rows]
+        assert forms == sorted(forms, key=str.encode)
+        # Partitions of a topic are in the order of their numbers.
+        assert rows == sorted(rows, key=lambda row: (matched_form(own[row]).encode(), _number(own[row])))
+        places = chunk.forms.places(np.arange(chunk.size)).tolist()
+        assert [rows[place] for place in places] == list(range(chunk.size))
+        assert chunk.has_newline or not any("\n" in form for form in forms)
+        assert chunk.crc == crc_of_fields(chunk.column(0, chunk.size))
+        assert chunk.fields_size <= chunk_size().most or chunk.size == 1
+    assert start == len(names)
+
+
+def _number(name: str) -> int:
+    return TopicName.parse(name).partition

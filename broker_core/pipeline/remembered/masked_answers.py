@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from broker_core.listing.listing import Listing, Selection, part_of
+from broker_core.listing.listing import Listing, Selection, rows_key_of
 from broker_core.names import NamespaceName
 from broker_core.pipeline.change_notices import ChangeNotices, Mark
 from broker_core.pipeline.remembered.answer_store import AnswerStore
@@ -69,14 +69,14 @@ class MaskedAnswersToQuestion:
         kept: _Masked | None = self.store.get((_KIND, self._key()))
         if kept is None or kept.listing is not self.seen.listing or kept.versions != self.versions:
             return None
-        return kept.visible if kept.part == part_of(self.seen).key else None
+        return kept.visible if kept.part == rows_key_of(self.seen) else None
 
     def keep(self, visible: Selection) -> None:
         """This is visible; nothing, where it cannot be kept."""
         if not self.notices.unchanged(self.request.namespace, self.mark):
             return
         key = self._key()
-        value = _Masked(self.seen.listing, part_of(self.seen).key, self.versions, visible)
+        value = _Masked(self.seen.listing, rows_key_of(self.seen), self.versions, visible)
         own = key.text + visible.remembered_bytes + 2 * sum(map(len, self.versions))
         self.store.put((_KIND, key), self.request.namespace, value, self.seen.listing, own)
 

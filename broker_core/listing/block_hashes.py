@@ -1,0 +1,181 @@
+"""The CRC32C of blocks of rows: what makes the hash of a chunk after a change, or of a range, cost a block.
+
+The text of a block is each of its names behind a comma. The CRC of a text follows from the CRCs of its parts
+(:mod:`~broker_core.listing.crc_combine`), so that only a block that a change touched is hashed again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final, Self
+
+import google_crc32c
+import numpy as np
+import pyarrow as pa
+
+from broker_core.listing.crc_combine import shifted
+from broker_core.listing.fields_codec import decode_fields
+from broker_core.listing.topics_hash import extend_crc
+from broker_core.names.name_columns import column_data
+
+__all__ = ["BlockHashes", "TextCrc", "crc_of_fields", "joined", "text_of_fields", "without_first_comma"]
+
+#: Rows of a block that is made anew; by changes it gets smaller, and larger up to twice as many.
+_BLOCK: Final = 256
+#: Names that are decoded at a time.
+_HASHED: Final = 32 * 1024
+_COMMA: Final = int(google_crc32c.value(b","))
+
+
+@dataclass(frozen=True, slots=True)
+class TextCrc:
+    """The CRC32C of some names in a row, each behind a comma, and how many bytes that text has."""
+
+    crc: int
+    size: int
+
+
+def joined(parts: Sequence[TextCrc]) -> TextCrc:
+    """What texts that follow each other are together."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return TextCrc(0, 0)
+    ends = list(accumulate(part.size for part in parts))
+    behind = ends[-1] - np.array(ends, np.int64)
+    crcs = np.array([part.crc for part in parts], np.uint32)
+    return TextCrc(int(np.bitwise_xor.reduce(shifted(crcs, behind))), ends[-1])
+
+
+def without_first_comma(text: TextCrc) -> int:
+    """The CRC32C that the topics hash is of: names with commas between them."""
+    if not text.size:
+        return 0
+    comma = shifted(np.array([_COMMA], np.uint32), np.array([text.size - 1], np.int64))
+    return text.crc ^ int(comma[0])
+
+
+def text_of_fields(fields: pa.LargeBinaryArray) -> Iterator[memoryview]:
+    """The names of encoded fields, each behind a comma, some at a time."""
+    for low in range(0, len(fields), _HASHED):
+        data, offsets = column_data(decode_fields(fields.slice(low, _HASHED), comma=True))
+        yield memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+
+
+def crc_of_fields(fields: pa.LargeBinaryArray) -> TextCrc:
+    """The CRC of the text of encoded fields."""
+    crc = size = 0
+    for text in text_of_fields(fields):
+        crc = extend_crc(crc, text)
+        size += len(text)
+    return TextCrc(crc, size)
+
+
+class BlockHashes:
+    """The CRCs of consecutive blocks of the rows of a chunk. Immutable.
+
+    ``ends`` is the row behind the last of each block.
+    """
+
+    __slots__ = ("crcs", "ends", "sizes")
+
+    def __init__(self, ends: list[int], crcs: list[int], sizes: list[int]) -> None:
+        self.ends = ends
+        self.crcs = crcs
+        self.sizes = sizes
+
+    @classmethod
+    def of(cls, fields: pa.LargeBinaryArray) -> Self:
+        """Of all rows."""
+        ends: list[int] = []
+        crcs: list[int] = []
+        sizes: list[int] = []
+        for first in range(0, len(fields), _HASHED):
+            some = fields.slice(first, _HASHED)
+            data, offsets = column_data(decode_fields(some, comma=True))
+            text = memoryview(data)
+            cuts = [*range(0, len(some), _BLOCK), len(some)]
+            edges = offsets[cuts].tolist()
+            ends += [first + cut for cut in cuts[1:]]
+            crcs += [google_crc32c.value(text[start:stop].tobytes()) for start, stop in pairwise(edges)]
+            sizes += [stop - start for start, stop in pairwise(edges)]
+        return cls(ends, crcs, sizes)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, about."""
+        return 100 * len(self.ends)
+
+    def total(self) -> TextCrc:
+        """The CRC of all rows."""
+        return self._joined(0, len(self.ends))
+
+    def between(self, fields: pa.LargeBinaryArray, low: int, high: int) -> TextCrc:
+        """The CRC of the rows from ``low`` to ``high`` of ``fields``, which these are the blocks of."""
+        first, last = bisect_left([0, *self.ends], low), bisect_right(self.ends, high)
+        if first >= last:
+            return crc_of_fields(fields.slice(low, high - low))
+        begin, end = ([0, *self.ends])[first], self.ends[last - 1]
+        return joined(
+            [
+                crc_of_fields(fields.slice(low, begin - low)),
+                self._joined(first, last),
+                crc_of_fields(fields.slice(end, high - end)),
+            ]
+        )
+
+    def after(
+        self, gone: Sequence[int], put: Sequence[int], fields: pa.LargeBinaryArray
+    ) -> BlockHashes | None:
+        """The blocks of ``fields``: of the rows of these without ``gone``, with others in front of the rows ``put``.
+
+        Both ascend. ``None`` where so much changed that making them anew is quicker.
+        """
+        if 2 * (len(gone) + len(put)) > len(self.ends) + 2:
+            return None
+        changed: dict[int, int] = {}  # by how many rows each touched block grew
+        last = len(self.ends) - 1
+        for rows, step in ((gone, -1), (put, 1)):
+            for row in rows:
+                block = min(bisect_right(self.ends, row), last)
+                changed[block] = changed.get(block, 0) + step
+        ends: list[int] = []
+        crcs: list[int] = []
+        sizes: list[int] = []
+        moved = begin = 0
+        for block, end in enumerate(self.ends):
+            if block in changed or moved:
+                start, moved = begin + moved, moved + changed.get(block, 0)
+                if block in changed:
+                    for low, high in _cut(start, end + moved):
+                        text = crc_of_fields(fields.slice(low, high - low))
+                        ends.append(high)
+                        crcs.append(text.crc)
+                        sizes.append(text.size)
+                    begin = end
+                    continue
+            ends.append(end + moved)
+            crcs.append(self.crcs[block])
+            sizes.append(self.sizes[block])
+            begin = end
+        return BlockHashes(ends, crcs, sizes)
+
+    def _joined(self, first: int, last: int) -> TextCrc:
+        sizes = np.array(self.sizes[first:last], np.int64)
+        ends = np.cumsum(sizes)
+        total = int(ends[-1]) if len(ends) else 0
+        crcs = shifted(np.array(self.crcs[first:last], np.uint32), total - ends)
+        return TextCrc(int(np.bitwise_xor.reduce(crcs)), total)
+
+
+def _cut(low: int, high: int) -> list[tuple[int, int]]:
+    """The rows of a changed block: none where they are gone, two halves where they are too many."""
+    if low >= high:
+        return []
+    if high - low <= 2 * _BLOCK:
+        return [(low, high)]
+    cuts = [*range(low, high, _BLOCK), high]
+    return list(pairwise(cuts))

@@ -1,0 +1,385 @@
+"""A chunk of a listing: consecutive topics of one domain as columns, which all versions of the listing share.
+
+A chunk holds the encoded protobuf field of each name (tag 0x12, length, name), in the order of the hash (UTF-16 code
+units of the full name). A slice of them is a part of the body of a ``CommandGetTopicsOfNamespaceResponse``. All else is
+derived from the fields when it is first asked for: the CRC32C of the names, and what patterns match
+(:mod:`~broker_core.listing.chunk_forms`). The values of selecting properties are there where the catalogue gave them.
+
+Chunks that were encoded elsewhere are checked once, before an answer sends their names (:meth:`Chunk.check`). A mapped
+chunk is one of these whose fields are a memory-mapped file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.listing.block_hashes import BlockHashes, TextCrc, crc_of_fields, joined, text_of_fields
+from broker_core.listing.check_encoded_names import check_fields, checked_column
+from broker_core.listing.chunk_forms import ChunkForms, PlainForms, SortedForms, are_plain
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.fields_codec import binary_column, decode_fields, gathered, name_start
+from broker_core.listing.property_codes import PropertyCodes
+from broker_core.listing.topics_hash import extend_crc
+from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.names import PERSISTENT, Mode, NamespaceName
+
+__all__ = ["Chunk", "frozen", "rows_key"]
+
+_Array = np.ndarray[Any, Any]
+_NO_PROPERTIES: Final[Mapping[str, PropertyCodes]] = MappingProxyType({})
+
+#: Rows that are gathered at a time.
+_GATHERED: Final = 16 * 1024
+#: Rows that are checked together; of fewer than a part of that, only these.
+_CHECKED: Final = 4096
+#: Of so few rows all names are hashed: no blocks are made for them.
+_FEW: Final = 1024
+#: The part of its bytes that a chunk may use to remember what was found in it.
+_REMEMBERED: Final = 16
+#: A smaller chunk is searched as quickly as it is looked up.
+_SMALL: Final = 64 * 1024
+#: Bytes for what was checked of a smaller one.
+_LEAST_REMEMBERED: Final = 8 * 1024
+#: Bytes of objects and of what is derived from a chunk, about.
+_OVERHEAD: Final = 2048
+
+
+def frozen(buffer: pa.Buffer) -> pa.Buffer:
+    """The same bytes as a read-only view."""
+    return pa.py_buffer(memoryview(buffer).toreadonly()) if buffer.is_mutable else buffer
+
+
+def rows_key(rows: _Array) -> bytes:
+    """A key for these row numbers."""
+    return hashlib.blake2b(rows.data, digest_size=16).digest()
+
+
+class Chunk:
+    """Consecutive topics of one domain. Immutable but for what it derives and remembers; for any thread.
+
+    ``fields`` and ``field_offsets`` (int64, one more than there are rows) are the encoded names. ``properties`` are the
+    values of selecting properties by key.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_blocks",
+        "_bounds",
+        "_checked",
+        "_crc",
+        "_forms",
+        "_memo",
+        "_newline",
+        "_plain",
+        "domain",
+        "field_offsets",
+        "fields",
+        "fields_size",
+        "is_mapped",
+        "namespace",
+        "offsets_mapped",
+        "properties",
+        "size",
+    )
+
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        domain: str,
+        fields: pa.Buffer,
+        offsets: _Array,
+        properties: Mapping[str, PropertyCodes] = _NO_PROPERTIES,
+    ) -> None:
+        """Of fields that the core itself encoded: in the order of the hash, each once, without system topics."""
+        self.namespace = namespace
+        self.domain = domain
+        self.fields = frozen(fields)
+        # They are handed out with the columns, so they are read-only too.
+        self.field_offsets = offsets.view()
+        self.field_offsets.flags.writeable = False
+        self.properties = properties
+        #: How many topics there are.
+        self.size = len(offsets) - 1
+        #: Bytes of the encoded names.
+        self.fields_size: int = offsets.item(-1) - offsets.item(0)
+        #: Whether the fields, and where each begins, are a file that is mapped.
+        self.is_mapped = self.offsets_mapped = False
+        self._checked: _Array | None = None
+        self._blocks: BlockHashes | None = None
+        self._bounds: tuple[bytes, bytes] | None = None
+        self._crc: TextCrc | None = None
+        self._forms: ChunkForms | None = None
+        self._newline: bool | None = None
+        self._plain: bool | None = None
+        self._memo: BoundedCache[Any, Any] | None = None
+
+    @classmethod
+    def claimed(
+        cls,
+        namespace: NamespaceName,
+        domain: str,
+        fields: pa.Buffer,
+        offsets: _Array,
+        *,
+        mapped: bool = False,
+        offsets_mapped: bool = False,
+    ) -> Chunk:
+        """Of fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
+        chunk = cls(namespace, domain, fields, offsets)
+        chunk.is_mapped, chunk.offsets_mapped = mapped, offsets_mapped
+        chunk._checked = np.zeros(-(-chunk.size // _CHECKED), bool)
+        return chunk
+
+    def with_properties(self, properties: Mapping[str, PropertyCodes]) -> Chunk:
+        """The same topics with other values of properties: the columns are shared."""
+        chunk = Chunk(self.namespace, self.domain, self.fields, self.field_offsets, properties)
+        chunk.is_mapped, chunk.offsets_mapped = self.is_mapped, self.offsets_mapped
+        chunk._checked, chunk._blocks, chunk._crc = self._checked, self._blocks, self._crc
+        chunk._forms, chunk._plain, chunk._newline = self._forms, self._plain, self._newline
+        return chunk
+
+    def __len__(self) -> int:
+        return self.size
+
+    # -- memory
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of the columns that are there; a file that is mapped takes none."""
+        own = 0 if self.is_mapped else self.fields_size
+        own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
+        own += 0 if self._forms is None else self._forms.nbytes
+        own += 0 if self._blocks is None else self._blocks.nbytes
+        return own + sum(codes.nbytes for codes in self.properties.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns, and the room for all that may be derived from them and remembered."""
+        own = self.column_bytes + _OVERHEAD + self.memo_limit
+        if self._forms is None and self._plain is not True and not self.is_mapped:
+            own += self.fields_size + 12 * self.size
+        return own
+
+    @property
+    def memo_limit(self) -> int:
+        """Bytes of what it may remember."""
+        if self.fields_size >= _SMALL:
+            return self.fields_size // _REMEMBERED
+        return 0 if self._checked is None else _LEAST_REMEMBERED
+
+    @property
+    def memo(self) -> BoundedCache[Any, Any]:
+        """What was found in this chunk: rows by pattern, by properties, and which were checked."""
+        if self._memo is None:
+            self._memo = BoundedCache(self.memo_limit)
+        return self._memo
+
+    def memo_has(self, key: str) -> bool:
+        """Whether something is remembered under this key."""
+        return self._memo is not None and key in self._memo
+
+    # -- what was encoded elsewhere
+
+    def check(self, low: int, high: int, rows: _Array | None = None) -> None:
+        """Check the names of these rows once. Raises :exc:`~broker_core.errors.InvalidListing`."""
+        checked = self._checked
+        count = high - low if rows is None else len(rows)
+        if checked is None or not count:
+            return
+        first, last = low // _CHECKED, -(-high // _CHECKED)
+        todo = np.flatnonzero(~checked[first:last]) + first
+        if not len(todo):
+            return
+        if 8 * count < min(len(todo) * _CHECKED, self.size):
+            self._check_few(np.arange(low, high) if rows is None else rows)
+            return
+        for start in todo.tolist():
+            # With the last name before them, and the first behind, so that the order holds across.
+            begin, end = max(start * _CHECKED - 1, 0), min((start + 1) * _CHECKED + 1, self.size)
+            column = checked_column(self.fields, self.field_offsets[begin : end + 1])
+            check_fields(column, self.namespace, self._mode)
+            checked[start] = True
+
+    def _check_few(self, rows: _Array) -> None:
+        key = ("\0checked", rows_key(np.ascontiguousarray(rows)))
+        if self.memo.get(key) is None:
+            check_fields(checked_column(self.fields, self.field_offsets, rows), self.namespace, self._mode)
+            self.memo.put(key, True)
+
+    def is_checked(self, low: int, high: int) -> bool:
+        """Whether :meth:`check` has nothing to do."""
+        checked = self._checked
+        return checked is None or low >= high or bool(checked[low // _CHECKED : -(-high // _CHECKED)].all())
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether no name of it has to be looked at any more."""
+        return self.is_checked(0, self.size)
+
+    @property
+    def _mode(self) -> Mode:
+        return Mode.PERSISTENT if self.domain == PERSISTENT else Mode.NON_PERSISTENT
+
+    # -- names and their text
+
+    def column(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeBinaryArray:
+        """The fields of these rows; of a stretch nothing is copied."""
+        if rows is None:
+            self.check(low, high)
+            return binary_column(self.fields, self.field_offsets[low : high + 1])
+        self.check(low, high, rows)
+        if self.is_checked(low, high):  # then Arrow may follow their offsets, which is many times as fast
+            return binary_column(*gathered(self.fields, self.field_offsets, rows))
+        return checked_column(self.fields, self.field_offsets, rows)
+
+    def body(self, low: int, high: int) -> memoryview:
+        """The bytes of the fields of a stretch."""
+        offsets = self.field_offsets
+        return memoryview(self.fields)[offsets.item(low) : offsets.item(high)]
+
+    def names(self, low: int, high: int, rows: _Array | None = None) -> pa.LargeStringArray:
+        """The full names of these rows."""
+        return decode_fields(self.column(low, high, rows))
+
+    def name(self, row: int) -> bytes:
+        """One full name."""
+        start, stop = self.field_offsets.item(row), self.field_offsets.item(row + 1)
+        return bytes(memoryview(self.fields)[start + name_start(stop - start) : stop])
+
+    @property
+    def crc(self) -> TextCrc:
+        """The CRC of all names, each behind a comma; computed once."""
+        if self._crc is None:
+            if self._blocks is not None:
+                self._crc = self._blocks.total()
+            else:
+                self._crc = crc_of_fields(self.column(0, self.size))
+        return self._crc
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether :attr:`crc` is known."""
+        return self._crc is not None
+
+    def know_crc(self, crc: TextCrc) -> None:
+        """Take the CRC that was computed while the chunk was made."""
+        self._crc = crc
+
+    @property
+    def blocks(self) -> BlockHashes:
+        """The CRCs of its blocks; computed once."""
+        if self._blocks is None:
+            self._blocks = BlockHashes.of(self.column(0, self.size))
+        return self._blocks
+
+    def know_blocks(self, blocks: BlockHashes) -> None:
+        """Take the CRCs of blocks that were computed while the chunk was made."""
+        self._blocks = blocks
+
+    def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc:
+        """The CRC of the names of these rows, each behind a comma."""
+        if rows is None:
+            if high - low == self.size:
+                return self.crc
+            if high - low < _FEW or not self.is_believed:
+                return crc_of_fields(self.column(low, high))
+            return self.blocks.between(self.column(0, self.size), low, high)
+        parts = []
+        for first in range(0, len(rows), _GATHERED):
+            some = rows[first : first + _GATHERED]
+            crc = size = 0
+            for text in text_of_fields(self.column(int(some[0]), int(some[-1]) + 1, some)):
+                crc = extend_crc(crc, text)
+                size += len(text)
+            parts.append(TextCrc(crc, size))
+        return joined(parts)
+
+    # -- searching
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether no name is a partition or sorts otherwise in UTF-8: then positions of forms are rows."""
+        if self._plain is None:
+            self.check(0, self.size)
+            self.know_plain(are_plain(self.column(0, self.size)))
+        return self._plain is True
+
+    def know_plain(self, plain: bool) -> None:
+        """Take it as known whether the chunk is plain; ``False`` is always right, and costs time alone."""
+        self._plain = plain
+        if plain:  # they cost nothing, and a search on the event loop may count on them
+            self._forms = PlainForms(self.fields, self.field_offsets, len(self.domain) + 3)
+
+    @property
+    def forms(self) -> ChunkForms:
+        """What patterns match, in UTF-8 order; made once."""
+        if self._forms is None:
+            if self.is_plain:
+                return self.forms
+            self._forms = SortedForms.of(self.names(0, self.size), len(self.domain) + 3)
+        return self._forms
+
+    def know_forms(self, forms: SortedForms) -> None:
+        """Take the forms that were made with the chunk."""
+        self._plain, self._forms = False, forms
+
+    @property
+    def is_searchable(self) -> bool:
+        """Whether :attr:`forms` is there already."""
+        return self._forms is not None
+
+    @property
+    def has_newline(self) -> bool:
+        """Whether a name may have a line feed, which ``.`` does not match."""
+        if self._newline is None:
+            self.check(0, self.size)
+            known = bool((np.frombuffer(self.body(0, self.size), np.uint8) == 0x0A).any())
+            if known:  # it may be a part of a length
+                known = bool(pc.any(pc.match_substring(self.names(0, self.size), "\n")).as_py())
+            self._newline = known
+        return self._newline
+
+    @property
+    def form_bounds(self) -> tuple[bytes, bytes]:
+        """The least and the greatest form; read once."""
+        if self._bounds is None:
+            self._bounds = self.forms.bounds
+        return self._bounds
+
+    def rows_of_range(self, low: bytes, high: bytes) -> ChunkRows:
+        """The rows of the forms within ``[low, high)`` bytes."""
+        if not self.size:
+            return ChunkRows(0, 0)
+        least, most = self.form_bounds
+        if low <= least and most < high:
+            return ChunkRows(0, self.size)
+        first, last = self.forms.range(low, high)
+        if self.forms.is_identity or last - first in (0, self.size):
+            return ChunkRows(first, last)
+        return ChunkRows.of(np.sort(self.forms.rows(np.arange(first, last))))
+
+    def some_forms(self, rows: _Array) -> pa.LargeStringArray:
+        """What patterns match of these rows (ascending, one at least), without what all of the chunk needs for it."""
+        low, high = int(rows[0]), int(rows[-1]) + 1
+        names = self.names(low, high, None if high - low == len(rows) else rows)
+        return SortedForms.unsorted(names, len(self.domain) + 3)
+
+    def with_values(self, pairs: Mapping[str, str]) -> ChunkRows:
+        """The rows that have all of these properties."""
+        keep: _Array | None = None
+        for key, value in pairs.items():
+            rows = self.properties[key].rows_with(value) if key in self.properties else None
+            if rows is None:
+                return ChunkRows(0, 0)
+            keep = rows if keep is None else keep & rows
+        return ChunkRows(0, self.size) if keep is None else ChunkRows.of(np.flatnonzero(keep))
+
+    def __repr__(self) -> str:
+        return f"<Chunk of {self.domain}://{self.namespace}: {self.size} topics>"

@@ -1,0 +1,96 @@
+"""Some rows of one chunk: what a search or a selection found there, with their size and hash.
+
+They have no reference to their chunk, so that the chunk can remember them, for all versions of a listing that have it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.listing.block_hashes import TextCrc
+
+__all__ = ["ChunkRows"]
+
+_Array = np.ndarray[Any, Any]
+
+
+class _Chunk(Protocol):
+    """What is asked of the chunk that the rows are of."""
+
+    @property
+    def field_offsets(self) -> _Array: ...
+
+    def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc: ...
+
+
+def _read_only(rows: _Array) -> _Array:
+    """The same numbers, to whose memory no attribute leads: they are handed out."""
+    if not rows.flags.writeable and not isinstance(rows.base, np.ndarray):
+        return rows
+    return np.frombuffer(pa.py_buffer(np.ascontiguousarray(rows).data.toreadonly()), rows.dtype)
+
+
+class ChunkRows:
+    """The rows ``low`` to ``high`` of a chunk, of these only ``rows`` (ascending, int32) if given."""
+
+    __slots__ = ("_fields_size", "_text", "high", "low", "rows")
+
+    def __init__(self, low: int, high: int, rows: _Array | None = None) -> None:
+        self.low = low
+        self.high = high
+        self.rows = None if rows is None else _read_only(rows)
+        self._fields_size: int | None = None
+        self._text: TextCrc | None = None
+
+    @classmethod
+    def of(cls, rows: _Array) -> ChunkRows:
+        """Of ascending row numbers; neighbours make a range."""
+        if not len(rows):
+            return cls(0, 0)
+        low, high = int(rows[0]), int(rows[-1]) + 1
+        if high - low == len(rows):
+            return cls(low, high)
+        return cls(low, high, rows.astype(np.int32, copy=False))
+
+    def __len__(self) -> int:
+        return self.high - self.low if self.rows is None else len(self.rows)
+
+    @property
+    def array(self) -> _Array:
+        """The row numbers."""
+        return np.arange(self.low, self.high, dtype=np.int32) if self.rows is None else self.rows
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the row numbers."""
+        return 0 if self.rows is None else int(self.rows.nbytes)
+
+    def stretch(self, low: int, high: int) -> ChunkRows:
+        """Those from the one at ``low`` to the one at ``high`` of these, without the last."""
+        if self.rows is None:
+            return ChunkRows(self.low + low, self.low + high)
+        return self if high - low == len(self.rows) else ChunkRows.of(self.rows[low:high])
+
+    def fields_size(self, chunk: _Chunk) -> int:
+        """Bytes of the encoded fields."""
+        if self._fields_size is None:
+            offsets = chunk.field_offsets
+            if self.rows is None:
+                self._fields_size = int(offsets[self.high]) - int(offsets[self.low])
+            else:
+                self._fields_size = int((offsets[1:][self.rows] - offsets[:-1][self.rows]).sum())
+        return self._fields_size
+
+    def text(self, chunk: _Chunk) -> TextCrc:
+        """The CRC of the names; computed once."""
+        if self._text is None:
+            self._text = chunk.text_crc(self.low, self.high, self.rows)
+        return self._text
+
+    @property
+    def is_hashed(self) -> bool:
+        """Whether :meth:`text` is known."""
+        return self._text is not None

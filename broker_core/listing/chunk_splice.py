@@ -1,0 +1,129 @@
+"""A chunk with a few rows taken out and a few put in: one copy of its columns; only the blocks around are hashed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_forms import SortedForms
+from broker_core.listing.property_codes import PropertyCodes
+from broker_core.names.name_columns import column_data
+from broker_core.names.partition_suffix import partition_index
+
+__all__ = ["spliced_chunk"]
+
+#: With more changes than this, rows are picked one by one: the stretches between them are short.
+_MANY: Final = 256
+_Array = np.ndarray[Any, Any]
+
+
+def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) -> Chunk:
+    """``chunk`` without the rows ``gone``, with each row of ``fresh`` in front of the row that ``put`` has for it.
+
+    Both ascend, and the order that they make is right. Chunks are of one namespace and domain, and checked.
+    """
+    column = chunk.column(0, chunk.size)
+    if fresh is None:
+        fresh = _nothing_like(chunk)
+    added = fresh.column(0, fresh.size)
+    data, offsets = column_data(_spliced(column, gone, put, added))
+    made = Chunk(chunk.namespace, chunk.domain, data, offsets, _spliced_properties(chunk, gone, put, fresh))
+    blocks = chunk.blocks.after(gone.tolist(), put.tolist(), made.column(0, made.size))
+    if blocks is not None:
+        made.know_blocks(blocks)
+    if chunk.is_plain and fresh.is_plain:
+        made.know_plain(True)
+    elif chunk.is_searchable and not chunk.is_plain and len(gone) + len(put) <= _MANY:
+        made.know_forms(_spliced_forms(chunk, gone, put, fresh))
+    return made
+
+
+def _nothing_like(chunk: Chunk) -> Chunk:
+    nothing = Chunk(chunk.namespace, chunk.domain, pa.py_buffer(b""), np.zeros(1, np.int64))
+    nothing.know_plain(True)
+    return nothing
+
+
+def _spliced_properties(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -> dict[str, PropertyCodes]:
+    made: dict[str, PropertyCodes] = {}
+    for key in chunk.properties.keys() | fresh.properties.keys():
+        own = chunk.properties.get(key) or PropertyCodes.none(chunk.size)
+        made[key] = own.spliced(gone, put, fresh.properties.get(key) or PropertyCodes.none(fresh.size))
+    return made
+
+
+def _spliced_forms(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk) -> SortedForms:
+    """The forms of the result, of those of its parts: nothing is sorted."""
+    forms = chunk.forms
+    assert isinstance(forms, SortedForms)
+    # The fresh rows in the order of their forms, and in front of which forms of the chunk they go.
+    size = fresh.size
+    rows = fresh.forms.rows(np.arange(size)) if size else np.zeros(0, np.int64)
+    added = fresh.forms.between(0, size) if size else pa.array([], pa.large_string())
+    form_put = np.array(
+        [
+            _place(chunk, forms, form.as_buffer().to_pybytes(), fresh.name(row))
+            for form, row in zip(added, rows.tolist(), strict=True)
+        ],
+        np.int64,
+    )
+    form_gone = np.sort(forms.places(gone))
+    column = _spliced(forms.column, form_gone, form_put, added)
+    # Where each old and each fresh row went.
+    shift = np.zeros(chunk.size + 1, np.int32)
+    np.add.at(shift, put, 1)
+    np.subtract.at(shift, gone + 1, 1)
+    moved = np.cumsum(shift, out=shift)[:-1] + np.arange(chunk.size, dtype=np.int32)
+    old = moved if forms.order is None else moved[forms.order]
+    wanted = put[rows]
+    new = wanted - np.searchsorted(gone, wanted) + rows
+    kept = np.delete(old, form_gone)
+    order = np.insert(kept, form_put - np.searchsorted(form_gone, form_put), new)
+    is_identity = bool((order[1:] > order[:-1]).all())
+    return SortedForms(column, None if is_identity else order.astype(np.int32, copy=False))
+
+
+def _place(chunk: Chunk, forms: SortedForms, form: bytes, name: bytes) -> int:
+    """The position in front of which a fresh name goes: behind the partitions of its topic with smaller numbers."""
+    low, high = forms.range(form, form + b"\0")
+    if low == high:
+        return low
+
+    def number(position: int) -> int:
+        return _number(chunk.name(int(forms.rows(np.array([position]))[0])))
+
+    return bisect_left(range(high), _number(name), low, high, key=number)
+
+
+def _number(name: bytes) -> int:
+    return partition_index(name.decode().rpartition("/")[2])
+
+
+def _spliced(column: Any, gone: _Array, put: _Array, inserted: Any) -> Any:
+    """``column`` without the rows ``gone`` and with ``inserted`` in front of the rows ``put``."""
+    if len(gone) + len(put) > _MANY:
+        kept = np.delete(np.arange(len(column)), gone)
+        places = put - np.searchsorted(gone, put)
+        order = np.insert(kept, places, len(column) + np.arange(len(put)))
+        return pa.concat_arrays([column, inserted]).take(pa.array(order))
+    pieces = _pieces(column, gone.tolist(), put.tolist(), inserted)
+    return pa.concat_arrays(pieces) if pieces else column.slice(0, 0)
+
+
+def _pieces(column: Any, gone: Sequence[int], put: Sequence[int], inserted: Any) -> list[Any]:
+    pieces: list[Any] = []
+    dropped = set(gone)
+    cuts = sorted({0, len(column), *dropped, *(row + 1 for row in dropped), *put})
+    for start, stop in pairwise([*cuts, len(column)]):
+        first, last = bisect_left(put, start), bisect_right(put, start)
+        if first < last:
+            pieces.append(inserted.slice(first, last - first))
+        if start < stop and start not in dropped:
+            pieces.append(column.slice(start, stop - start))
+    return pieces

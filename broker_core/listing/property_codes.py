@@ -1,0 +1,125 @@
+"""The value of one property of each row of a chunk, as codes: what selects topics by properties.
+
+Codes are positions in a column of the values that the chunk's topics have; -1 where a topic has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["NO_VALUE", "PropertyCodes"]
+
+NO_VALUE: Final = -1
+#: Values that no topic has any more are left in the column until they are so many.
+_MOST_UNUSED: Final = 1024
+_TEXT: Final = pa.large_string()
+_Array = np.ndarray[Any, Any]
+
+
+class PropertyCodes:
+    """One property of the rows of a chunk. Immutable. ``codes`` are int32, ``values`` are distinct."""
+
+    __slots__ = ("codes", "values")
+
+    def __init__(self, codes: _Array, values: pa.LargeStringArray) -> None:
+        self.codes = codes
+        self.values = values
+
+    @classmethod
+    def of(cls, values: pa.LargeStringArray) -> PropertyCodes:
+        """Of the value of each row, null where it has none."""
+        encoded = values.dictionary_encode()
+        codes = encoded.indices.fill_null(NO_VALUE).to_numpy(zero_copy_only=False)
+        return cls(codes.astype(np.int32, copy=False), encoded.dictionary)
+
+    @classmethod
+    def none(cls, size: int) -> PropertyCodes:
+        """Of rows that have no value."""
+        return cls(np.full(size, NO_VALUE, np.int32), pa.array([], _TEXT))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of codes and values."""
+        return int(self.codes.nbytes + self.values.nbytes)
+
+    def code(self, value: str) -> int:
+        """The code of a value, -1 where no row has it."""
+        found: int = pc.index(self.values, pa.scalar(value, _TEXT)).as_py()
+        return found
+
+    def rows_with(self, value: str) -> _Array | None:
+        """Which rows have this value, one bool a row; ``None``: none has."""
+        code = self.code(value)
+        return None if code == NO_VALUE else self.codes == np.int32(code)
+
+    def column(self) -> pa.LargeStringArray:
+        """The value of each row, or null."""
+        return self.values.take(pa.array(self.codes, mask=self.codes == NO_VALUE))
+
+    def values_at(self, rows: Sequence[int]) -> list[str | None]:
+        """The values of some rows."""
+        values: list[str | None] = self.take(np.asarray(rows, np.int64)).column().to_pylist()
+        return values
+
+    def take(self, rows: _Array) -> PropertyCodes:
+        """Those of some rows."""
+        return self._tidy(self.codes[rows], self.values)
+
+    def stretch(self, low: int, high: int) -> PropertyCodes:
+        """Those of the rows from ``low`` to ``high``."""
+        return self._tidy(self.codes[low:high].copy(), self.values)
+
+    def with_values(self, rows: Sequence[int], values: Sequence[str | None]) -> PropertyCodes:
+        """With other values of some rows."""
+        codes = self.codes.copy()
+        known, column = self._codes_of(values)
+        for row, value in zip(rows, values, strict=True):
+            codes[row] = NO_VALUE if value is None else known[value]
+        return self._tidy(codes, column)
+
+    def spliced(self, gone: _Array, put: _Array, fresh: PropertyCodes) -> PropertyCodes:
+        """Without the rows ``gone``, with those of ``fresh`` in front of the rows ``put``; both ascend."""
+        column, own = self.values, fresh.codes
+        if (own != NO_VALUE).any():
+            texts = fresh.values.to_pylist()
+            known, column = self._codes_of(texts)
+            places = np.array([*(known[text] for text in texts), NO_VALUE], np.int32)
+            own = places[own]  # -1 is the last
+        kept = np.delete(self.codes, gone)
+        codes = np.insert(kept, put - np.searchsorted(gone, put), own)
+        return self._tidy(codes, column)
+
+    @staticmethod
+    def joined(parts: Sequence[PropertyCodes]) -> PropertyCodes:
+        """Those of rows that follow each other."""
+        return PropertyCodes.of(pa.concat_arrays([part.column() for part in parts]))
+
+    def _codes_of(self, values: Sequence[str | None]) -> tuple[Mapping[str, int], pa.LargeStringArray]:
+        """The code of each of these values, and the column that has them all."""
+        known: dict[str, int] = {}
+        added: list[str] = []
+        for value in values:
+            if value is not None and value not in known:
+                code = self.code(value)
+                if code == NO_VALUE:
+                    code = len(self.values) + len(added)
+                    added.append(value)
+                known[value] = code
+        if not added:
+            return known, self.values
+        return known, pa.concat_arrays([self.values, pa.array(added, _TEXT)])
+
+    @staticmethod
+    def _tidy(codes: _Array, values: pa.LargeStringArray) -> PropertyCodes:
+        made = PropertyCodes(codes, values)
+        if len(values) > 2 * len(codes) + _MOST_UNUSED:
+            return PropertyCodes.of(made.column())
+        return made
+
+    def __repr__(self) -> str:
+        return f"<PropertyCodes of {len(self.codes)} rows, {len(self.values)} values>"

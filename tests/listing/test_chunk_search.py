@@ -1,0 +1,73 @@
+"""The search of one chunk: all of it or some rows, in slices of any size."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.chunk_search import ChunkSearch, RowsSearch, first_block, useful_literals
+from broker_core.listing.listing import data_of
+from broker_core.patterns import compile_pattern
+from tests.support.topics import listing_of, persistent
+
+PATTERNS = [
+    "t/n/.*7.*",
+    "t/n/(top|x).*[13579]",
+    "t/n/top.*-00[0-9]*",
+    ".*-x1.*",
+    "t/n/(topic-00|topic-03).*9.*",
+]
+
+
+@pytest.mark.parametrize("partitions", [False, True])
+@pytest.mark.parametrize("text", PATTERNS)
+def test_slices_of_any_size_find_the_same(text: str, *, partitions: bool) -> None:
+    pick = random.Random(text)
+    names = persistent(
+        *(
+            f"topic-{number:04}-x{number % 9}" + f"-partition-{number % 3}" * partitions
+            for number in range(900)
+        )
+    )
+    (chunk,) = data_of(listing_of(names)).chunks
+    shown = chunk.names(0, chunk.size).to_pylist()
+    pattern = compile_pattern(text)
+    wanted = [row for row, name in enumerate(shown) if pattern.matches(name)]
+    some = np.array(sorted(pick.sample(range(900), 300)))
+    for size in (1, 700, 10**6):
+        searches: list[tuple[ChunkSearch | RowsSearch, list[int]]] = [
+            (ChunkSearch(chunk, pattern), wanted),
+            *(
+                (
+                    RowsSearch(chunk, pattern, ChunkRows.of(some), direct=direct),
+                    sorted({*wanted} & {*some.tolist()}),
+                )
+                for direct in (False, True)
+            ),
+        ]
+        for search, expected in searches:
+            slices, low = [], 0
+            while low < search.size:
+                high = search.until(low, size)
+                assert low < high <= search.size
+                assert search.weight(low, high) > 0
+                slices.append((low, high))
+                low = high
+            pick.shuffle(slices)
+            for low, high in slices:
+                search.run(low, high)
+            assert search.result().array.tolist() == expected
+
+
+def test_literals_that_every_name_has_are_not_searched() -> None:
+    (chunk,) = data_of(listing_of(persistent("a"))).chunks
+    assert useful_literals(chunk, compile_pattern(".*t/n/.*")) == []
+    assert useful_literals(chunk, compile_pattern(".*sistent.*")) == []
+    assert useful_literals(chunk, compile_pattern("t/n/.*abc.*de.*")) == [b"abc", b"de"]
+
+
+def test_the_first_slice_of_a_dear_pattern_is_small() -> None:
+    assert first_block(compile_pattern("(?:.*[0-9a].{1,28}[b-f]){10}x")) < first_block(compile_pattern(".*a"))

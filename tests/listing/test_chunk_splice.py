@@ -1,0 +1,77 @@
+"""A chunk after a change: names, hashes, forms and properties are those of a chunk that was made anew."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from broker_core.listing.build_chunks import build_chunks
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_splice import spliced_chunk
+from broker_core.listing.listing import listing_of as listing_of_data
+from broker_core.listing.listing_data import ListingData
+from broker_core.names import Mode
+from tests.support.topics import NAMESPACE, assert_listing, visible
+
+LETTERS = "a😀\ue000é"
+KINDS = {
+    "plain": lambda pick: f"n{pick.randint(0, 5000):04}",
+    "partitions": lambda pick: f"n{pick.randint(0, 40)}-partition-{pick.randint(0, 12)}",
+    "moved": lambda pick: f"{pick.choice(LETTERS)}{pick.randint(0, 900)}",
+    "long": lambda pick: f"n{pick.randint(0, 900)}{'x' * pick.choice([0, 100, 2000])}",
+}
+
+
+def chunk_of(names: list[str]) -> Chunk:
+    properties = {"persistent": {"team": pa.array([name[-1:] for name in names], pa.large_string())}}
+    (chunk,) = build_chunks(NAMESPACE, pa.array(names, pa.large_string()), None, properties)
+    return chunk
+
+
+def assert_chunk(chunk: Chunk, names: list[str]) -> None:
+    shown = visible([f"persistent://t/n/{name}" for name in names])
+    assert_listing(listing_of_data(ListingData(NAMESPACE, Mode.PERSISTENT, [chunk])), shown)
+    assert chunk.properties["team"].column().to_pylist() == [name[-1:] for name in shown]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("count", [3, 300])
+def test_it_is_the_chunk_of_the_names(kind: str, seed: int, count: int) -> None:
+    pick = random.Random(seed)
+    names = sorted({KINDS[kind](pick) for _ in range(600 if kind != "long" else 40)})
+    chunk = chunk_of(names)
+    if pick.random() < 0.7:
+        _ = chunk.forms  # else they are made when they are first asked for
+    for _ in range(4):
+        shown = [name.rpartition("/")[2] for name in chunk.names(0, chunk.size).to_pylist()]
+        gone = sorted(pick.sample(range(len(shown)), min(pick.randint(0, count), len(shown) - 1)))
+        fresh = sorted({KINDS[kind](pick) for _ in range(pick.randint(0, count))} - set(shown))
+        if pick.random() < 0.3:
+            fresh = sorted(
+                {*fresh, "zz-partition-7"} - set(shown)
+            )  # the first partition of a plain chunk, too
+        added = chunk_of(fresh) if fresh else None
+        order = visible([f"persistent://t/n/{name}" for name in {*shown, *fresh}])
+        places = {name.rpartition("/")[2]: place for place, name in enumerate(order)}
+        put = []
+        if added is not None:
+            own = [name.rpartition("/")[2] for name in added.names(0, added.size).to_pylist()]
+            before = np.cumsum(
+                [name not in set(fresh) for name in (each.rpartition("/")[2] for each in order)]
+            )
+            put = [int(before[places[name]]) for name in own]
+        chunk = spliced_chunk(chunk, np.array(gone, np.int64), np.array(put, np.int64), added)
+        left = [name for row, name in enumerate(shown) if row not in set(gone)]
+        assert_chunk(chunk, [*left, *fresh])
+
+
+def test_the_chunk_before_stays_as_it_was() -> None:
+    names = [f"{number:03}" for number in range(500)]
+    chunk = chunk_of(names)
+    after = spliced_chunk(chunk, np.array([3]), np.array([0, 500]), chunk_of(["!", "zz"]))
+    assert_chunk(chunk, names)
+    assert_chunk(after, ["!", *names[:3], *names[4:], "zz"])
