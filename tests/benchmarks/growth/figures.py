@@ -42,9 +42,7 @@ PARTS: Final[Mapping[str, tuple[Figure, ...]]] = {
         Figure("delete cpu", "after a deleted topic, CPU", "ms", _both(1.5)),
         Figure("property cpu", "after a changed property, CPU", "ms", _both(1.5)),
         Figure("unchanged cpu", "where nothing has changed, CPU", "ms"),
-        Figure("create memory", "memory for a moment, created topic", "MB", _both(8)),
-        Figure("delete memory", "memory for a moment, deleted topic", "MB", _both(8)),
-        Figure("property memory", "memory for a moment, changed property", "MB", _both(8)),
+        Figure("memory", "memory for a moment, of the change that takes most", "MB", _both(8)),
         Figure("pinned memory", "kept by a held answer of the version before", "MB", _both(8)),
     ),
     "pages": (

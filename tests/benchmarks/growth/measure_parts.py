@@ -27,6 +27,7 @@ __all__ = ["measure"]
 _SIDE_BY_SIDE: Final = 2_000_000
 #: Old versions that are held at a time are of at most so many topics together.
 _PINNED_TOPICS: Final = 10_000_000
+_CHANGES: Final = ("create", "delete", "property")
 
 
 def measure(
@@ -132,10 +133,10 @@ class _Parts:
                 pinned=min(10, max(1, _PINNED_TOPICS // self.size)),
             )
         changes = {"pinned memory": costs["pinned"]}
-        for kind in ("create", "delete", "property", "unchanged"):
+        for kind in (*_CHANGES, "unchanged"):
             changes[f"{kind} cpu"] = min(cpu for cpu, _ in costs[kind])
-            if kind != "unchanged":
-                changes[f"{kind} memory"] = max(most for _, most in costs[kind])
+        # Mostly that of the first one: afterwards the allocator has kept what the next one needs.
+        changes["memory"] = max(most for kind in _CHANGES for _, most in costs[kind])
         pages = {
             f"{kind} cpu": min(cpu for cpu, _ in costs[kind])
             for kind in ("first page", "middle page", "page after a change")

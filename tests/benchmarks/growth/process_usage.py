@@ -1,43 +1,20 @@
-"""Processor time and memory of another process, from Linux: exact times, the peak of a moment, samples."""
+"""Whether another process runs, and how its memory grows meanwhile, from Linux."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Grown", "cpu_seconds", "has_ended", "is_running", "memory", "watched_growth"]
+from tests.benchmarks.processes import resident
+
+__all__ = ["Grown", "has_ended", "is_running", "watched_growth"]
 
 _SAMPLE: Final = 0.02
-_CPUCLOCK_SCHED: Final = 2
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time of all threads of a process, ended ones too; to the nanosecond, unlike ``/proc/PID/stat``.
-
-    Raises :exc:`ProcessLookupError` for one that has ended.
-    """
-    try:
-        # The clock of a process, as clock_getcpuclockid(3) computes it.
-        return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
-    except OSError as error:
-        raise ProcessLookupError(f"process {pid} has ended") from error
-
-
-def memory(pid: int, field: str = "VmRSS") -> int:
-    """Bytes by a field of ``/proc/PID/status``: ``VmRSS`` (resident now), ``VmHWM`` (at most), ``RssAnon``."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except FileNotFoundError:
-        lines = []
-    for line in lines:
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) * 1024
-    raise ProcessLookupError(f"process {pid} has ended")
 
 
 def is_running(pid: int) -> bool:
@@ -70,19 +47,20 @@ class Grown:
 def watched_growth(pid: int) -> Iterator[Grown]:
     """How the resident memory of a process grows while the block runs; the result is set at its end."""
     grown = Grown()
-    before = memory(pid)
+    before = resident(pid)
     seen = [before]
     ended = threading.Event()
 
     def sample() -> None:
-        while not ended.wait(_SAMPLE) and is_running(pid):
-            seen.append(memory(pid))
+        with suppress(ProcessLookupError):
+            while not ended.wait(_SAMPLE):
+                seen.append(resident(pid))
 
     sampler = threading.Thread(target=sample, name="memory samples", daemon=True)
     sampler.start()
     try:
         yield grown
-        seen.append(memory(pid))
+        seen.append(resident(pid))
     finally:
         ended.set()
         sampler.join()

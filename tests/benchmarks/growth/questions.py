@@ -9,8 +9,8 @@ from broker_core.names import NamespaceName, TopicName
 from tests.benchmarks.floor import floor_client
 from tests.benchmarks.growth.asking import Asking, Spent, changed_topics, least
 from tests.benchmarks.growth.catalogues import SMALL_NAMESPACE
-from tests.benchmarks.growth.process_usage import cpu_seconds, memory
 from tests.benchmarks.growth.trees import BenchmarkFailed
+from tests.benchmarks.processes import cpu_seconds, resident, resident_peak
 from tests.benchmarks.subject import capacity
 from tests.benchmarks.wire_client import RawClient, get_topics_frame, read_answer
 
@@ -40,7 +40,7 @@ def ask_questions(asking: Sequence[Asking]) -> list[Figures]:
 
     for one, client, figures in zip(asking, clients, found, strict=True):
         figures["first answer"] = one.first(client, one.new_range()).seconds
-        figures["rss loaded"] = memory(one.server.pid)
+        figures["rss loaded"] = resident(one.server.pid)
     _check_answers(asking, clients)
     measure("range", lambda one, _: one.new_range(), 50)
     measure("infix", lambda one, turn: one.infix(2 + turn))
@@ -53,8 +53,8 @@ def ask_questions(asking: Sequence[Asking]) -> list[Figures]:
     _measure_everything(asking, found)
     _measure_small(asking, found)
     for one, figures in zip(asking, found, strict=True):
-        figures["rss mixed"] = memory(one.server.pid)
-        figures["rss most"] = memory(one.server.pid, "VmHWM")
+        figures["rss mixed"] = resident(one.server.pid)
+        figures["rss most"] = resident_peak(one.server.pid)
         del figures["selected after change cpu"]
     return found
 

@@ -31,7 +31,7 @@ _TIMES: Final = (
 _MEMORY: Final = (
     ("questions", "rss mixed", "resident after all questions"),
     ("pages", "slow readers memory", "16 slow readers beside changes"),
-    ("changes", "create memory", "a change, for a moment"),
+    ("changes", "memory", "a change, for a moment"),
     ("changes", "pinned memory", "an old version that is held"),
 )
 

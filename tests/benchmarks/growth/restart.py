@@ -9,8 +9,8 @@ import shutil
 from pathlib import Path
 
 from tests.benchmarks.growth.asking import Asking
-from tests.benchmarks.growth.process_usage import cpu_seconds
 from tests.benchmarks.growth.trees import BenchmarkFailed, Tree
+from tests.benchmarks.processes import cpu_seconds
 from tests.benchmarks.subject import capacity
 from tests.benchmarks.wire_client import RawClient
 

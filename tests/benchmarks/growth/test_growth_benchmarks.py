@@ -18,10 +18,11 @@ from tests.benchmarks.growth.asking import Asking, changed_topics
 from tests.benchmarks.growth.catalogues import Catalogues
 from tests.benchmarks.growth.figures import FIGURES, PARTS, best_of, shown
 from tests.benchmarks.growth.names_columns import properties_of, write_names, write_properties
-from tests.benchmarks.growth.process_usage import cpu_seconds, is_running, memory, watched_growth
+from tests.benchmarks.growth.process_usage import is_running, watched_growth
 from tests.benchmarks.growth.report import draw, report
 from tests.benchmarks.growth.trees import ROOT, BenchmarkFailed, Tree
 from tests.benchmarks.names import local_name, local_names
+from tests.benchmarks.processes import cpu_seconds, resident
 from tests.benchmarks.wire_client import RawClient
 
 SIZE = 10_000
@@ -62,7 +63,7 @@ def test_changes_are_made_where_no_range_is_asked_for() -> None:
 def test_the_processor_time_and_memory_of_a_process_are_read() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         assert is_running(process.pid)
-        assert memory(process.pid) > 0
+        assert resident(process.pid) > 0
         begun = cpu_seconds(os.getpid())
         with watched_growth(os.getpid()) as grown:
             held = bytes(range(256)) * 200_000
@@ -74,13 +75,13 @@ def test_the_processor_time_and_memory_of_a_process_are_read() -> None:
     with pytest.raises(ProcessLookupError, match="has ended"):
         cpu_seconds(process.pid)
     with pytest.raises(ProcessLookupError, match="has ended"):
-        memory(process.pid)
+        resident(process.pid)
 
 
 def test_of_several_rounds_times_are_the_least_and_memory_is_the_most() -> None:
-    rounds = [{"create cpu": 0.002, "create memory": 5e6}, {"create cpu": 0.001, "create memory": 8e6}]
+    rounds = [{"create cpu": 0.002, "memory": 5e6}, {"create cpu": 0.001, "memory": 8e6}]
     best = best_of("changes", rounds)
-    assert best == {"create cpu": 0.001, "create memory": 8e6}
+    assert best == {"create cpu": 0.001, "memory": 8e6}
     assert [shown(FIGURES["changes", name], best[name]) for name in best] == ["1.00", "8.00"]
     assert shown(FIGURES["restart", "cold ready"], 12.3456) == "12,346"
     assert shown(FIGURES["restart", "cold ready"], None) == ""

@@ -12,9 +12,10 @@ from typing import Any
 
 from tests.benchmarks.growth.asking import Asking, changed_topics
 from tests.benchmarks.growth.paced_clients import Asked, ask_paced
-from tests.benchmarks.growth.process_usage import cpu_seconds, watched_growth
+from tests.benchmarks.growth.process_usage import watched_growth
 from tests.benchmarks.growth.trees import BenchmarkFailed
 from tests.benchmarks.measure import percentile
+from tests.benchmarks.processes import cpu_seconds
 from tests.benchmarks.wire_client import RawClient, read_answer
 
 __all__ = ["changing", "measure_under_change"]
