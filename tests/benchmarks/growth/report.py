@@ -67,10 +67,11 @@ def _table(
             values = [each.get(label, {}).get(part, {}).get(figure.name) for label in labels]
             cells += [shown(figure, value) for value in values]
             if len(labels) > 1:
-                there = all(value is not None for value in values) and values[1]
-                cells.append(f"{values[0] / values[1]:.2f}x" if there else "")
+                both = all(value is not None for value in values) and values[1]
+                cells.append(f"{values[0] / values[1]:.2f}x" if both else "")
         if any(cells):
-            goals = " / ".join(dict.fromkeys(f"{goal:,g}" for goal in figure.goals.values()))
+            there = [figure.goals[int(size)] for size in columns if int(size) in figure.goals]
+            goals = " / ".join(dict.fromkeys(f"{goal:,g}" for goal in there))
             yield _row(figure.title, figure.unit, *cells, goals)
 
 
