@@ -9,14 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Final, Self
 
 import google_crc32c
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.crc_combine import shifted
+from broker_core.listing.crc_combine import shifted, shifted_one
 from broker_core.listing.fields_codec import decode_fields
 from broker_core.listing.topics_hash import extend_crc
 from broker_core.names.name_columns import column_data
@@ -42,20 +42,21 @@ def joined(parts: Sequence[TextCrc]) -> TextCrc:
     """What texts that follow each other are together."""
     if len(parts) == 1:
         return parts[0]
-    if not parts:
-        return TextCrc(0, 0)
-    ends = list(accumulate(part.size for part in parts))
-    behind = ends[-1] - np.array(ends, np.int64)
-    crcs = np.array([part.crc for part in parts], np.uint32)
-    return TextCrc(int(np.bitwise_xor.reduce(shifted(crcs, behind))), ends[-1])
+    return _joined([part.crc for part in parts], [part.size for part in parts])
+
+
+def _joined(crcs: Sequence[int], sizes: Sequence[int]) -> TextCrc:
+    ends = np.cumsum(np.array(sizes, np.int64))
+    total = int(ends[-1]) if len(ends) else 0
+    moved = shifted(np.array(crcs, np.uint32), total - ends)
+    return TextCrc(int(np.bitwise_xor.reduce(moved)), total)
 
 
 def without_first_comma(text: TextCrc) -> int:
     """The CRC32C that the topics hash is of: names with commas between them."""
     if not text.size:
         return 0
-    comma = shifted(np.array([_COMMA], np.uint32), np.array([text.size - 1], np.int64))
-    return text.crc ^ int(comma[0])
+    return text.crc ^ shifted_one(_COMMA, text.size - 1)
 
 
 def text_of_fields(fields: pa.LargeBinaryArray) -> Iterator[memoryview]:
@@ -164,11 +165,7 @@ class BlockHashes:
         return BlockHashes(ends, crcs, sizes)
 
     def _joined(self, first: int, last: int) -> TextCrc:
-        sizes = np.array(self.sizes[first:last], np.int64)
-        ends = np.cumsum(sizes)
-        total = int(ends[-1]) if len(ends) else 0
-        crcs = shifted(np.array(self.crcs[first:last], np.uint32), total - ends)
-        return TextCrc(int(np.bitwise_xor.reduce(crcs)), total)
+        return _joined(self.crcs[first:last], self.sizes[first:last])
 
 
 def _cut(low: int, high: int) -> list[tuple[int, int]]:

@@ -63,14 +63,14 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
     columns = {key: pa.array(values, pa.large_string()) for key, values in changed.properties.items()}
     additions = build_chunks(listing.namespace, persistent, other, _by_domain(added, columns))
     made: list[Chunk] = []
-    number = 0
     is_changed = False
-    for domain in (NON_PERSISTENT, PERSISTENT):
-        end = number
-        while end < len(listing.chunks) and listing.chunks[end].domain == domain:
-            end += 1
-        own = listing.chunks[number:end]
-        number = end
+    others = 0  # chunks of non-persistent topics, which come first
+    while others < len(listing.chunks) and listing.chunks[others].domain == NON_PERSISTENT:
+        others += 1
+    for domain, own in (
+        (NON_PERSISTENT, listing.chunks[:others]),
+        (PERSISTENT, listing.chunks[others:]),
+    ):
         addition = [chunk for chunk in additions if chunk.domain == domain]
         keys = [key for key in _keys(removed) if key.startswith(domain.encode() + b"://")]
         result = _spliced_domain(listing, own, keys, addition) if keys or addition else own
@@ -99,7 +99,8 @@ def _spliced_domain(
     """The chunks of one domain after a change; ``own`` itself where nothing changed."""
     if not own:
         return addition or own
-    data = ListingData(listing.namespace, listing.mode, own)
+    whole = len(own) == len(listing.chunks)
+    data = listing if whole else ListingData(listing.namespace, listing.mode, own)
     fresh = joined_chunks(addition) if addition else None
     touched: dict[int, _Touched] = {}
     kept: set[tuple[int, int]] = set()
@@ -123,13 +124,17 @@ def _spliced_domain(
         return own
     made: list[Chunk] = []
     new: set[int] = set()
-    for number, chunk in enumerate(own):
-        found = touched.get(number)
-        parts = [chunk] if found is None else _after(chunk, found, fresh)
-        if found is not None:
-            new.update(id(part) for part in parts if part.fields_size < chunk_size().least)
+    is_changed = False
+    first = 0
+    for number in sorted(touched):
+        parts = _after(own[number], touched[number], fresh)
+        is_changed = is_changed or len(parts) != 1 or parts[0] is not own[number]
+        new.update(id(part) for part in parts if part.fields_size < chunk_size().least)
+        made += own[first:number]
         made += parts
-    if len(made) == len(own) and all(one is other for one, other in zip(made, own, strict=True)):
+        first = number + 1
+    made += own[first:]
+    if not is_changed:
         return own
     return _merged(made, new) if new else made
 

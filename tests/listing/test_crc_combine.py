@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
+
 import google_crc32c
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.crc_combine import joined_groups, shifted
+from broker_core.listing.crc_combine import joined_groups, shifted, shifted_one
 from broker_core.listing.topics_hash import crc_text, topics_hash, utf16_key
 from tests.support.topics import full_names
 
@@ -68,3 +70,13 @@ def test_a_length_that_no_text_has_is_refused() -> None:
     assert (
         joined_groups(np.empty(0, np.uint32), np.empty(0, np.uint64), np.empty(0, np.int64))[0].tolist() == []
     )
+
+
+def test_one_is_moved_as_a_column_is() -> None:
+    pick = random.Random(8)
+    for size in (0, 1, 15, 16, 255, 2**20, 2**40 - 1, *(pick.randrange(2**30) for _ in range(20))):
+        crc = pick.randrange(2**32)
+        (moved,) = shifted(np.array([crc], np.uint32), np.array([size]))
+        assert shifted_one(crc, size) == int(moved)
+    with pytest.raises(ValueError, match="length"):
+        shifted_one(1, 2**48)
