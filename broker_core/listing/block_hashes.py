@@ -110,6 +110,11 @@ class BlockHashes:
         """Bytes that they take, about."""
         return 100 * len(self.ends)
 
+    @staticmethod
+    def expected_bytes(rows: int) -> int:
+        """Bytes that those of so many rows take."""
+        return 100 * (rows // _BLOCK + 1)
+
     def total(self) -> TextCrc:
         """The CRC of all rows."""
         return self._joined(0, len(self.ends))

@@ -76,6 +76,7 @@ class Chunk:
         "_crc",
         "_forms",
         "_memo",
+        "_nbytes",
         "_newline",
         "_plain",
         "domain",
@@ -119,6 +120,7 @@ class Chunk:
         self._newline: bool | None = None
         self._plain: bool | None = None
         self._memo: BoundedCache[Any, Any] | None = None
+        self._nbytes: int | None = None
 
     @classmethod
     def claimed(
@@ -161,11 +163,14 @@ class Chunk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns, and the room for all that may be derived from them and remembered."""
-        own = self.column_bytes + _OVERHEAD + self.memo_limit
-        if self._forms is None and self._plain is not True and not self.is_mapped:
-            own += self.fields_size + 12 * self.size
-        return own
+        """Bytes of the columns, and the room for all that may be derived from them and remembered: always the same."""
+        if self._nbytes is None:
+            own = 0 if self.is_mapped else self.fields_size
+            own += 0 if self.offsets_mapped else int(self.field_offsets.nbytes)
+            own += 0 if self.is_mapped or self._plain else self.fields_size + 20 * self.size
+            own += sum(codes.nbytes for codes in self.properties.values())
+            self._nbytes = own + BlockHashes.expected_bytes(self.size) + _OVERHEAD + self.memo_limit
+        return self._nbytes
 
     @property
     def memo_limit(self) -> int:
@@ -282,6 +287,18 @@ class Chunk:
     def know_blocks(self, blocks: BlockHashes) -> None:
         """Take the CRCs of blocks that were computed while the chunk was made."""
         self._blocks = blocks
+
+    def bytes_to_hash(self, low: int, high: int) -> int:
+        """Bytes of names that :meth:`text_crc` reads for a stretch."""
+        if high - low == self.size and self._crc is not None:
+            return 0
+        if self._blocks is not None:
+            return min(self.fields_size, _FEW * (self.fields_size // self.size + 1))
+        return (
+            self.field_offsets.item(high) - self.field_offsets.item(low)
+            if high - low < _FEW
+            else self.fields_size
+        )
 
     def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc:
         """The CRC of the names of these rows, each behind a comma."""

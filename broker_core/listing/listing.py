@@ -23,7 +23,7 @@ from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey
 from broker_core.listing.listing_part import Part, checked_mask, row_range
 from broker_core.listing.listing_splice import Changed, splice
-from broker_core.listing.part_hash import compute_hash, remembered_hash
+from broker_core.listing.part_hash import bytes_to_hash, compute_hash, remembered_hash
 from broker_core.listing.pattern_matches import find_matches, matches_are_quick
 from broker_core.listing.record_batches import record_batches
 from broker_core.listing.selection_splice import own_chunks, spliced_data
@@ -43,6 +43,7 @@ __all__ = [
     "part_of",
     "rows_key_of",
     "selection_of",
+    "unhashed_bytes",
 ]
 
 #: Full names as they may be handed over.
@@ -128,8 +129,7 @@ class Listing(Sealed):
     @property
     def nbytes(self) -> int:
         """Bytes that this listing holds in memory, the room for remembered answers included."""
-        data = data_of(self)
-        return data.own_bytes + sum(chunk.nbytes for chunk in data.chunks)
+        return data_of(self).nbytes
 
     @property
     def topics_hash(self) -> str:
@@ -465,6 +465,11 @@ def selection_of(listing: Listing, part: Part) -> Selection:
     _put_part(selection, part)
     _put_data(selection, data_of(listing))
     return selection
+
+
+def unhashed_bytes(selection: Selection) -> int:
+    """About how many bytes of names are read for the hash of a selection: those of chunks whose hash is not known."""
+    return 0 if selection.hash_known else bytes_to_hash(_data_of(selection), part_of(selection))
 
 
 def rows_key_of(selection: Selection) -> RowsKey:

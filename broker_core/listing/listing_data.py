@@ -53,6 +53,7 @@ class ListingData:
         "_bytes_before",
         "_form_edges",
         "_hash",
+        "_nbytes",
         "_starts",
         "chunks",
         "memo",
@@ -80,6 +81,7 @@ class ListingData:
         #: The hash of the whole listing as its maker claims it.
         self.said_hash: str | None = None
         self._hash: str | None = None
+        self._nbytes: int | None = None
         self._borders_checked = True
         self._believed = False
         #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
@@ -155,6 +157,13 @@ class ListingData:
     def own_bytes(self) -> int:
         """Bytes that are this version's alone: those of the chunks are not."""
         return self.memo.limit + 128 * len(self.chunks)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of this version and of its chunks, the room for what is derived and remembered included."""
+        if self._nbytes is None:
+            self._nbytes = self.own_bytes + sum(chunk.nbytes for chunk in self.chunks)
+        return self._nbytes
 
     # -- rows and chunks
 

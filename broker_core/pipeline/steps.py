@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from broker_core.errors import Cause, ListingFailed
-from broker_core.listing.listing import Selection
+from broker_core.listing.listing import Selection, unhashed_bytes
 from broker_core.listing.selection_search import search, search_is_quick
 from broker_core.memory.permits import Permits
 from broker_core.patterns import TopicsPattern
@@ -63,8 +63,8 @@ def matching_now(
 
 
 def hash_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:
-    """Whether the hash is known, or of ``most`` bytes at most."""
-    return selection.hash_known or selection.fields_size <= most
+    """Whether the hash is known, or of ``most`` bytes at most that were not hashed yet."""
+    return unhashed_bytes(selection) <= most
 
 
 def gathering_is_quick(selection: Selection, most: int = QUICK_BYTES) -> bool:

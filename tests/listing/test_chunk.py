@@ -48,15 +48,29 @@ def test_hashes_are_computed_once(chunk: Chunk) -> None:
 
 
 def test_what_it_holds_is_counted(chunk: Chunk) -> None:
-    assert chunk.column_bytes == chunk.fields_size + chunk.field_offsets.nbytes
-    assert chunk.nbytes >= 2 * chunk.column_bytes - chunk.field_offsets.nbytes  # forms may have to be made
+    own = chunk.fields_size + chunk.field_offsets.nbytes
+    assert chunk.column_bytes == own
+    room = chunk.nbytes  # forms may have to be made
+    assert room >= 2 * chunk.fields_size + chunk.field_offsets.nbytes
     assert chunk.is_plain
-    assert chunk.column_bytes == chunk.fields_size + chunk.field_offsets.nbytes
-    before = chunk.nbytes
+    assert chunk.column_bytes == own
     _ = chunk.blocks
+    assert own < chunk.column_bytes < own + 100 * 50
     chunk.memo.put("x", 1, 100)
-    assert before < chunk.nbytes <= before + 100 * 50
     assert chunk.memo.limit == chunk.memo_limit > 0
+    assert chunk.nbytes == room >= chunk.column_bytes + chunk.memo_limit
+    known = Chunk(NAMESPACE, "persistent", chunk.fields, chunk.field_offsets)
+    known.know_plain(True)
+    assert known.nbytes < room - chunk.fields_size
+
+
+def test_what_is_derived_has_room() -> None:
+    names = persistent(*(f"{number // 5:04}-partition-{number % 5}" for number in range(9000)))
+    (made,) = data_of(listing_of(names, Mode.PERSISTENT)).chunks
+    room = made.nbytes
+    _ = made.forms.places(np.arange(3))
+    _ = made.blocks
+    assert made.column_bytes + made.memo_limit <= room
 
 
 def test_other_properties_share_the_columns(chunk: Chunk) -> None:
