@@ -277,7 +277,7 @@ class CatalogLister:
         """
         while known:
             old = known.pop(0)
-            if old.listing.mode is mode and not old.worn:
+            if old.listing.mode is mode:
                 changes = read_changes(connection, old.listing.namespace, old.version)
                 if not isinstance(changes, Gap) and old.worth_moving(changes):
                     yield old, changes

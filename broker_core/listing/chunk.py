@@ -176,7 +176,8 @@ class Chunk:
     def memo_limit(self) -> int:
         """Bytes of what it may remember."""
         if self.fields_size >= _SMALL:
-            return self.fields_size // _REMEMBERED
+            codes = sum(int(codes.codes.nbytes) for codes in self.properties.values())
+            return self.fields_size // _REMEMBERED + codes
         return 0 if self._checked is None else _LEAST_REMEMBERED
 
     @property

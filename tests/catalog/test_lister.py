@@ -19,7 +19,7 @@ from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
-from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.listing import Listing, Selection, part_of
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName, TopicName
@@ -230,7 +230,7 @@ async def test_properties_select_and_others_are_ignored_and_counted(
 async def test_a_large_selection_is_made_in_a_thread_and_remembered(
     catalog: SqliteCatalog, lister: CatalogLister, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.catalog.snapshots.snapshot._QUICK_TOPICS", 0)
+    monkeypatch.setattr("broker_core.listing.select_by_properties._QUICK", 0)
     bring(catalog, {"name": "a", "properties": {"region": "eu"}}, {"name": "b"})
     question = ListingRequest(NAMESPACE, properties={"region": "eu"})
     await lister.list_topics(QUESTION)
@@ -239,7 +239,9 @@ async def test_a_large_selection_is_made_in_a_thread_and_remembered(
     assert names_of(answer) == ["a"]
     again = lister.list_now(question)
     assert again is not None
-    assert again.topics is answer.topics
+    assert isinstance(answer.topics, Selection)
+    assert isinstance(again.topics, Selection)
+    assert part_of(again.topics) is part_of(answer.topics)
 
 
 async def test_topics_of_one_domain_are_listed_once_for_both_modes(
@@ -511,7 +513,7 @@ async def test_a_namespace_that_does_not_fit_still_lists_one_at_a_time(
     bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(5000)))
     another = ListingRequest(NamespaceName("large", "too"))
     bring(catalog, *({"name": f"topic-{number:06d}"} for number in range(5000)), namespace=another.namespace)
-    lister = CatalogLister(catalog, permits_of(400_000))
+    lister = CatalogLister(catalog, permits_of(200_000))
     await lister.list_topics(small)
     first: TopicListingResult | None = await lister.list_topics(large)
     assert first is not None

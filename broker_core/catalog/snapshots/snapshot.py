@@ -1,227 +1,164 @@
-"""One namespace in memory: its listing, and the values of the selecting properties as columns of codes."""
+"""One namespace in memory at one version: its listing, whose chunks have the values of the selecting properties."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from broker_core.catalog.properties import properties_text
 from broker_core.catalog.store.load_columns import load_names
 from broker_core.catalog.store.namespace_change import read_version
 from broker_core.change_log import CatalogVersion, Change, Changes
-from broker_core.listing.listing import Listing, Selection, listing_of_locals
-from broker_core.memory.bounded_cache import BoundedCache
-from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.listing.build_chunks import build_chunks
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_size import chunk_size
+from broker_core.listing.listing import Listing, Selection, data_of, listing_of, selection_of
+from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_splice import Changed, splice
+from broker_core.listing.select_by_properties import (
+    is_quick_to_select,
+    remembered_selection,
+    select_by_properties,
+)
+from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
+from broker_core.names.hash_order import hash_order_bytes
 from broker_core.names.listed_names import ListedNames
-from broker_core.names.name_columns import with_ends
+from broker_core.names.name_columns import as_column
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
 __all__ = ["Snapshot", "SnapshotRest", "expected_bytes", "load_snapshot", "only_mode"]
 
-_NO_VALUE: Final = -1
-#: Of this many topics or fewer, a selection by properties takes well under a millisecond.
-_QUICK_TOPICS: Final = 50_000
-#: So many values that came by changes are looked up besides the columns; with more it is time to read anew.
-_MOST_NEW_VALUES: Final = 50_000
-#: Room for remembered selections; a larger namespace has as much as its columns of codes take.
-_LEAST_REMEMBERED_BYTES: Final = 64 * 1024
-_TEXT: Final = pa.large_string()
+#: Bytes of what else a moved snapshot has that the one before did not have.
+_MOVED: Final = 16 * 1024
 #: Bytes that a name which came by a change is taken to need in all columns.
 _MOVED_NAME: Final = 512
-
-_Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _PropertyColumn:
-    """The value of one property of each row of the listing, as a code; -1 where it has none.
-
-    Codes below ``len(values)`` are positions in ``values``, those above are in ``new_values``.
-    """
-
-    codes: _Array
-    values: pa.LargeStringArray
-    new_values: Mapping[str, int]
-
-    def code(self, value: str) -> int:
-        """The code of a value, -1 where no topic ever had it."""
-        new = self.new_values.get(value)
-        if new is not None:
-            return new
-        found: int = pc.index(self.values, pa.scalar(value, _TEXT)).as_py()
-        return found
-
-    def rows_with(self, value: str) -> _Array | None:
-        """Which rows have this value; ``None``: none has."""
-        code = self.code(value)
-        return None if code == _NO_VALUE else self.codes == np.int32(code)
-
-    def moved(
-        self, gone: _Array, put_before: _Array, values_at: Sequence[tuple[int, str | None]]
-    ) -> _PropertyColumn:
-        """Without the rows ``gone``, with a row put in front of each of ``put_before``, then ``values_at`` rows set."""
-        codes = np.insert(np.delete(self.codes, gone), put_before, _NO_VALUE)
-        new_values = dict(self.new_values)
-        for row, value in values_at:
-            code = _NO_VALUE
-            if value is not None:
-                code = new_values.get(value, _NO_VALUE)
-                if code == _NO_VALUE:
-                    code = self.code(value)
-                if code == _NO_VALUE:
-                    code = new_values[value] = len(self.values) + len(new_values)
-            codes[row] = code
-        return _PropertyColumn(codes, self.values, new_values)
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.codes.nbytes + self.values.nbytes) + 150 * len(self.new_values)
-
-
+#: Of more changed names it is not looked up which chunks they are in.
+_LOOKED_UP: Final = 64
 #: A snapshot without its listing: kept where the listing itself may not be kept.
-SnapshotRest = tuple[CatalogVersion, Mapping[str, _PropertyColumn]]
+SnapshotRest = tuple[CatalogVersion, tuple[str, ...]]
 
 
 class Snapshot:
-    """The topics of a namespace in one mode at one version; immutable, but for what it remembers."""
+    """The topics of a namespace in one mode at one version, with the values of the selecting properties. Immutable."""
 
-    def __init__(
-        self, version: CatalogVersion, listing: Listing, columns: Mapping[str, _PropertyColumn] | None = None
-    ) -> None:
+    __slots__ = ("listing", "property_keys", "version")
+
+    def __init__(self, version: CatalogVersion, listing: Listing, property_keys: Sequence[str] = ()) -> None:
         self.version = version
         self.listing = listing
-        self._columns = dict(columns or {})
-        codes = sum(int(column.codes.nbytes) for column in self._columns.values())
-        self._selections: BoundedCache[str, Selection] = BoundedCache(
-            max(codes, _LEAST_REMEMBERED_BYTES) if self._columns else 0
-        )
+        #: The selecting properties: all chunks of the listing have values of these.
+        self.property_keys = tuple(property_keys)
 
     @classmethod
     def of_nothing(
         cls, catalog_id: str, namespace: NamespaceName, mode: Mode, property_keys: Sequence[str] = ()
     ) -> Snapshot:
         """The snapshot of a namespace that never had a topic."""
-        none = _PropertyColumn(np.empty(0, np.int32), pa.array([], _TEXT), {})
-        listing = Listing.from_columns(namespace, mode)
-        return cls(CatalogVersion(catalog_id, 0), listing, dict.fromkeys(property_keys, none))
+        return cls(CatalogVersion(catalog_id, 0), listing_of(ListingData(namespace, mode, ())), property_keys)
 
     @classmethod
     def of_rest(cls, listing: Listing, rest: SnapshotRest) -> Snapshot:
         """The snapshot of a listing and all the rest."""
-        version, columns = rest
-        return cls(version, listing, columns)
+        version, property_keys = rest
+        return cls(version, listing, property_keys)
 
     @property
     def rest(self) -> SnapshotRest:
-        """All but the listing, and what was remembered of it."""
-        return self.version, self._columns
+        """All but the listing."""
+        return self.version, self.property_keys
 
     @property
     def nbytes(self) -> int:
         """Bytes that this holds, the room for what it remembers included."""
-        return (
-            self.listing.nbytes
-            + sum(column.nbytes for column in self._columns.values())
-            + self._selections.limit
-        )
+        return self.listing.nbytes
 
-    @property
-    def worn(self) -> bool:
-        """Whether so much was changed that reading anew is better than moving it once more."""
-        return any(len(column.new_values) > _MOST_NEW_VALUES for column in self._columns.values())
-
-    def moved_bytes(self, changes: Changes) -> int:
-        """About the :attr:`nbytes` after :meth:`moved`: never less, as a rule."""
-        changed = sum(len(change.listed_after) for change in changes)
-        return self.nbytes + changed * (_MOVED_NAME + 8 * len(self._columns))
+    def in_mode(self, mode: Mode) -> Snapshot | None:
+        """The same in another mode, which lists a part of it; its chunks are shared. ``None`` for all other modes."""
+        data = data_of(self.listing)
+        if mode is data.mode:
+            return self
+        if data.mode is not Mode.ALL:
+            return None
+        own = [chunk for chunk in data.chunks if mode.lists(chunk.domain)]
+        return Snapshot(self.version, listing_of(ListingData(data.namespace, mode, own)), self.property_keys)
 
     def worth_moving(self, changes: Changes) -> bool:
-        """Whether :meth:`moved` is less work than reading anew: each changed name costs as much as a hundred topics."""
+        """Whether :meth:`moved` is less work than reading anew."""
         changed = sum(len(change.listed_before) + len(change.listed_after) for change in changes)
         return changed <= 50 + len(self.listing) // 100
+
+    # -- selecting by properties
 
     @property
     def selecting_bytes(self) -> int:
         """What :meth:`select` may take until it has found the rows, and what these take."""
-        return 16 * len(self.listing)
+        data = data_of(self.listing)
+        return 4 * data.size + 12 * max((chunk.size for chunk in data.chunks), default=0)
 
     def selected_now(self, pairs: Mapping[str, str], *, quick: bool = True) -> Selection | None:
         """The topics that have all of these properties, if that takes no time; else ``None``: see :meth:`select`.
 
         ``quick`` says whether there is time for what takes well under a millisecond.
         """
-        found = self._selections.get(properties_text(pairs))
-        if found is None and quick and len(self.listing) <= _QUICK_TOPICS:
-            return self.select(pairs)
-        return found
+        data = data_of(self.listing)
+        found = remembered_selection(data, pairs)
+        if found is None and quick and is_quick_to_select(data, pairs):
+            found = select_by_properties(data, pairs)
+        return None if found is None else selection_of(self.listing, found)
 
     def select(self, pairs: Mapping[str, str]) -> Selection:
         """The topics that have all of these properties (of selecting keys); any thread may ask."""
-        selection = self._selected(pairs)
-        text = properties_text(pairs)
-        self._selections.put_first(text, selection, selection.remembered_bytes + 4 * len(text))
-        return selection
+        return selection_of(self.listing, select_by_properties(data_of(self.listing), pairs))
 
-    def _selected(self, pairs: Mapping[str, str]) -> Selection:
-        keep: _Array | None = None
-        for key, value in pairs.items():
-            rows = self._columns[key].rows_with(value) if key in self._columns else None
-            if rows is None:
-                return self.listing.rows(np.empty(0, np.int64))
-            keep = rows if keep is None else keep & rows
-        return self.listing.all() if keep is None else self.listing.rows(np.flatnonzero(keep))
+    # -- changes
+
+    def moved_bytes(self, changes: Changes) -> int:
+        """About the bytes that :meth:`moved` takes besides those of this: never less, as a rule."""
+        data = data_of(self.listing)
+        names = [
+            name
+            for change in changes
+            if data.mode.lists(change.name.domain)
+            for listed in (change.listed_before, change.listed_after)
+            for name in listed.names(str(change.name))
+        ]
+        if len(names) <= _LOOKED_UP:
+            numbers = (
+                {data.place(hash_order_bytes(name.encode()))[0] for name in names} if data.chunks else ()
+            )
+            touched = sum(data.chunks[number].nbytes for number in numbers)
+        else:
+            touched = self.nbytes
+        return touched + data.own_bytes + len(names) * (_MOVED_NAME + 8 * len(self.property_keys)) + _MOVED
 
     def moved(self, version: CatalogVersion, changes: Iterable[Change]) -> Snapshot:
-        """The same after these changes, oldest first, by splicing columns."""
-        mode = self.listing.mode
-        listed: dict[str, bool] = {}  # each name that a change touched: is it listed after all of them?
-        properties: dict[str, Mapping[str, str]] = {}
+        """The same after these changes, oldest first: chunks without a change are shared."""
+        data = data_of(self.listing)
+        listed: dict[
+            str, Mapping[str, str] | None
+        ] = {}  # the properties of each changed name; None: not listed
         for change in changes:
-            if not mode.lists(change.name.domain):
+            if not data.mode.lists(change.name.domain):
                 continue
-            if not self._columns and change.listed_before == change.listed_after:
-                continue  # other properties, of which none selects
+            before, after = change.properties_before, change.properties_after
             for name in change.removed:
-                listed[name] = False
-            for name in change.listed_after.names(str(change.name)):
-                listed[name] = True
-                properties[name] = change.properties_after
-        removed = [name for name, stays in listed.items() if not stays]
-        added = [name for name, stays in listed.items() if stays]
-        listing = self.listing.with_changes(removed, added) if listed else self.listing
-        if not self._columns:
-            return Snapshot(version, listing)
-        return Snapshot(version, listing, self._moved_columns(listing, removed, added, properties))
-
-    def _moved_columns(
-        self,
-        listing: Listing,
-        removed: Sequence[str],
-        added: Sequence[str],
-        properties: Mapping[str, Mapping[str, str]],
-    ) -> dict[str, _PropertyColumn]:
-        gone, was_there = self.listing.locate(removed)
-        _, known = self.listing.locate(added)
-        rows, shown = listing.locate(added)  # not shown: a system topic
-        new_rows = np.sort(rows[shown & ~known])
-        put_before = new_rows - np.arange(len(new_rows))
-        placed = [
-            (name, row)
-            for name, row, is_shown in zip(added, rows.tolist(), shown.tolist(), strict=True)
-            if is_shown
-        ]
-        return {
-            key: column.moved(
-                gone[was_there], put_before, [(row, properties[name].get(key)) for name, row in placed]
-            )
-            for key, column in self._columns.items()
-        }
+                listed[name] = None
+            if all(before.get(key) == after.get(key) for key in self.property_keys):
+                names = change.added
+            else:
+                names = change.listed_after.names(str(change.name))
+            for name in names:
+                listed[name] = after
+        added = [(name, properties) for name, properties in listed.items() if properties is not None]
+        changed = Changed(
+            as_column([name for name, properties in listed.items() if properties is None]),
+            as_column([name for name, _ in added]),
+            {key: [properties.get(key) for _, properties in added] for key in self.property_keys},
+        )
+        spliced = splice(data, changed) if listed else data
+        return Snapshot(version, self.listing if spliced is data else listing_of(spliced), self.property_keys)
 
 
 def only_mode(connection: sqlite3.Connection, namespace: NamespaceName) -> Mode | None:
@@ -235,6 +172,10 @@ def only_mode(connection: sqlite3.Connection, namespace: NamespaceName) -> Mode 
     return Mode.NON_PERSISTENT if domains == [1] else Mode.PERSISTENT
 
 
+#: Bytes of a listing, of each chunk besides its columns, and the same of one that is not alone.
+_LISTING: Final = 9 * 1024
+_CHUNK: Final = 2560
+_SHARED: Final = 4096
 _SIZES: Final = (
     "SELECT total(n), total(n * bytes), total(n > 1 OR listed <> '*'), total(properties) FROM ("
     "SELECT CASE listed WHEN '*' THEN 1 ELSE listed_names(listed) END AS n, listed,"
@@ -252,7 +193,6 @@ def expected_bytes(
         "listed_names", 1, lambda text: len(ListedNames.parse(text)), deterministic=True
     )
     total = 0
-    remembered = 0
     prefix = len(str(namespace)) + 1
     for code, domain in enumerate(DOMAINS):
         if not mode.lists(domain):
@@ -262,15 +202,16 @@ def expected_bytes(
         )
         if parted:
             text += names * len(f"{PARTITION_SUFFIX}{max(names - 1, 0)}")
-        full = text + names * (len(domain) + 3 + prefix)  # domain://namespace/
-        fields = full + names * 3  # a tag, and the length in one or two bytes
-        offsets = 3 * 8 * (names + 2)
-        order = 2 * 8 * names if parted or mode is Mode.ALL else 0
-        total += fields + full + names + text + names * prefix + offsets + order + fields // 16
+        fields = text + names * (
+            len(domain) + 3 + prefix + 3
+        )  # domain://namespace/, a tag, a length of two bytes
+        chunks = 1 + fields // chunk_size().made
+        total += fields + fields // 8 + 8 * names + _CHUNK + (chunks - 1) * (_CHUNK + _SHARED)
+        if parted:
+            total += fields + 12 * names  # what patterns match is not the end of the fields then
         if property_keys:
-            total += properties
-            remembered += 2 * 4 * names * len(property_keys)
-    return total + remembered + 8 * 1024 + _LEAST_REMEMBERED_BYTES * bool(property_keys)
+            total += properties + 2 * 4 * names * len(property_keys)  # and room for as many remembered rows
+    return total + _LISTING
 
 
 def load_snapshot(
@@ -285,43 +226,16 @@ def load_snapshot(
     if row is None:
         return Snapshot.of_nothing(version.catalog_id, namespace, mode, property_keys)
     (number,) = row
-    loaded = {
-        domain: load_names(connection, number, code, property_keys)
-        for code, domain in enumerate(DOMAINS)
-        if mode.lists(domain)
-    }
-    # What is in the file was checked when it was written.
-    listing = listing_of_locals(
-        namespace, mode, *(loaded[domain].names if domain in loaded else None for domain in DOMAINS)
-    )
-    columns: dict[str, _PropertyColumn] = {}
-    if property_keys:
-        names = pa.concat_arrays(
-            [with_ends(part.names, f"{domain}://{namespace}/", "") for domain, part in loaded.items()]
-        )
-        rows = _rows_of(listing, names)
-        del names
-        for key in property_keys:
-            values = pa.concat_arrays([part.properties.pop(key) for part in loaded.values()])
-            columns[key] = _encoded(values, rows, len(listing))
+    chunks: list[Chunk] = []
+    for code, domain in ((1, NON_PERSISTENT), (0, PERSISTENT)):
+        if mode.lists(domain):
+            loaded = load_names(connection, number, code, property_keys)
+            # What is in the file was checked when it was written.
+            names = {domain: loaded.names}
+            chunks += build_chunks(
+                namespace, names.get(PERSISTENT), names.get(NON_PERSISTENT), {domain: loaded.properties}
+            )
+            del loaded, names
     # Building needs more than twice what stays: give it back to the system, not to the next build.
     pa.default_memory_pool().release_unused()
-    return Snapshot(version, listing, columns)
-
-
-def _rows_of(listing: Listing, names: pa.LargeStringArray) -> _Array | None:
-    """The row of each loaded name, -1 for one that is not listed (a system topic); ``None``: each is its own."""
-    if len(listing) == len(names) and listing.names.equals(names):
-        return None
-    return listing.positions(names)
-
-
-def _encoded(values: pa.LargeStringArray, rows: _Array | None, size: int) -> _PropertyColumn:
-    encoded = values.dictionary_encode()
-    found = encoded.indices.fill_null(_NO_VALUE).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-    if rows is None:
-        return _PropertyColumn(found, encoded.dictionary, {})
-    codes = np.full(size, _NO_VALUE, np.int32)
-    shown = rows >= 0
-    codes[rows[shown]] = found[shown]
-    return _PropertyColumn(codes, encoded.dictionary, {})
+    return Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), property_keys)
