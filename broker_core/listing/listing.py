@@ -181,16 +181,19 @@ class Listing(Sealed):
     def difference(self, older: Listing) -> tuple[Selection, Selection]:
         """The topics that ``older`` does not have, and (of ``older``) those that are not here any more.
 
-        Raises :exc:`ValueError` for a listing of another namespace.
+        What the two share is not looked at, so that the difference of two versions costs what changed. Raises
+        :exc:`ValueError` for a listing of another namespace.
         """
         if older.namespace != self.namespace:
             raise ValueError(f"a listing of {older.namespace} beside one of {self.namespace}")
         if older is self:
             return self.range(0, 0), older.range(0, 0)
-        names, former = self.names, older.names
+        mine, theirs = data_of(self), data_of(older)
+        own, others = mine.pieces_beside(theirs), theirs.pieces_beside(mine)
+        names, former = mine.names(own), theirs.names(others)
         known = pc.is_in(names, former).to_numpy(zero_copy_only=False)
         stays = pc.is_in(former, names).to_numpy(zero_copy_only=False)
-        return self.rows(np.flatnonzero(~known)), older.rows(np.flatnonzero(~stays))
+        return self.rows(mine.rows_of(own)[~known]), older.rows(theirs.rows_of(others)[~stays])
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         """The topics in the order of the hash, at most ``rows`` at a time: see :meth:`Selection.batches`."""

@@ -201,6 +201,15 @@ class ListingData:
             (last, ChunkRows(0, high - starts[last])),
         )
 
+    def pieces_beside(self, other: ListingData) -> Pieces:
+        """The rows of the chunks that another listing does not share."""
+        shared = {id(chunk) for chunk in other.chunks}
+        return tuple(
+            (number, ChunkRows(0, chunk.size))
+            for number, chunk in enumerate(self.chunks)
+            if id(chunk) not in shared
+        )
+
     def pieces_of(self, rows: _Array) -> Pieces:
         """These rows, which ascend."""
         if len(self.chunks) == 1:

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.listing import Listing, data_of, part_of
+from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.patterns import compile_pattern
+from tests.support.chunks import tiny_chunks
 from tests.support.topics import NAMESPACE, assert_listing, full_names, persistent, visible
 
 _MODES = st.sampled_from(Mode)
@@ -209,3 +211,28 @@ def test_a_listing_shows_what_it_is() -> None:
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, persistent("a"))
     assert repr(listing) == "<Listing of t/n PERSISTENT: 1 topics>"
     assert repr(listing.all()) == f"<Selection of 1 of {listing!r}>"
+
+
+def test_the_difference_of_two_versions_is_found_without_what_they_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = persistent(*(f"{number:05}" for number in range(3000)))
+    with tiny_chunks(2000):
+        before = Listing.from_names(NAMESPACE, Mode.ALL, names)
+        after = before.with_changes(names[70:72], ["non-persistent://t/n/x", *persistent("00100a", "zz")])
+    read: list[int] = []
+    all_names = ListingData.names
+
+    def counted(data: ListingData, pieces: Pieces) -> pa.LargeStringArray:
+        read.append(len(pieces))
+        return all_names(data, pieces)
+
+    monkeypatch.setattr(ListingData, "names", counted)
+    added, gone = after.difference(before)
+    assert sum(read) <= 10
+    monkeypatch.undo()
+    assert added.names.to_pylist() == ["non-persistent://t/n/x", *persistent("00100a", "zz")]
+    assert gone.names.to_pylist() == names[70:72]
+    assert [len(each) for each in before.difference(after)] == [2, 3]
+    other = Listing.from_names(NAMESPACE, Mode.ALL, names)
+    assert [len(each) for each in other.difference(before)] == [0, 0]
