@@ -11,6 +11,7 @@ import pyarrow as pa
 from broker_core.catalog.store.load_columns import load_names
 from broker_core.catalog.store.namespace_change import read_version
 from broker_core.change_log import CatalogVersion, Change, Changes
+from broker_core.listing.block_hashes import BlockHashes
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import chunk_size
@@ -206,9 +207,16 @@ def expected_bytes(
             len(domain) + 3 + prefix + 3
         )  # domain://namespace/, a tag, a length of two bytes
         chunks = 1 + fields // chunk_size().made
-        total += fields + fields // 8 + 8 * names + _CHUNK + (chunks - 1) * (_CHUNK + _SHARED)
+        total += (
+            fields
+            + fields // 8
+            + 8 * names
+            + BlockHashes.expected_bytes(names)
+            + _CHUNK
+            + (chunks - 1) * (_CHUNK + _SHARED)
+        )
         if parted:
-            total += fields + 12 * names  # what patterns match is not the end of the fields then
+            total += fields + 20 * names  # what patterns match is not the end of the fields then
         if property_keys:
             total += properties + 2 * 4 * names * len(property_keys)  # and room for as many remembered rows
     return total + _LISTING
