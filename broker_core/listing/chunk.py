@@ -344,6 +344,10 @@ class Chunk:
             self._forms = SortedForms.of(self.names(0, self.size), len(self.domain) + 3)
         return self._forms
 
+    def make_forms(self) -> None:
+        """Make the forms and what is known of their ends, for searches of all of the chunk."""
+        _ = self.form_bounds
+
     def know_forms(self, forms: SortedForms) -> None:
         """Take the forms that were made with the chunk."""
         self._plain, self._forms = False, forms

@@ -26,6 +26,7 @@ __all__ = ["ChunkForms", "PlainForms", "SortedForms", "are_plain"]
 _Array = np.ndarray[Any, Any]
 #: UTF-8 sorts characters from this lead byte on otherwise than UTF-16 does.
 _FIRST_MOVED: Final = 0xEE
+_END: Final = 2**31 - 1  # behind the end of any name
 
 
 def are_plain(fields: pa.LargeBinaryArray) -> bool:
@@ -44,7 +45,7 @@ def _has_moved(column: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:
 class PlainForms:
     """Forms that are the ends of the fields, in their order; a position is a row."""
 
-    __slots__ = ("_head", "offsets", "text")
+    __slots__ = ("_head", "_skip", "offsets", "text")
 
     is_identity: Final = True
     nbytes: Final = 0
@@ -55,19 +56,29 @@ class PlainForms:
         self.text = fields
         self.offsets = offsets
         self._head = head
+        #: How many bytes of each field are in front of its form; ``None`` where their lengths differ too much.
+        self._skip: int | None = -1
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def between(self, low: int, high: int) -> pa.LargeStringArray:
         """The forms at the positions from ``low`` to ``high``."""
-        fields = binary_column(self.text, self.offsets[low : high + 1])
-        return decode_fields(fields, skip=self._head)
+        return self._forms(binary_column(self.text, self.offsets[low : high + 1]))
 
     def at(self, positions: _Array) -> pa.LargeStringArray:
         """The forms at these positions."""
-        fields = binary_column(self.text, self.offsets).take(pa.array(positions))
-        return decode_fields(fields, skip=self._head)
+        return self._forms(binary_column(self.text, self.offsets).take(pa.array(positions)))
+
+    def _forms(self, fields: pa.LargeBinaryArray) -> pa.LargeStringArray:
+        if self._skip == -1:
+            sizes = np.diff(self.offsets)
+            start = name_start(int(sizes.min()))
+            self._skip = start + self._head if start == name_start(int(sizes.max())) else None
+        if self._skip is None:
+            return decode_fields(fields, skip=self._head)
+        # The names were checked, and their first bytes are whole characters.
+        return pc.binary_slice(fields, self._skip, _END).view(pa.large_string())
 
     def rows(self, positions: _Array) -> _Array:
         """The rows at these positions."""

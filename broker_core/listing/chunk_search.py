@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from broker_core.listing.chunk_ranges import ranges_in
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.substring_search import rows_with
+from broker_core.names import NON_PERSISTENT, NamespaceName
 from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
     from broker_core.listing.chunk import Chunk
 
-__all__ = ["ChunkSearch", "RowsSearch", "first_block", "useful_literals"]
+__all__ = ["Candidates", "ChunkSearch", "RowsSearch", "first_block", "keep_matching", "useful_literals"]
 
 _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first would cost more
 # Required substrings that are searched: the longest ones, until one is found that few names have.
@@ -36,17 +40,17 @@ def first_block(pattern: TopicsPattern) -> int:
 class ChunkSearch:
     """The search of a chunk within the ranges of a pattern. Positions are those of the chunk's forms, in the ranges."""
 
-    __slots__ = ("_before", "_chunk", "_found", "_literals", "_pattern", "_ranges", "size")
+    __slots__ = ("_chunk", "_found", "_literals", "_pattern", "_ranges", "size")
 
-    def __init__(self, chunk: Chunk, pattern: TopicsPattern) -> None:
+    def __init__(self, chunk: Chunk, pattern: TopicsPattern, literals: Sequence[bytes]) -> None:
+        """``literals`` are substrings of every match, to be searched first."""
         self._chunk = chunk
         self._pattern = pattern
         self._ranges = ranges_in(chunk, pattern)
         #: How many positions there are to search.
         self.size = sum(high - low for low, high in self._ranges)
         self._found: list[tuple[int, _Array]] = []
-        weight = self.weight(0, self.size)
-        self._literals = [] if weight <= _TINY else useful_literals(chunk, pattern)
+        self._literals = literals if self.weight(0, self.size) > _TINY else ()
 
     def _parts(self, low: int, high: int) -> list[tuple[int, int]]:
         """The positions among the forms of those from ``low`` to ``high`` that are searched."""
@@ -75,32 +79,59 @@ class ChunkSearch:
         stop = int(np.searchsorted(offsets[begin : end + 1], offsets[begin] + size, "right")) - 1
         return low + min(max(stop, 1), end - begin)
 
-    def run(self, low: int, high: int) -> None:
-        """Search these positions; in any thread."""
+    def run(self, low: int, high: int) -> list[Candidates]:
+        """Search these positions, in any thread. Names that may match are given back, to be matched with others."""
+        candidates: list[Candidates] = []
         for begin, end in self._parts(low, high):
-            self._found.append((begin, self._matching(begin, end)))
+            candidates += self._search(begin, end)
+        return candidates
+
+    def keep(self, positions: _Array) -> None:
+        """These candidates match."""
+        self._found.append((int(positions[0]), positions))
 
     def result(self) -> ChunkRows:
         """The rows that match, once all was searched."""
         found = [positions for _, positions in sorted(self._found, key=itemgetter(0))]
-        positions = np.concatenate(found) if found else np.zeros(0, np.int64)
+        positions = found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.int64), *found])
         forms = self._chunk.forms
         return ChunkRows.of(positions if forms.is_identity else np.sort(forms.rows(positions)))
 
-    def _matching(self, low: int, high: int) -> _Array:
+    def _search(self, low: int, high: int) -> list[Candidates]:
         forms = self._chunk.forms
         for literal in self._literals:
             positions = rows_with(forms.text, forms.offsets, low, high, literal)
-            if positions is None:
-                continue  # too many names have it
-            if not len(positions):
-                return positions
-            keep = self._pattern.match_column(forms.at(positions))
-            matching: _Array = positions[keep.to_numpy(zero_copy_only=False)]
-            return matching
+            if positions is not None:  # else too many names have it
+                return [Candidates(self, positions, forms.at(positions))] if len(positions) else []
         keep = self._pattern.match_column(forms.between(low, high))
-        found: _Array = np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + low
-        return found
+        found = np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + low
+        if len(found):
+            self.keep(found)
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Positions of a chunk's forms that may match, and these forms."""
+
+    search: ChunkSearch
+    positions: _Array
+    forms: pa.LargeStringArray
+
+
+def keep_matching(candidates: Sequence[Candidates], pattern: TopicsPattern) -> None:
+    """Tell the searches which of their candidates match: all are matched together, since each call costs."""
+    if not candidates:
+        return
+    keep = pattern.match_column(pa.concat_arrays([some.forms for some in candidates]))
+    matches = keep.to_numpy(zero_copy_only=False)
+    begin = 0
+    for some in candidates:
+        end = begin + len(some.positions)
+        found = some.positions[matches[begin:end]]
+        if len(found):
+            some.search.keep(found)
+        begin = end
 
 
 class RowsSearch:
@@ -126,7 +157,7 @@ class RowsSearch:
         """The place up to which there are about ``size`` bytes; one more than ``low`` at least."""
         return min(low + max(size // self._average, 1), self.size)
 
-    def run(self, low: int, high: int) -> None:
+    def run(self, low: int, high: int) -> list[Candidates]:
         """Search these rows; in any thread."""
         rows, chunk = self._rows[low:high], self._chunk
         if self._direct or not chunk.is_searchable:
@@ -135,6 +166,7 @@ class RowsSearch:
             forms = chunk.forms.at(chunk.forms.places(rows))
         keep = self._pattern.match_column(forms)
         self._found.append((low, rows[keep.to_numpy(zero_copy_only=False)]))
+        return []
 
     def result(self) -> ChunkRows:
         """The rows that match, once all were searched."""
@@ -142,10 +174,10 @@ class RowsSearch:
         return ChunkRows.of(np.concatenate(found) if found else np.zeros(0, np.int32))
 
 
-def useful_literals(chunk: Chunk, pattern: TopicsPattern) -> list[bytes]:
+def useful_literals(namespace: NamespaceName, pattern: TopicsPattern) -> list[bytes]:
     """Required substrings that not every name of the namespace has anyway, longest first."""
-    own = f"{chunk.namespace}/"
-    everywhere = f"{chunk.domain}://{own}"
+    own = f"{namespace}/"
+    everywhere = f"{NON_PERSISTENT}://{own}"  # has the other domain, too
     rests = (literal.removeprefix(own) for literal in pattern.required)
     useful = (rest.encode() for rest in rests if rest not in everywhere)
     return [rest for rest in useful if len(rest) >= _SHORTEST][:_MOST_LITERALS]

@@ -25,7 +25,14 @@ import numpy as np
 
 from broker_core.listing.chunk_ranges import candidates, is_whole_range, ranges_in
 from broker_core.listing.chunk_rows import ChunkRows
-from broker_core.listing.chunk_search import ChunkSearch, RowsSearch, first_block, useful_literals
+from broker_core.listing.chunk_search import (
+    Candidates,
+    ChunkSearch,
+    RowsSearch,
+    first_block,
+    keep_matching,
+    useful_literals,
+)
 from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
@@ -83,9 +90,7 @@ def quick_to_match(listing: ListingData, pattern: TopicsPattern, within: Part | 
         return True
     if size > _QUICK_SEARCH or size * pattern.program_size > 4 * _QUICK_WORST:
         return False
-    return any(
-        len(literal) >= _QUICK_LITERAL for literal in useful_literals(listing.chunks[numbers[0]], pattern)
-    )
+    return any(len(literal) >= _QUICK_LITERAL for literal in useful_literals(listing.namespace, pattern))
 
 
 def _size_of(listing: ListingData, part: Part) -> int:
@@ -96,7 +101,7 @@ def _size_of(listing: ListingData, part: Part) -> int:
 
 
 class _ScanState(Enum):
-    NEW = auto()
+    PREPARING = auto()
     BEGINNING = auto()
     SEARCHING = auto()
     ENDING = auto()
@@ -117,12 +122,14 @@ class PatternScan:
         "_is_direct",
         "_known",
         "_listing",
+        "_literals",
         "_next",
         "_pattern",
         "_pieces",
         "_position",
         "_searches",
         "_state",
+        "_unprepared",
         "_within",
         "cost",
     )
@@ -133,14 +140,16 @@ class PatternScan:
         self._within = within
         # Selected rows are matched by themselves: no columns are made for a search of a part.
         self._is_direct = within is not None and (within.is_direct or not listing.is_believed)
-        self._state = _ScanState.NEW
+        self._state = _ScanState.PREPARING
+        self._unprepared = self._without_forms()
+        self._literals = useful_literals(listing.namespace, pattern)
         self._known: list[tuple[int, ChunkRows]] = []
         self._searches: list[tuple[int, ChunkSearch | RowsSearch]] = []
         self._next = 0  # search to cut a slice of, and where in it
         self._position: int | None = None
         self._block = first_block(pattern)
         self._handed_out = 0
-        self._done = 0
+        self._done: list[None] = []  # slices that have ended, in several threads
         self._pieces: Pieces = ()
         #: What this may take at most, in millions of bytes times instructions; known better once it has begun.
         size = listing.fields_size(0, listing.size)
@@ -148,7 +157,12 @@ class PatternScan:
 
     def take(self) -> Callable[[], None] | None:
         """The next slice, if there is one now."""
-        if self._state is _ScanState.NEW:
+        if self._state is _ScanState.PREPARING:
+            if self._unprepared:
+                self._handed_out += 1
+                return partial(self._prepare, self._unprepared.pop())
+            if len(self._done) < self._handed_out:
+                return None
             self._state = _ScanState.BEGINNING
             return self._begin
         if self._state is not _ScanState.SEARCHING:
@@ -168,7 +182,7 @@ class PatternScan:
         if slices:
             self._handed_out += 1
             return partial(self._search, slices)
-        if self._done < self._handed_out:
+        if len(self._done) < self._handed_out:
             return None
         self._state = _ScanState.ENDING
         return self._end
@@ -176,6 +190,16 @@ class PatternScan:
     def result(self) -> Pieces:
         """The matching rows, chunk by chunk."""
         return self._pieces
+
+    def _without_forms(self) -> list[Chunk]:
+        """The chunks whose forms are to be made before the search, each of which takes some milliseconds."""
+        if self._is_direct or self._listing.forms_are_made or self._within is not None:
+            return []
+        return [chunk for chunk in self._listing.chunks if not chunk.is_searchable]
+
+    def _prepare(self, chunk: Chunk) -> None:
+        chunk.make_forms()
+        self._done.append(None)
 
     def _begin(self) -> None:
         listing, pattern, within = self._listing, self._pattern, self._within
@@ -201,7 +225,7 @@ class PatternScan:
         if known is not None:
             self._known.append((number, known))
             return
-        self._searches.append((number, ChunkSearch(chunk, pattern)))
+        self._searches.append((number, ChunkSearch(chunk, pattern, self._literals)))
 
     def _begin_rows(self, number: int, chunk: Chunk, rows: ChunkRows) -> None:
         """Search some rows of a chunk."""
@@ -213,11 +237,13 @@ class PatternScan:
     def _search(self, slices: list[tuple[ChunkSearch | RowsSearch, int, int]]) -> None:
         started = time.thread_time()
         size = 0
+        candidates: list[Candidates] = []
         for search, low, high in slices:
-            search.run(low, high)
+            candidates += search.run(low, high)
             size += search.weight(low, high)
+        keep_matching(candidates, self._pattern)
         self._took(time.thread_time() - started, size)
-        self._done += 1
+        self._done.append(None)
 
     def _took(self, seconds: float, size: int) -> None:
         """Make the next block as large as the time of one of ``size`` bytes says: up by a few steps, down at once."""

@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from broker_core.listing.chunk_rows import ChunkRows
-from broker_core.listing.chunk_search import ChunkSearch, RowsSearch, first_block, useful_literals
+from broker_core.listing.chunk_search import (
+    ChunkSearch,
+    RowsSearch,
+    first_block,
+    keep_matching,
+    useful_literals,
+)
 from broker_core.listing.listing import data_of
 from broker_core.patterns import compile_pattern
-from tests.support.topics import listing_of, persistent
+from tests.support.topics import NAMESPACE, listing_of, persistent
 
 PATTERNS = [
     "t/n/.*7.*",
@@ -39,7 +45,7 @@ def test_slices_of_any_size_find_the_same(text: str, *, partitions: bool) -> Non
     some = np.array(sorted(pick.sample(range(900), 300)))
     for size in (1, 700, 10**6):
         searches: list[tuple[ChunkSearch | RowsSearch, list[int]]] = [
-            (ChunkSearch(chunk, pattern), wanted),
+            (ChunkSearch(chunk, pattern, useful_literals(chunk.namespace, pattern)), wanted),
             *(
                 (
                     RowsSearch(chunk, pattern, ChunkRows.of(some), direct=direct),
@@ -58,15 +64,14 @@ def test_slices_of_any_size_find_the_same(text: str, *, partitions: bool) -> Non
                 low = high
             pick.shuffle(slices)
             for low, high in slices:
-                search.run(low, high)
+                keep_matching(search.run(low, high), pattern)
             assert search.result().array.tolist() == expected
 
 
 def test_literals_that_every_name_has_are_not_searched() -> None:
-    (chunk,) = data_of(listing_of(persistent("a"))).chunks
-    assert useful_literals(chunk, compile_pattern(".*t/n/.*")) == []
-    assert useful_literals(chunk, compile_pattern(".*sistent.*")) == []
-    assert useful_literals(chunk, compile_pattern("t/n/.*abc.*de.*")) == [b"abc", b"de"]
+    assert useful_literals(NAMESPACE, compile_pattern(".*t/n/.*")) == []
+    assert useful_literals(NAMESPACE, compile_pattern(".*sistent.*")) == []
+    assert useful_literals(NAMESPACE, compile_pattern("t/n/.*abc.*de.*")) == [b"abc", b"de"]
 
 
 def test_the_first_slice_of_a_dear_pattern_is_small() -> None:
