@@ -38,6 +38,8 @@ _MAGIC: Final = b"BRKCOLS1"
 _PREFIX: Final = struct.Struct("<8sII")
 _ALIGNED: Final = 64
 _LARGEST_HEADER: Final = 64 * 1024
+#: Hex digits of the digest that are a file's name.
+_DIGEST: Final = 32
 
 _Number = Annotated[int, Field(ge=0, lt=2**48)]
 _Crc = Annotated[int, Field(ge=0, lt=2**32)]
@@ -97,14 +99,14 @@ class ColumnFile:
         front = _PREFIX.pack(_MAGIC, len(header), crc) + header
         #: The contents of the file, in order.
         self.pieces: list[Any] = [front + bytes(-len(front) % _ALIGNED), *pieces]
-        digest = hashlib.blake2b(digest_size=16)
+        digest = hashlib.sha256()  # the processors of servers compute it
         for piece in self.pieces:
             digest.update(piece)
         size = sum(len(piece) for piece in self.pieces)
         if size > LARGEST_FILE or len(header) > _LARGEST_HEADER:
             raise Refused(f"a chunk of {size} bytes is larger than a file may be")
         #: What the manifest says of it.
-        self.reference = FileReference(digest=digest.hexdigest(), size=size, rows=rows, crc=crc)
+        self.reference = FileReference(digest=digest.hexdigest()[:_DIGEST], size=size, rows=rows, crc=crc)
 
 
 def read_columns(

@@ -6,15 +6,19 @@ The file is one line, ``broker-core snapshot FORMAT CRC32C BYTES``, and JSON beh
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Sequence
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from broker_core.catalog.warm_start.column_file import FileReference
 from broker_core.catalog.warm_start.refusals import Refused
 from broker_core.change_log import CatalogVersion
+from broker_core.errors import InvalidName
 from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import Mode, NamespaceName
+from broker_core.names.namespace_name import MAX_NAMESPACE
 
 __all__ = ["FORMAT", "LARGEST_MANIFEST", "Manifest", "manifest_name"]
 
@@ -36,14 +40,33 @@ class Manifest(BaseModel):
 
     rules: _Text
     catalog_id: Annotated[str, Field(min_length=1, max_length=1000)]
-    namespace: Annotated[str, Field(max_length=64 * 1024)]
-    mode: _Text
+    namespace: Annotated[str, Field(max_length=MAX_NAMESPACE)]
+    mode: Annotated[str, Field(pattern="^(PERSISTENT|NON_PERSISTENT|ALL)$")]
     version: _Number
     stamp: Annotated[str, Field(min_length=1, max_length=1000)]
     property_keys: tuple[str, ...]
     nbytes: _Number
     asked: _Number
-    files: tuple[FileReference, ...]
+    files: Annotated[tuple[FileReference, ...], Field(min_length=1)]
+
+    @field_validator("namespace")
+    @classmethod
+    def _is_a_namespace(cls, text: str) -> str:
+        try:
+            NamespaceName.parse(text)
+        except InvalidName as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    @property
+    def key(self) -> tuple[NamespaceName, Mode]:
+        """The namespace and the mode."""
+        return NamespaceName.parse(self.namespace), Mode[self.mode]
+
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return manifest_name(*self.key, self.property_keys)
 
     @property
     def catalog_version(self) -> CatalogVersion:
@@ -83,6 +106,7 @@ class Manifest(BaseModel):
             raise Refused(f"it is wrong: {error.errors()[0]['msg']:.200}") from None
 
 
-def manifest_name(namespace: NamespaceName, mode: Mode) -> str:
-    """The name of the file of a namespace's manifest."""
-    return hashlib.blake2b(f"{mode.name} {namespace}".encode(), digest_size=16).hexdigest() + ".manifest"
+def manifest_name(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str]) -> str:
+    """The name of the file of a namespace's manifest: another one where other properties select."""
+    told = json.dumps([mode.name, str(namespace), *property_keys])
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest() + ".manifest"

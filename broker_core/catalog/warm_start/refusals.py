@@ -1,4 +1,4 @@
-"""The error for a stored file that is not taken, and the counts of what became of stored files."""
+"""The errors for stored files that are not taken, and the counts of what became of stored files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["EVENTS", "FileCounts", "Refused"]
+__all__ = ["EVENTS", "FileCounts", "FolderUnusable", "Refused"]
 
 #: What becomes of stored snapshots and their files; the values of the metric's label.
 EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed")
@@ -14,6 +14,10 @@ EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed
 
 class Refused(Exception):
     """A stored file that is not what it should be; the text says why. The catalogue itself is read instead."""
+
+
+class FolderUnusable(Refused):
+    """The folder of stored files itself is not to be used; the text says why, and what to do."""
 
 
 class FileCounts:

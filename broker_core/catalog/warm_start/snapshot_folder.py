@@ -18,12 +18,12 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from broker_core.catalog.warm_start.refusals import Refused
+from broker_core.catalog.warm_start.refusals import FolderUnusable, Refused
 
 __all__ = ["SnapshotFolder", "StoredFile", "folder_beside"]
 
@@ -63,20 +63,21 @@ class SnapshotFolder:
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """The folder itself, whatever gets its name meanwhile. Raises :exc:`Refused` where others may write into it."""
+        """The folder itself, whatever gets its name meanwhile. Raises :exc:`FolderUnusable`."""
         try:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(self.path, 0o700)  # noqa: PTH102 - beside os.open
             folder = os.open(self.path, _OPEN_FOLDER)
         except FileNotFoundError:
-            if not make:
-                raise
-            with suppress(FileExistsError):
-                os.mkdir(self.path, 0o700)  # noqa: PTH102 - beside os.open
-            folder = os.open(self.path, _OPEN_FOLDER)
+            raise
+        except OSError as error:
+            raise FolderUnusable(f"{self.path}: {error.strerror}") from error
         try:
             status = os.fstat(folder)
             if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022:
-                raise Refused(
-                    f"the folder {self.path} belongs to another user, or others may write into it: "
+                raise FolderUnusable(
+                    f"{self.path} belongs to another user, or others may write into it: "
                     "remove it, or set its owner and its mode (0700)"
                 )
             yield folder
@@ -94,16 +95,16 @@ class SnapshotFolder:
                 content += more
             return content
 
-    def size_of(self, name: str, largest: int) -> int:
-        """The bytes of a file that :meth:`read` would read."""
-        with self._opened() as folder, _file(folder, _checked(name), largest) as (_, size):
-            return size
+    def sizes(self, names: Sequence[str]) -> list[int | None]:
+        """The bytes of files; ``None`` for what is no file. Raises :exc:`OSError` where there is no folder."""
+        with self._opened() as folder:
+            return [_size(folder, _checked(name)) for name in names]
 
-    def write(self, name: str, pieces: Sequence[Any], *, goes_on: Callable[[], bool] = lambda: True) -> None:
+    def write(self, name: str, pieces: Sequence[Any], *, wait_for_disk: bool = False) -> None:
         """Write a file of these buffers, in the place of one that has its name.
 
-        Raises :exc:`OSError` where that fails, and :exc:`InterruptedError` once ``goes_on`` says no; then the file is
-        what it was before, or none.
+        Whoever writes many files waits for the disk after each: a commit of the catalogue need not wait for all of them
+        then. Raises :exc:`OSError` where writing fails; then the file is what it was before, or none.
         """
         _checked(name)
         with self._opened(make=True) as folder:
@@ -115,9 +116,9 @@ class SnapshotFolder:
             file = os.open(part, _MAKE, 0o600, dir_fd=folder)
             try:
                 try:
-                    _write_all(file, pieces, goes_on)
-                    # Little by little: a commit of the catalogue must not wait for all of them.
-                    os.fdatasync(file)
+                    _write_all(file, pieces)
+                    if wait_for_disk:
+                        os.fdatasync(file)
                 finally:
                     os.close(file)
                 os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -136,9 +137,9 @@ class SnapshotFolder:
             return False
 
     def has(self, name: str, size: int) -> bool:
-        """Whether there is a file of this name and size that can be read, and note that it is used now."""
+        """Whether there is a file of this name and size, and note that it is used now."""
         try:
-            return self.size_of(name, size) == size and self.touch(name)
+            return self.sizes([name]) == [size] and self.touch(name)
         except (OSError, Refused):
             return False
 
@@ -174,6 +175,14 @@ def _checked(name: str) -> str:
     return name
 
 
+def _size(folder: int, name: str) -> int | None:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
 @contextmanager
 def _file(folder: int, name: str, largest: int) -> Iterator[tuple[int, int]]:
     """(an open file, its bytes)."""
@@ -189,12 +198,10 @@ def _file(folder: int, name: str, largest: int) -> Iterator[tuple[int, int]]:
         os.close(file)
 
 
-def _write_all(file: int, pieces: Sequence[Any], goes_on: Callable[[], bool]) -> None:
+def _write_all(file: int, pieces: Sequence[Any]) -> None:
     views: list[memoryview] = [memoryview(piece) for piece in pieces]
     left = [view.cast("B") for view in views if view.nbytes]
     while left:
-        if not goes_on():
-            raise InterruptedError("the process ends")
         written = os.writev(file, left[:_TOGETHER])
         while left and written >= len(left[0]):
             written -= len(left.pop(0))

@@ -41,8 +41,13 @@ def test_it_comes_back() -> None:
 
 
 def test_each_namespace_and_mode_has_a_name_of_its_own() -> None:
-    names = {manifest_name(NamespaceName(tenant, "n"), mode) for tenant in ("a", "b") for mode in Mode}
-    assert len(names) == 6
+    names = {
+        manifest_name(NamespaceName(tenant, "n"), mode, keys)
+        for tenant in ("a", "b")
+        for mode in Mode
+        for keys in ((), ("k",))
+    }
+    assert len(names) == 12
     assert all(len(name) == 41 and name.endswith(".manifest") for name in names)
 
 
@@ -78,6 +83,9 @@ def signed(text: bytes) -> bytes:
         {"files": [{"digest": "0" * 32, "size": 0, "rows": 1, "crc": 1}]},
         {"files": [{"digest": "0" * 33, "size": 1, "rows": 1, "crc": 1}]},
         {"files": {}},
+        {"files": []},
+        {"namespace": "no namespace"},
+        {"mode": "SOME"},
         {"property_keys": [1]},
     ],
 )

@@ -32,7 +32,7 @@ def put(folder: SnapshotFolder, name: str, *texts: bytes, used: float = 0) -> st
         rules="", catalog_id="id", namespace=str(namespace), mode="ALL", version=1, stamp="s", property_keys=(),
         nbytes=1, asked=0, files=tuple(put_columns(folder, text) for text in texts),
     )  # fmt: skip
-    file = manifest_name(namespace, Mode.ALL)
+    file = manifest_name(namespace, Mode.ALL, ())
     folder.write(file, [manifest.to_bytes()])
     if used:
         os.utime(folder.path / file, (used, used))

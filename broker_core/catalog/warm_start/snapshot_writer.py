@@ -1,0 +1,142 @@
+"""When snapshots are stored: soon after a namespace was read, seldom while it changes, and once more at the end.
+
+One thread writes, and rests for as long as it works. (A lower priority would be in the way: a thread that waits for a
+processor may hold the interpreter's lock meanwhile.) What it writes is looked up when it begins: nothing is held in
+memory until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+import structlog
+
+from broker_core.catalog.warm_start.stored_snapshots import Pace, Stored, StoredSnapshots
+from broker_core.names import Mode, NamespaceName
+
+__all__ = ["SnapshotWriter"]
+
+#: Seconds from a change to the first time that it is stored: the requests that it was read for come first.
+_SOON: Final = 2.0
+#: Seconds between two times that a namespace is stored, at least.
+_PAUSE: Final = 60.0
+#: The part of the time that a namespace may take the thread, and the bytes a second that it may write.
+_SHARE: Final = 1 / 20
+_RATE: Final = 512 * 1024
+_SWEEP_PAUSE: Final = 60.0
+_LONGEST_REST: Final = 0.05
+
+_Key = tuple[NamespaceName, Mode]
+_log = structlog.get_logger(__name__)
+
+
+class SnapshotWriter:
+    """Stores what changes. Made and used on one event loop.
+
+    ``current`` gives what is in memory of a namespace now, ``every`` all that is.
+    """
+
+    def __init__(
+        self,
+        stored: StoredSnapshots,
+        current: Callable[[_Key], Stored | None],
+        every: Callable[[], Iterable[Stored]],
+        *,
+        soon: float = _SOON,
+        pause: float = _PAUSE,
+    ) -> None:
+        self._stored = stored
+        self._current = current
+        self._every = every
+        self._soon = soon
+        self._pause = pause
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, "snapshot-writer")
+        self._stopping = threading.Event()
+        self._due: dict[_Key, float] = {}
+        self._not_before: dict[_Key, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Future[None] | None = None
+        self._end = math.inf  # when the thread shall stop in any case, by time.monotonic()
+        self._swept = -math.inf
+
+    def changed(self, key: _Key) -> None:
+        """There is something new of a namespace in memory."""
+        if key not in self._due and self._end == math.inf:
+            self._due[key] = max(self._loop.time() + self._soon, self._not_before.get(key, 0.0))
+            self._plan()
+
+    async def stop(self, within: float) -> None:
+        """Store what is in memory, for up to ``within`` seconds; nothing is written after that, also by a next call."""
+        if self._stopping.is_set():
+            return
+        self._end = time.monotonic() + within
+        self._stopping.set()
+        self._due.clear()
+        self._plan()
+        last = asyncio.wrap_future(self._thread.submit(self._write_all, list(self._every())))
+        self._thread.shutdown(wait=False)
+        with suppress(TimeoutError):  # it hangs in a write: it must hold up nobody
+            await asyncio.wait_for(last, within + 1.0)
+
+    # -- planning
+
+    def _plan(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._due and self._writing is None:
+            key = min(self._due, key=self._due.__getitem__)
+            self._timer = self._loop.call_at(self._due[key], self._begin, key)
+
+    def _begin(self, key: _Key) -> None:
+        self._timer = None
+        del self._due[key]
+        stored = self._current(key)
+        if stored is None or not stored.is_worth_it:
+            self._plan()
+            return
+        self._writing = self._loop.run_in_executor(self._thread, self._write, key, stored)
+        self._writing.add_done_callback(self._written)
+
+    def _written(self, done: asyncio.Future[None]) -> None:
+        self._writing = None
+        if not done.cancelled() and (error := done.exception()) is not None:
+            _log.error("storing a snapshot failed", exc_info=error)
+        self._plan()
+
+    # -- in the thread
+
+    def _write(self, key: _Key, stored: Stored) -> None:
+        began = rested = time.monotonic()
+
+        def pace() -> Pace:
+            nonlocal rested
+            self._stopping.wait(min(time.monotonic() - rested, _LONGEST_REST))
+            rested = time.monotonic()
+            return self._pace()
+
+        written = self._stored.write(stored, pace=pace)
+        ended = time.monotonic()
+        pause = max(self._pause, (ended - began) / _SHARE, (written or 0) / _RATE)
+        self._not_before[key] = self._loop.time() + pause
+        if written and ended - self._swept > _SWEEP_PAUSE and self._pace() is Pace.STEADY:
+            self._stored.sweep()
+            self._swept = ended
+
+    def _write_all(self, every: list[Stored]) -> None:
+        for stored in every:
+            if stored.is_worth_it and self._pace() is not Pace.ENDED:
+                self._stored.write(stored, pace=self._pace)
+
+    def _pace(self) -> Pace:
+        if not self._stopping.is_set():
+            return Pace.STEADY
+        return Pace.AT_ONCE if time.monotonic() < self._end else Pace.ENDED

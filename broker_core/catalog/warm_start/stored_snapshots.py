@@ -1,0 +1,275 @@
+"""Storing the chunks of a namespace in the folder, and reading them back: a manifest, and a file for each chunk.
+
+What is stored is a copy, which may be missing, old or damaged at any time. Reading says what it is of, and gives
+all of it, verified, or nothing; whether it is of now, the catalogue's change log tells.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+from pydantic import ValidationError
+
+from broker_core.catalog.warm_start.chunk_columns import chunk_of, file_of, in_order
+from broker_core.catalog.warm_start.column_file import FileReference, read_columns
+from broker_core.catalog.warm_start.manifest import Manifest, manifest_name
+from broker_core.catalog.warm_start.refusals import FileCounts, Refused
+from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder, folder_beside
+from broker_core.catalog.warm_start.sweep import read_manifest, stored_manifests, sweep
+from broker_core.change_log import CatalogVersion
+from broker_core.listing.chunk import Chunk
+from broker_core.names import Mode, NamespaceName
+from broker_core.names.system_topics import system_topics_rule
+
+__all__ = ["LEAST_TOPICS", "Pace", "Stored", "StoredSnapshots"]
+
+#: Topics of the smallest namespace that is stored: a smaller one is read from the catalogue as quickly.
+LEAST_TOPICS: Final = 10_000
+#: Files read at a time; more threads wait for the memory, and for each other's checksums.
+_READERS: Final = min(4, os.cpu_count() or 1)
+
+#: Bytes in memory by bytes in files, at most: what is derived from names is there too.
+_MOST_IN_MEMORY: Final = 16
+#: Errors that say nothing of a file.
+_OF_THE_PROCESS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR})
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is to be stored: the chunks of a namespace at one version, the memory they take, and how often it was
+    asked for since it was read."""
+
+    namespace: NamespaceName
+    mode: Mode
+    version: CatalogVersion
+    chunks: tuple[Chunk, ...]
+    nbytes: int
+    asked: int
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether reading it back would be quicker than the catalogue, and can be told from what a restore brings."""
+        return sum(chunk.size for chunk in self.chunks) >= LEAST_TOPICS and bool(self.version.stamp)
+
+
+class Pace(Enum):
+    """How snapshots are written: so that others are not disturbed, as quickly as can be, or no longer."""
+
+    STEADY = auto()
+    AT_ONCE = auto()
+    ENDED = auto()
+
+
+class StoredSnapshots:
+    """The stored snapshots beside one catalogue; for any thread. ``limit`` bounds their bytes (0: no bound)."""
+
+    def __init__(self, folder: SnapshotFolder, *, property_keys: Sequence[str] = (), limit: int = 0) -> None:
+        self.counts = FileCounts()
+        self._folder = folder
+        self._property_keys = tuple(property_keys)
+        self._limit = limit
+        self._rules = _rules()
+        self._lock = threading.Lock()
+        self._names: set[str] | None = None
+        #: The files of chunks that were read or written, so that they are not made again.
+        self._files: weakref.WeakKeyDictionary[Chunk, FileReference] = weakref.WeakKeyDictionary()
+        self._asked: dict[str, int] = {}
+        self._fails = False
+
+    @classmethod
+    def beside(cls, catalog: Path, *, property_keys: Sequence[str] = (), limit: int = 0) -> StoredSnapshots:
+        """Those in the folder beside a catalogue's file. It need not be there; writing makes it."""
+        keys = tuple(dict.fromkeys(property_keys))
+        return cls(SnapshotFolder(folder_beside(catalog)), property_keys=keys, limit=limit)
+
+    # -- reading
+
+    def find(self, namespace: NamespaceName, mode: Mode, catalog_id: str) -> Manifest | None:
+        """The manifest of a namespace, if there is one of this catalogue, whose files are all there."""
+        name = manifest_name(namespace, mode, self._property_keys)
+        if name not in self._known_names():
+            return None
+        try:
+            manifest = read_manifest(self._folder, name)
+        except FileNotFoundError:
+            self._forget(name)
+            return None
+        except (OSError, Refused) as error:
+            self._refuse(name, namespace, error)
+            return None
+        try:
+            if manifest.name != name:
+                raise Refused("it is of another namespace")
+            # Before memory is asked for by what the manifest says.
+            if manifest.nbytes > _MOST_IN_MEMORY * manifest.size:
+                raise Refused(f"it says that {manifest.size} bytes take {manifest.nbytes} in memory")
+            sizes = self._folder.sizes([file.name for file in manifest.files])
+            if sizes != [file.size for file in manifest.files]:
+                raise Refused("its files are not there, or have other sizes")
+        except (OSError, Refused) as error:
+            self._refuse(name, namespace, error)
+            return None
+        if not self._is_ours(manifest, catalog_id):
+            self.stale(manifest)
+            return None
+        return manifest
+
+    def read(self, manifest: Manifest) -> tuple[Chunk, ...] | None:
+        """All chunks of a manifest, verified; ``None`` where any of them is not as it says."""
+        namespace, mode = manifest.key
+        try:
+            with ThreadPoolExecutor(_READERS, thread_name_prefix="stored-snapshot") as readers:
+                try:
+                    chunks = tuple(readers.map(partial(self._chunk, namespace), manifest.files))
+                except BaseException:
+                    readers.shutdown(cancel_futures=True)
+                    raise
+            if not in_order(chunks) or not all(mode.lists(chunk.domain) for chunk in chunks):
+                raise Refused("its chunks do not follow each other")
+        except (OSError, Refused) as error:
+            self._refuse(manifest.name, namespace, error)
+            return None
+        with self._lock:
+            self._files.update(zip(chunks, manifest.files, strict=True))
+            # By halves, so that what is asked now counts more than what was asked some starts ago.
+            self._asked[manifest.name] = manifest.asked // 2
+        self._folder.touch(manifest.name)
+        self.counts.add("read")
+        return chunks
+
+    def _chunk(self, namespace: NamespaceName, file: FileReference) -> Chunk:
+        try:
+            columns, facts = read_columns(self._folder.read(file.name, file.size), file)
+            return chunk_of(namespace, self._property_keys, file.rows, columns, facts)
+        except (OSError, Refused) as error:
+            if getattr(error, "errno", None) not in _OF_THE_PROCESS:
+                self._folder.remove(file.name)  # a file of that size would not be written again
+            raise Refused(f"{file.name}: {error}") from error
+
+    def stale(self, manifest: Manifest) -> None:
+        """A manifest that leads nowhere: it is of a state that the catalogue knows nothing of any more."""
+        self.counts.add("stale")
+        self._forget(manifest.name)
+        self._folder.remove(manifest.name)
+
+    def most_asked(self, catalog_id: str) -> list[Manifest]:
+        """The manifests of this catalogue, that of the namespace asked most first."""
+        found = [each for each in stored_manifests(self._folder) if self._is_ours(each, catalog_id)]
+        return sorted(found, key=lambda each: (-each.asked, each.nbytes, each.namespace))
+
+    def _known_names(self) -> set[str]:
+        """The manifests that were there when they were first asked for, and those written here since.
+
+        Most namespaces are too small to have one: looking for each would cost them more than it saves others.
+        """
+        with self._lock:
+            if self._names is None:
+                self._names = {file.name for file in self._folder.files()}
+            return self._names
+
+    def _forget(self, name: str) -> None:
+        with self._lock:
+            if self._names is not None:
+                self._names.discard(name)
+
+    def _is_ours(self, manifest: Manifest, catalog_id: str) -> bool:
+        own = (catalog_id, self._property_keys, self._rules)
+        return (manifest.catalog_id, manifest.property_keys, manifest.rules) == own
+
+    def _refuse(self, name: str, namespace: NamespaceName, error: Exception) -> None:
+        self.counts.add("refused")
+        self._forget(name)
+        removed = self._folder.remove(name)
+        _log.warning(
+            "a stored snapshot is refused, and the namespace read from the catalogue",
+            namespace=str(namespace),
+            reason=str(error),
+            file=str(self._folder.path / name),
+            removed=removed,
+        )
+
+    # -- writing
+
+    def write(self, stored: Stored, *, pace: Callable[[], Pace] = lambda: Pace.AT_ONCE) -> int | None:
+        """Store a namespace: the files that are not there, then its manifest. Returns the bytes that were written.
+
+        ``pace`` is asked before each file. ``None`` where that failed, or was to end: what was stored before is as it
+        was.
+        """
+        written = 0
+        try:
+            files: list[FileReference] = []
+            for chunk in stored.chunks:
+                if (now := pace()) is Pace.ENDED:
+                    return None
+                with self._lock:
+                    reference = self._files.get(chunk)
+                if reference is None or not self._folder.has(reference.name, reference.size):
+                    made = file_of(chunk, self._property_keys)
+                    reference = made.reference
+                    if not self._folder.has(reference.name, reference.size):
+                        self._folder.write(reference.name, made.pieces, wait_for_disk=now is Pace.STEADY)
+                        written += reference.size
+                    with self._lock:
+                        self._files[chunk] = reference
+                files.append(reference)
+            manifest = self._manifest(stored, files)
+            self._folder.write(manifest.name, [manifest.to_bytes()])
+            names = self._known_names()
+            with self._lock:
+                names.add(manifest.name)
+        except (OSError, Refused, ValidationError) as error:
+            self.counts.add("write_failed")
+            if not self._fails:  # once, until it works again
+                self._fails = True
+                _log.warning(
+                    "snapshots cannot be stored: a restart will read the catalogue",
+                    folder=str(self._folder.path),
+                    reason=str(error),
+                )
+            return None
+        if self._fails:
+            self._fails = False
+            _log.info("snapshots are stored again", folder=str(self._folder.path))
+        self.counts.add("written")
+        return written
+
+    def _manifest(self, stored: Stored, files: Sequence[FileReference]) -> Manifest:
+        name = manifest_name(stored.namespace, stored.mode, self._property_keys)
+        return Manifest(
+            rules=self._rules,
+            catalog_id=stored.version.catalog_id,
+            namespace=str(stored.namespace),
+            mode=stored.mode.name,
+            version=stored.version.number,
+            stamp=stored.version.stamp,
+            property_keys=self._property_keys,
+            nbytes=max(stored.nbytes, sum(file.size for file in files)),
+            asked=self._asked.get(name, 0) + stored.asked,
+            files=tuple(files),
+        )
+
+    def sweep(self) -> None:
+        """Remove what is not needed, and what is over the bound."""
+        self.counts.add("removed", sweep(self._folder, self._limit))
+
+
+def _rules() -> str:
+    """What decides on the names of a listing besides the topics: which are the brokers' own."""
+    rule = system_topics_rule()
+    told = repr((sorted(rule.local_names), rule.local_suffix, rule.name_prefixes))
+    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
