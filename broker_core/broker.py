@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the first pattern is measured
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
 
 from broker_core.access.asker import Asker
 from broker_core.broker_handle import BrokerHandle
-from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog
+from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots
 from broker_core.errors import BrokerCoreError
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
 
+
+#: Seconds in which snapshots are stored when the broker stops.
+_STORING: Final = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -118,6 +122,7 @@ class Broker:
                 identify=self._identify,
             )
             self._address = await self._listen(settings.pulsar.listen)
+            await core.warm_up()
         except BaseException:
             await self.stop(0)
             raise
@@ -187,6 +192,7 @@ class _Core:
     permits: Permits
     metrics: Metrics
     catalog: SqliteCatalog | None
+    warm_up: Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
@@ -215,6 +221,7 @@ async def _opened(
         catalog: SqliteCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
+        warm_up: Callable[[], Awaitable[None]] = _nothing
         lookups: LookupService
         if settings.upstream is not None:
             upstream = UpstreamCluster(UpstreamOptions(settings.upstream, settings.pulsar))
@@ -228,13 +235,23 @@ async def _opened(
                 migrated = await asyncio.to_thread(catalog.migrate)
                 if migrated is not None:
                     _log.warning(migrated.text)
-            lister = CatalogLister(
-                catalog,
-                permits,
-                property_keys=settings.catalog.property_keys,
-                on_ignored=metrics.ignored_properties,
+            keys = settings.catalog.property_keys
+            stored: StoredSnapshots | None = None
+            if create and settings.catalog.snapshots == "folder":
+                limit = settings.catalog.snapshots_bytes
+                stored = StoredSnapshots.beside(catalog.path, property_keys=keys, limit=limit)
+                metrics.read_counter(
+                    "stored_snapshots",
+                    "Snapshots in files beside the catalogue by what became of them; removed: files.",
+                    stored.counts.read,
+                    "event",
+                )
+            lister = of_catalog = CatalogLister(
+                catalog, permits, property_keys=keys, on_ignored=metrics.ignored_properties, stored=stored
             )
-            stack.callback(lister.close)
+            stack.callback(of_catalog.close)
+            stack.push_async_callback(of_catalog.store, _STORING)
+            warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
@@ -252,7 +269,11 @@ async def _opened(
                 pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
             )
         )
-        yield _Core(pipeline, lookups, permits, metrics, catalog)
+        yield _Core(pipeline, lookups, permits, metrics, catalog, warm_up)
+
+
+async def _nothing() -> None:
+    """There is nothing to read before the first request."""
 
 
 class _CatalogPartitions:

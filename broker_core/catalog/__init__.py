@@ -32,6 +32,7 @@ from broker_core.catalog.topic_files.import_file import ImportReport, import_top
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
 from broker_core.catalog.topic_record import Catalog, TopicRecord
+from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots as StoredSnapshots
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 
 __all__ = [

@@ -15,9 +15,11 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
 from typing import Any, Final
+
+import structlog
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import properties_text
@@ -27,6 +29,8 @@ from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
+from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
+from broker_core.catalog.warm_start.warm_start import WarmStart
 from broker_core.change_log import Changes, Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
@@ -41,6 +45,8 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
 
 __all__ = ["CatalogLister"]
+
+_log = structlog.get_logger(__name__)
 
 #: Namespaces read or moved at a time: until it is a snapshot, each needs memory besides its permits.
 _LOADS: Final = 2
@@ -65,10 +71,12 @@ class CatalogLister:
         *,
         property_keys: Sequence[str] = (),
         on_ignored: Callable[[int], None] | None = None,
+        stored: StoredSnapshots | None = None,
     ) -> None:
         self._catalog = catalog
         self._kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
         self._property_keys = tuple(dict.fromkeys(property_keys))
+        self._warm = None if stored is None else WarmStart(stored, self._kept, self._property_keys)
         self.depends_on = frozenset(f"{PROPERTY}{key}" for key in self._property_keys)
         self._on_ignored = on_ignored
         self._watch = FileWatch(catalog)
@@ -86,6 +94,26 @@ class CatalogLister:
             task.cancel()
         self._watch.close()
         self._kept.drop_all()
+
+    async def warm_up(self, within: float) -> None:
+        """Read the stored namespaces that were asked most, as far as there is room, in at most so many seconds."""
+        if self._warm is None or within <= 0:
+            return
+        read = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                for key, size in await self._warm.most_asked(self._watch.catalog_id):
+                    if size <= self._kept.room:
+                        with suppress(CatalogError, PermitError):  # whoever asks for it will hear of it
+                            await self._snapshot(key)
+                            read += 1
+        if read:
+            _log.info("read the namespaces that were asked most", namespaces=read)
+
+    async def store(self, within: float) -> None:
+        """Store what is in memory for the next start, in at most so many seconds; nothing is stored after that."""
+        if self._warm is not None:
+            await self._warm.stop(within)
 
     # -- answering
 
@@ -185,6 +213,7 @@ class CatalogLister:
                 return None
             kept.seen = watch.state
         self._kept.used(key)
+        kept.asked += 1
         return kept
 
     async def _snapshot(self, key: SnapshotKey) -> Snapshot:
@@ -244,6 +273,8 @@ class CatalogLister:
             permit.release()
             raise
         self._kept.keep(key, snapshot, seen, permit)
+        if self._warm is not None:
+            self._warm.changed(snapshot)
         return snapshot
 
     def _current_or_size(self, key: SnapshotKey, known: list[Snapshot]) -> tuple[Snapshot | None, int]:
@@ -253,6 +284,9 @@ class CatalogLister:
             mode = _listed_mode(connection, namespace, mode)
             for old, changes in self._known_changes(connection, mode, known):
                 return (None, old.moved_bytes(changes)) if changes else (old, 0)
+            found = None if self._warm is None else self._warm.find(connection, namespace, mode)
+            if found is not None:
+                return None, found.expected_bytes
             return None, expected_bytes(connection, namespace, mode, self._property_keys)
 
     def _read_or_move(self, key: SnapshotKey, known: list[Snapshot]) -> Snapshot:
@@ -265,6 +299,9 @@ class CatalogLister:
             mode = _listed_mode(connection, namespace, mode)
             for old, changes in self._known_changes(connection, mode, known):
                 return old.moved(changes.version, changes) if changes else old
+            stored = None if self._warm is None else self._warm.read(connection, namespace, mode)
+            if stored is not None:
+                return stored
             return load_snapshot(connection, namespace, mode, self._property_keys)
 
     @staticmethod

@@ -52,6 +52,7 @@ OURS = {
     "broker_core_lookups_in_flight",
     "broker_core_snapshots_memory_limit_bytes",
     "broker_core_snapshots_memory_used_bytes",
+    "broker_core_stored_snapshots",
     "broker_core_work_cpu_seconds",
     "broker_core_work_queue_size",
     "broker_core_work_wait_seconds",

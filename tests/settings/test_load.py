@@ -35,6 +35,9 @@ questions = true
 [catalog]
 path = "broker-core.sqlite"
 property_keys = ["region", "team"]
+snapshots = "folder"                # beside the file; "off": none
+snapshots_bytes = "2GB"
+warm_within = "5s"
 [upstream]
 service_url = "pulsar://127.0.0.1:6651"
 [patterns]

@@ -27,7 +27,13 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "drain_timeout": "10s",
         },
         "http": None,
-        "catalog": {"path": "broker-core.sqlite", "property_keys": []},
+        "catalog": {
+            "path": "broker-core.sqlite",
+            "property_keys": [],
+            "snapshots": "folder",
+            "snapshots_bytes": "2GB",
+            "warm_within": "5s",
+        },
         "upstream": None,
         "patterns": {"evaluate": True, "max_length": 1024, "unsupported": "unfiltered"},
         "limits": {

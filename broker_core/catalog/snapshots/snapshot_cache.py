@@ -39,12 +39,14 @@ def result_of(topics: Listing | Selection, snapshot: Snapshot) -> TopicListingRe
 class CachedSnapshot:
     """A snapshot in memory, its answer to a request without properties, and the state of the file it was seen at."""
 
-    __slots__ = ("result", "seen", "snapshot")
+    __slots__ = ("asked", "result", "seen", "snapshot")
 
-    def __init__(self, snapshot: Snapshot, seen: int) -> None:
+    def __init__(self, snapshot: Snapshot, seen: int, asked: int = 0) -> None:
         self.snapshot = snapshot
         self.result = result_of(snapshot.listing, snapshot)
         self.seen = seen
+        #: How often it, and those before in its place, were asked for.
+        self.asked = asked
 
 
 class SnapshotCache:
@@ -64,6 +66,20 @@ class SnapshotCache:
     def get(self, key: SnapshotKey) -> CachedSnapshot | None:
         """The one that is kept under this key."""
         return self._kept.get(key)
+
+    def snapshots(self) -> list[Snapshot]:
+        """All that are kept; one that is kept under two modes is there twice."""
+        return [kept.snapshot for kept in self._kept.values()]
+
+    def asked(self, listing: Listing) -> int:
+        """How often a kept listing was asked for, in any mode."""
+        places = (self._kept.get((listing.namespace, mode)) for mode in Mode)
+        return sum(kept.asked for kept in places if kept is not None and kept.snapshot.listing is listing)
+
+    @property
+    def room(self) -> int:
+        """Bytes that can be kept without letting another one go."""
+        return self._budget.available
 
     def used(self, key: SnapshotKey) -> None:
         """One that is kept was used: it is the last to go."""
@@ -121,6 +137,8 @@ class SnapshotCache:
             if permit is not None:
                 permit.release()
             return
+        before = self._kept.get(key)
+        asked = 0 if before is None else before.asked
         if snapshot.listing in self._leases:
             if permit is not None:
                 permit.release()
@@ -139,7 +157,7 @@ class SnapshotCache:
             is_kept = permit.budget is self._budget
         if is_kept:
             self._alive.pop(key, None)
-            self._kept[key] = CachedSnapshot(snapshot, seen)
+            self._kept[key] = CachedSnapshot(snapshot, seen, asked)
             self._kept.move_to_end(key)
         else:
             self._leave(key, snapshot)

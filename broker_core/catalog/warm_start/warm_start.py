@@ -1,0 +1,124 @@
+"""What the catalogue's lister has of stored snapshots: a namespace from the folder, and what is to be stored of it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core.catalog.snapshots.snapshot import Snapshot
+from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache, SnapshotKey
+from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
+from broker_core.catalog.warm_start.manifest import Manifest
+from broker_core.catalog.warm_start.snapshot_writer import SnapshotWriter
+from broker_core.catalog.warm_start.stored_snapshots import LEAST_TOPICS, Stored, StoredSnapshots
+from broker_core.change_log import Changes, Gap
+from broker_core.listing.listing import data_of, listing_of
+from broker_core.listing.listing_data import ListingData
+from broker_core.names import Mode, NamespaceName
+
+__all__ = ["FoundSnapshot", "WarmStart"]
+
+#: Bytes that a name which came by a change takes in memory, about.
+_CHANGED_NAME: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSnapshot:
+    """A stored snapshot that is not read yet, and the changes that lead from it to what the catalogue has now."""
+
+    manifest: Manifest
+    changes: Changes
+
+    @property
+    def expected_bytes(self) -> int:
+        """About the bytes that it takes in memory, as of now."""
+        return self.manifest.nbytes + _CHANGED_NAME * self.changed_names
+
+    @property
+    def changed_names(self) -> int:
+        """How many names the changes are about."""
+        return sum(len(change.listed_before) + len(change.listed_after) for change in self.changes)
+
+    @property
+    def is_worth_reading(self) -> bool:
+        """Whether to read it and to change it is less work than reading the catalogue."""
+        return self.changed_names <= 50 + self.manifest.rows // 100
+
+
+class WarmStart:
+    """The stored snapshots of one lister. Made on its event loop; reading is for any thread."""
+
+    def __init__(
+        self, stored: StoredSnapshots, kept: SnapshotCache, property_keys: Sequence[str] = ()
+    ) -> None:
+        self._stored = stored
+        self._property_keys = tuple(property_keys)
+        self._kept = kept
+        self._writer = SnapshotWriter(stored, self._current, self._every)
+
+    # -- in a thread
+
+    def find(
+        self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode
+    ) -> FoundSnapshot | None:
+        """The stored snapshot that the change log leads from to now, as the connection's transaction sees it."""
+        manifest = self._stored.find(namespace, mode, read_catalog_id(connection))
+        if manifest is None:
+            return None
+        changes = read_changes(connection, namespace, manifest.catalog_version)
+        found = None if isinstance(changes, Gap) else FoundSnapshot(manifest, changes)
+        if found is None or not found.is_worth_reading:
+            self._stored.stale(manifest)
+            return None
+        return found
+
+    def read(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Snapshot | None:
+        """The namespace as of now, made of its stored snapshot; ``None`` where there is none that is right."""
+        found = self.find(connection, namespace, mode)
+        chunks = None if found is None else self._stored.read(found.manifest)
+        if found is None or chunks is None:
+            return None
+        version = found.changes.version
+        snapshot = Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), self._property_keys)
+        return snapshot.moved(version, found.changes) if found.changes else snapshot
+
+    # -- on the event loop
+
+    async def most_asked(self, catalog_id: str) -> list[tuple[SnapshotKey, int]]:
+        """The stored namespaces, the one asked most first, with the bytes that they take in memory."""
+        manifests = await asyncio.to_thread(self._stored.most_asked, catalog_id)
+        return [(manifest.key, manifest.nbytes) for manifest in manifests]
+
+    def changed(self, snapshot: Snapshot) -> None:
+        """Something new is in memory: it will be stored."""
+        listing = snapshot.listing
+        if len(listing) >= LEAST_TOPICS:
+            self._writer.changed((listing.namespace, listing.mode))
+
+    async def stop(self, within: float) -> None:
+        """Store what is in memory, for up to so many seconds."""
+        await self._writer.stop(within)
+
+    def _current(self, key: SnapshotKey) -> Stored | None:
+        namespace, mode = key
+        for snapshot in self._kept.known(namespace):
+            if snapshot.listing.mode is mode:
+                return self._stored_of(snapshot)
+        return None
+
+    def _every(self) -> Iterator[Stored]:
+        seen: set[SnapshotKey] = set()
+        for snapshot in self._kept.snapshots():
+            key = snapshot.listing.namespace, snapshot.listing.mode
+            if len(snapshot.listing) >= LEAST_TOPICS and key not in seen:
+                seen.add(key)
+                yield self._stored_of(snapshot)
+
+    def _stored_of(self, snapshot: Snapshot) -> Stored:
+        listing = snapshot.listing
+        asked = self._kept.asked(listing)
+        chunks = data_of(listing).chunks
+        return Stored(listing.namespace, listing.mode, snapshot.version, chunks, snapshot.nbytes, asked)
