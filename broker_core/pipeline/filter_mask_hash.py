@@ -51,6 +51,7 @@ class Finishing:
         if pattern is not None and not filtered:
             selection = await self._workers.matching(request.asker, selection, pattern)
             filtered = True
+        listed = selection
         if self._dispatcher.masks(request.namespace):
             selection = await self._masking.visible(progress, selection, accepted.owned)
         if topics_hash is None or len(selection) != returned:
@@ -68,7 +69,9 @@ class Finishing:
                         f"plugin {accepted.lister!r} gave the topics hash {accepted.said_hash!r}, but that of its "
                         f"topics is {topics_hash!r}: the server sends that"
                     )
-        details = await self._detailing.of_selection(progress, accepted, selection) if request.wants else None
+        details = None
+        if request.wants:
+            details = await self._detailing.of_selection(progress, accepted, listed, selection)
         if is_unchanged(request, topics_hash):
             held.settle(0)
             return Answer(

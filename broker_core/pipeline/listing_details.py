@@ -14,9 +14,9 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
 from broker_core.listing.listing import Selection
 from broker_core.listing.page import Position
-from broker_core.names.partition_columns import split_partitions
+from broker_core.listing.page_order import topic_ends
+from broker_core.listing.page_walk import PageBlock, PageStart, PageWalk
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.steps import are_few
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_details import CHECK_FACTOR, check_details, check_listed_details
@@ -28,8 +28,12 @@ from broker_core.plugins import Dispatcher
 
 __all__ = ["ListingDetails"]
 
+_Array = np.ndarray[Any, Any]
+
 #: Topics that a lister is asked about at a time.
 _ASKED: Final = 10_000
+#: Names that are looked at together.
+_BLOCK: Final = 64 * 1024
 #: Bytes that an answer's details take for each topic, beside its name and what the lister gave.
 _EACH: Final = 64
 
@@ -37,13 +41,10 @@ _EACH: Final = 64
 class ListingDetails:
     """Makes the details of answers; one for a pipeline."""
 
-    def __init__(
-        self, lister: DefaultLister, dispatcher: Dispatcher, workers: Workers, orders: PageOrders
-    ) -> None:
+    def __init__(self, lister: DefaultLister, dispatcher: Dispatcher, workers: Workers) -> None:
         self._lister = lister
         self._dispatcher = dispatcher
         self._workers = workers
-        self._orders = orders
 
     async def accept(self, progress: ListingInProgress, details: Details, selection: Selection) -> Details:
         """Check details that came with topics. Raises :exc:`ListingFailed`."""
@@ -58,36 +59,47 @@ class ListingDetails:
         return details
 
     async def of_selection(
-        self, progress: ListingInProgress, accepted: AcceptedAnswer, visible: Selection
+        self, progress: ListingInProgress, accepted: AcceptedAnswer, listed: Selection, visible: Selection
     ) -> Details:
-        """The details of what may be seen of a listing."""
-        listing = visible.listing
-        order = await self._orders.of(progress, listing)
-        size = visible.fields_size + _EACH * len(visible)
-        async with Lease(progress.held, 2 * size):
-            names, partitions = await self._workers.call(
-                progress.request.asker, partial(_ordered, order, visible), quick=are_few(len(visible))
-            )
+        """The details of the topics of ``listed`` of which the masks leave a name ``visible``."""
+        asker = progress.request.asker
+        quick = are_few(len(listed))
+        async with Lease(progress.held, visible.fields_size + _EACH * len(visible)):
+            seen = None if visible is listed else visible.row_array
+            walk = PageWalk(listed)
+            place: PageStart | None = PageStart()
+            topics = [pa.array([], pa.large_string())]
+            partitions = [np.zeros(0, np.int64)]
+            while place is not None:
+                block = await self._workers.call(asker, partial(walk.block, place, _BLOCK), quick=quick)
+                async with Lease(progress.held, 2 * block.nbytes):
+                    work = partial(_topics_of, block, seen)
+                    place, some, counts = await self._workers.call(asker, work, quick=quick)
+                    topics.append(some)
+                    partitions.append(counts)
             given = [] if accepted.details is None else [accepted.details]
-            return await self.of(progress, accepted, names, partitions, given, None)
+            return await self.of(
+                progress, accepted, pa.concat_arrays(topics), np.concatenate(partitions), given, None
+            )
 
     async def of(
         self,
         progress: ListingInProgress,
         accepted: AcceptedAnswer,
-        names: pa.LargeStringArray,
-        partitions: np.ndarray[Any, Any],
+        topics: pa.LargeStringArray,
+        partitions: _Array,
         given: Sequence[Details],
         cut_at: Position | None,
     ) -> Details:
-        """The details of names in the order of pages, of whose topics the names alone say ``partitions``.
+        """The details of topics in the order of pages, of which the names alone say ``partitions`` each.
 
-        ``given`` came with the topics. ``cut_at`` is where a plugin's page ended: names behind it are not known here.
+        A topic may be there several times in a row. ``given`` came with the topics. ``cut_at`` is where a plugin's page
+        ended: names behind it are not known here.
         """
         wants, asker = progress.request.wants, progress.request.asker
         known = set(wants).intersection(*(details.columns for details in given)) if given else set()
-        quick = are_few(len(names))
-        topics, counts = await self._workers.call(asker, partial(_topics, names, partitions), quick=quick)
+        quick = are_few(len(topics))
+        topics, counts = await self._workers.call(asker, partial(_distinct, topics, partitions), quick=quick)
         found = list(given)
         missing = frozenset(wants - known)
         if missing and len(topics):
@@ -154,28 +166,27 @@ class ListingDetails:
         return details
 
 
-def _ordered(order: Any, selection: Selection) -> tuple[pa.LargeStringArray, np.ndarray[Any, Any]]:
-    """The names of a selection in the order of pages, and how many partitions the topic of each has."""
-    pieces = list(order.walk(selection, 0, max(len(selection), 1)))
-    places = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
-    return order.names_at(selection.listing, places), order.partitions_at(places)
+def _topics_of(block: PageBlock, seen: _Array | None) -> tuple[PageStart | None, pa.LargeStringArray, _Array]:
+    """Where the next block begins, the topics of a block, and how many partitions they have.
+
+    Of the rows in ``seen`` alone, where it is given.
+    """
+    found, following = block.read()
+    if seen is not None:
+        at = np.minimum(np.searchsorted(seen, found.rows), max(len(seen) - 1, 0))
+        found = found.where(pa.array(seen[at] == found.rows if len(seen) else np.zeros(len(found), bool)))
+    return following, *_distinct(found.topics, found.partitions)
 
 
-def _topics(
-    names: pa.LargeStringArray, partitions: np.ndarray[Any, Any]
-) -> tuple[pa.LargeStringArray, np.ndarray[Any, Any]]:
-    """Each topic of names in the order of pages once, and how many partitions it has."""
-    bases, _ = split_partitions(names)
-    if len(bases) < 2:
-        return bases, partitions
-    differs = pc.not_equal(bases[:-1], bases[1:]).to_numpy(zero_copy_only=False)
-    last = np.append(np.flatnonzero(differs), len(bases) - 1)
-    return bases.take(pa.array(last)), partitions[last]
+def _distinct(topics: pa.LargeStringArray, partitions: _Array) -> tuple[pa.LargeStringArray, _Array]:
+    """Each topic once of those that are there several times in a row."""
+    last = topic_ends(topics)
+    return topics.take(pa.array(last)), partitions[last]
 
 
 def _merged(
     topics: pa.LargeStringArray,
-    counts: np.ndarray[Any, Any],
+    counts: _Array,
     found: Sequence[Details],
     wants: frozenset[str],
 ) -> Details:
@@ -196,7 +207,7 @@ def _merged(
     return Details(pa.RecordBatch.from_pydict(columns))
 
 
-def _as_int32(topics: pa.LargeStringArray, counts: np.ndarray[Any, Any]) -> pa.Array[Any]:
+def _as_int32(topics: pa.LargeStringArray, counts: _Array) -> pa.Array[Any]:
     limit = np.iinfo(np.int32).max
     if len(counts) and counts.max() > limit:
         topic = topics[int(counts.argmax())].as_py()

@@ -8,57 +8,42 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.listing.page import Page, Position
-from broker_core.listing.page_order import PageOrder
+from broker_core.listing.page_walk import PageNames, PageStart, PageWalk
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.page_orders import PageOrders
-from broker_core.pipeline.steps import are_few, listing_plan
+from broker_core.pipeline.steps import QUICK_BYTES, are_few, listing_plan
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.request_lease import Lease
 from broker_core.plugins import Dispatcher
 
 __all__ = ["Paging"]
 
-#: Bytes that are held for each name that is looked at, beside its own: offsets, places, a mask.
-_EACH: Final = 64
+#: Names that are looked at together at least: masks are asked about all of them at once.
+_LEAST: Final = 64
 #: The largest page that a plugin is asked for where the one asked for was not full.
 _MOST_ASKED: Final = 10_000
 
 
-@dataclass(slots=True)
-class _Piece:
-    """Names in the order of pages, of one listing. ``places`` are where its order has them."""
-
-    order: PageOrder
-    places: np.ndarray[Any, Any]
-    names: pa.LargeStringArray
-
-    def first(self, count: int) -> _Piece:
-        """The first names of it."""
-        if len(self.names) <= count:
-            return self
-        return _Piece(self.order, self.places[:count], self.names[:count])
+#: Names of one listing, in the order of pages.
+_Piece: TypeAlias = tuple[Listing, PageNames]
 
 
 class Paging:
     """Cuts pages; one for a pipeline."""
 
-    def __init__(
-        self, dispatcher: Dispatcher, workers: Workers, orders: PageOrders, detailing: ListingDetails
-    ) -> None:
+    def __init__(self, dispatcher: Dispatcher, workers: Workers, detailing: ListingDetails) -> None:
         self._dispatcher = dispatcher
         self._workers = workers
-        self._orders = orders
         self._detailing = detailing
 
     async def page(
@@ -76,13 +61,13 @@ class Paging:
         filtered, missing, limit = accepted.filtered, page.limit, page.limit
         while True:
             async with aclosing(self._visible(progress, accepted, page.start, missing + 1)) as visible:
-                async for piece in visible:
-                    fits = piece.first(missing)
-                    pieces.append(fits)
-                    if len(fits.names) < len(piece.names):
-                        following = Position.of(piece.names[missing].as_py())
+                async for listing, found in visible:
+                    fits = found.first(missing)
+                    pieces.append((listing, fits))
+                    if len(fits) < len(found):
+                        following = Position.of(found.names[missing].as_py())
                         break
-                    missing -= len(fits.names)
+                    missing -= len(fits)
             if following is not None or accepted.next is None:
                 break
             if not missing and not self._takes_away(progress, accepted):
@@ -117,25 +102,19 @@ class Paging:
             selection = await self._workers.matching(asker, selection, progress.pattern)
         if progress.trace is not None:
             progress.trace.listed = len(selection)
-        listing = selection.listing
-        order = await self._orders.of(progress, listing)
-        small = are_few(len(listing))
-        at = await self._workers.call(asker, partial(order.find, listing, start), quick=small)
-        walk = order.walk(selection, at, min(wanted, len(selection)))
-        while (places := await self._workers.call(asker, partial(next, walk, None), quick=small)) is not None:
-            if not len(places):
-                continue
-            size = len(places) * (_EACH + listing.all().fields_size // max(len(listing), 1))
-            async with Lease(progress.held, 2 * size):
-                names = await self._workers.call(
-                    asker, partial(order.names_at, listing, places), quick=are_few(len(places))
-                )
+        walk = PageWalk(selection)
+        quick = are_few(len(selection))
+        count = max(wanted, _LEAST)
+        place: PageStart | None = PageStart.of(start)
+        while place is not None:
+            block = await self._workers.call(asker, partial(walk.block, place, count), quick=quick)
+            async with Lease(progress.held, 2 * block.nbytes):
+                found, place = await self._workers.call(asker, block.read, quick=quick)
+                count *= 2
                 steps = None if progress.trace is None else progress.trace.masks
-                mask = await self._dispatcher.mask_hook.visible(progress.request, names, steps=steps)
-                if mask is not None:
-                    keep = mask.to_numpy(zero_copy_only=False)
-                    places, names = places[keep], names.filter(mask)
-                yield _Piece(order, places, names)
+                mask = await self._dispatcher.mask_hook.visible(progress.request, found.names, steps=steps)
+                if len(found):
+                    yield selection.listing, found if mask is None else found.where(mask)
 
     async def _answer(
         self,
@@ -147,27 +126,24 @@ class Paging:
         details: list[Any],
     ) -> Answer:
         asker, held = progress.request.asker, progress.held
-        names = (
-            pa.concat_arrays([piece.names for piece in pieces]) if pieces else pa.array([], pa.large_string())
-        )
+        empty = pa.array([], pa.large_string())
+        names = pa.concat_arrays([empty, *(found.names for _, found in pieces)])
         await held.grow(3 * names.nbytes)
-        quick = are_few(len(names))
-        selection = await self._workers.call(asker, partial(_selected, progress, names), quick=quick)
-        found = None
+        is_copy = len({id(listing) for listing, _ in pieces}) == 1  # of names that are encoded
+        quick = are_few(len(names)) or (is_copy and names.nbytes <= QUICK_BYTES)
+        make = partial(_copied, pieces) if is_copy else partial(_built, progress, names)
+        selection = await self._workers.call(asker, make, quick=quick)
+        shown = None
         if progress.request.wants:
-            partitions = np.concatenate(
-                [np.zeros(0, np.int64), *(piece.order.partitions_at(piece.places) for piece in pieces)]
-            )
-            cut = following is not None and not accepted.whole
-            found = await self._detailing.of(
-                progress, accepted, names, partitions, details, following if cut else None
-            )
-        topics_hash = await self._workers.call(asker, partial(_hash, selection), quick=quick)
+            topics = pa.concat_arrays([empty, *(found.topics for _, found in pieces)])
+            partitions = np.concatenate([np.zeros(0, np.int64), *(found.partitions for _, found in pieces)])
+            cut_at = None if accepted.whole else following
+            shown = await self._detailing.of(progress, accepted, topics, partitions, details, cut_at)
         plan = listing_plan(progress.request, progress.pattern, filtered_by_lister=accepted.filtered)
         needed = (
             data_of(selection.listing).column_bytes
             + names.nbytes
-            + (0 if found is None else found.batch.nbytes)
+            + (0 if shown is None else shown.batch.nbytes)
         )
         held.settle(needed)
         if progress.trace is not None:
@@ -175,22 +151,30 @@ class Paging:
             progress.trace.permits["held"] = needed
         return Answer(
             selection,
-            topics_hash,
+            selection.topics_hash,
             filtered,
             accepted.lister,
             plan,
             held.hand_over(),
             accepted.stale,
             next=following,
-            details=found,
+            details=shown,
             page_names=names,
         )
 
 
-def _selected(progress: ListingInProgress, names: pa.LargeStringArray) -> Selection:
-    """The names of a page as a listing of their own, so that it holds nothing of what it was cut from."""
-    return Listing.from_names(progress.request.namespace, progress.request.mode, names).all()
+def _copied(pieces: list[_Piece]) -> Selection:
+    """The names of a page as a listing of their own, so that it holds nothing of what it was cut from; hashed."""
+    listing, _ = pieces[0]
+    rows = np.sort(np.concatenate([found.rows for _, found in pieces]))
+    return _hashed(listing.rows(rows).on_its_own())
 
 
-def _hash(selection: Selection) -> str:
-    return selection.topics_hash
+def _built(progress: ListingInProgress, names: pa.LargeStringArray) -> Selection:
+    """The same of the pages of a plugin, each of which is a listing."""
+    return _hashed(Listing.from_names(progress.request.namespace, progress.request.mode, names).all())
+
+
+def _hashed(selection: Selection) -> Selection:
+    _ = selection.topics_hash
+    return selection

@@ -35,7 +35,6 @@ from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.outcomes import Outcomes
-from broker_core.pipeline.page_orders import PageOrders
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
@@ -82,8 +81,7 @@ class Pipeline:
         #: How often each question was asked.
         self.questions = self._outcomes.questions
         self.workers = Workers()
-        orders = PageOrders(permits, self.workers)
-        detailing = ListingDetails(lister, dispatcher, self.workers, orders)
+        detailing = ListingDetails(lister, dispatcher, self.workers)
         words = dispatcher.dependencies.of
         self._listers = Listers(
             lister,
@@ -107,7 +105,7 @@ class Pipeline:
             lister, dispatcher, permits, self.workers, detailing, self.options, self._listers.of_plugins
         )
         self._at_once = AnswerAtOnce(lister, permits.heap, self.options)
-        self._paging = Paging(dispatcher, self.workers, orders, detailing)
+        self._paging = Paging(dispatcher, self.workers, detailing)
         self.workers.show(metrics)
 
     def close(self) -> None:

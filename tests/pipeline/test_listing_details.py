@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from broker_core import DescribeRequest, Details, TopicListingResult
+from broker_core import DescribeRequest, Details, Page, TopicListingResult
 from broker_core.errors import ListingFailed
-from broker_core.pipeline import Answer
+from broker_core.pipeline import Answer, listing_details
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
@@ -64,6 +65,22 @@ async def test_what_nobody_may_see_has_no_details() -> None:
         assert [row["topic"] for row in rows(await m.ask(wants=wants))] == [f"{BASE}b", f"{BASE}c"]
         matching = rows(await m.ask(pattern="t/n/[ac]", wants=wants))
         assert matching == [{"topic": f"{BASE}c", "partitions": 3}]
+
+
+async def test_partitions_that_masks_hide_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{BASE}x{topic}-partition-{number}" for topic in range(30) for number in range(topic % 4 + 1)]
+    masks = PluginOf(visible=lambda topics: pc.invert(pc.match_substring_regex(topics, "-[123]$|x7-")))
+    monkeypatch.setattr(listing_details, "_BLOCK", 10)
+    async with made(MemoryLister(names, at_once=False), {"m": masks}) as m:
+        wants = frozenset({"partitions"})
+        expected = {f"{BASE}x{topic}": topic % 4 + 1 for topic in range(30) if topic != 7}
+        for fields in ({}, {"page": Page(None, 100)}):
+            found = rows(await m.ask(wants=wants, **fields))
+            assert {row["topic"]: row["partitions"] for row in found} == expected
+            assert [row["topic"] for row in found] == sorted(expected)
+        nothing = PluginOf(visible=lambda topics: pc.invert(pc.is_valid(topics)))
+        async with made(MemoryLister(names, at_once=False), {"m": nothing}) as other:
+            assert rows(await other.ask(wants=wants)) == []
 
 
 async def test_whoever_lists_is_asked_for_what_it_did_not_give() -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from broker_core.listing.listing import Selection
 from broker_core.listing.page import Page, Position
-from broker_core.listing.page_order import PageOrder
+from broker_core.listing.page_order import first_out_of_order, in_page_order
 from broker_core.names import TopicName
-from broker_core.names.hash_order import hash_order_key
-from broker_core.names.partition_columns import split_partitions
 from broker_core.pipeline.verification.bad_topics import bad_topics
 
 __all__ = ["check_order", "check_page", "surely_whole"]
@@ -21,16 +17,8 @@ __all__ = ["check_order", "check_page", "surely_whole"]
 
 def check_order(names: pa.LargeStringArray) -> None:
     """Raise :exc:`ListingFailed` unless full names ascend in the order of pages, each once."""
-    if len(names) < 2:
-        return
-    bases, numbers = split_partitions(names)
-    key = hash_order_key(bases)
-    ascends = pc.less(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
-    if numbers is not None:
-        same = pc.equal(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
-        ascends = ascends | (same & (numbers[:-1] < numbers[1:]))
-    if not ascends.all():
-        at = int(np.argmin(ascends))
+    at = first_out_of_order(names)
+    if at is not None:
         raise bad_topics(
             f"returned a page out of order: {_shown(names[at])} is in front of {_shown(names[at + 1])} (a page has the "
             "order of the names without partition by UTF-16 units, then of the partitions)"
@@ -55,11 +43,8 @@ def check_page(selection: Selection, page: Page, following: Position) -> None:
             f"returned no topic, and says that the next page begins at {_at(following)}: a page that is followed by "
             "another one has at least one topic"
         )
-    listing = selection.listing
-    order = PageOrder.of(listing)
-    places = np.concatenate(list(order.walk(selection, 0, len(selection))))
-    ends = order.names_at(listing, np.unique(places[[0, -1]]))
-    first, last = (Position.of(ends[at].as_py()) for at in (0, -1))
+    ordered = in_page_order(selection.names)
+    first, last = (Position.of(ordered[at].as_py()) for at in (0, -1))
     if page.start is not None and first < page.start:
         raise bad_topics(f"returned {_at(first)} for a page that begins at {_at(page.start)}")
     if not last < following:

@@ -1,0 +1,278 @@
+"""Pages cut from a selection: its names from a place on, in the order of pages, a block at a time.
+
+Nothing is kept for that besides the names, which are in the order of the hash. Both orders are the same but for
+partitions, which follow their topic in pages. In the order of the hash they lie behind it, at times far behind:
+``a-partition-0`` has ``a-b`` and ``a-c`` between itself and ``a``. So a block of names in the order of the hash becomes
+one of pages without the partitions of topics in front of it, and with the partitions behind it of topics that belong
+into it. Such a topic is a prefix of the name behind the block, since that name lies between it and its partitions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.fields_codec import decode_fields
+from broker_core.listing.listing import Selection, data_of, part_of
+from broker_core.listing.listing_data import Pieces
+from broker_core.listing.name_search import NameSearch
+from broker_core.listing.page import NO_PARTITION, Position
+from broker_core.listing.page_order import page_order, topic_ends
+from broker_core.names.hash_order import hash_order_bytes, hash_order_key
+from broker_core.names.partition_columns import split_partitions
+from broker_core.names.partition_suffix import PARTITION_SUFFIX, partition_index
+
+__all__ = ["PageBlock", "PageNames", "PageStart", "PageWalk"]
+
+_Array = np.ndarray[Any, Any]
+
+#: The most names of a block.
+_MOST: Final = 64 * 1024
+#: Bytes that are held for each name of a block besides its own: offsets, numbers, the order.
+_EACH: Final = 64
+#: The partitions of a topic behind a block are all read where they are no more than these; else the next ones are
+#: searched in each chunk that has some.
+_ALL: Final = 8 * 1024
+_SUFFIX: Final = PARTITION_SUFFIX.encode()
+_FIRST: Final = _SUFFIX + b"0"
+#: Behind the partitions of a topic in the order of the hash: the character behind the digits.
+_BEHIND: Final = _SUFFIX + b":"
+
+
+@dataclass(frozen=True, slots=True)
+class PageStart:
+    """The place where names are wanted from: a topic, by its key in the order of the hash, and a partition of it."""
+
+    key: bytes = b""
+    number: int = NO_PARTITION
+
+    @classmethod
+    def of(cls, position: Position | None) -> Self:
+        """The place of a position; of ``None`` the first one."""
+        if position is None:
+            return cls()
+        return cls(hash_order_bytes(position.base.encode()), position.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class PageNames:
+    """Full names in the order of pages: each with its row in the listing, and with its topic.
+
+    ``topics`` are the names without partition suffix, and ``partitions`` (int64) how many partitions each of them has
+    in the selection: the highest number and one.
+    """
+
+    names: pa.LargeStringArray
+    rows: _Array
+    topics: pa.LargeStringArray
+    partitions: _Array
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def first(self, count: int) -> PageNames:
+        """The first names of these."""
+        if len(self) <= count:
+            return self
+        return PageNames(self.names[:count], self.rows[:count], self.topics[:count], self.partitions[:count])
+
+    def where(self, mask: pa.BooleanArray) -> PageNames:
+        """The names that a mask leaves."""
+        keep = mask.to_numpy(zero_copy_only=False)
+        return PageNames(
+            self.names.filter(mask), self.rows[keep], self.topics.filter(mask), self.partitions[keep]
+        )
+
+
+class PageWalk:
+    """The names of a selection in the order of pages. Immutable; for any thread."""
+
+    __slots__ = ("_data", "_names", "_part")
+
+    def __init__(self, selection: Selection) -> None:
+        self._data = data_of(selection.listing)
+        self._part = part_of(selection)
+        self._names = NameSearch(self._data, self._part)
+
+    def block(self, start: PageStart, count: int) -> PageBlock:
+        """About ``count`` names from a place on, fewer where many are partitions of topics in front of it.
+
+        A few binary searches, on which most of the time goes where a name has many characters in front of ``-``.
+        """
+        begin = self._names.find_key(start.key)
+        end = min(begin + min(count, _MOST), len(self._names))
+        near = [(begin, end)]
+        far: list[tuple[bytes, Pieces]] = []
+        following = None
+        if end < len(self._names):
+            name = self._names.name(end)
+            following = PageStart(hash_order_bytes(name))
+            for topic, low, high in self._behind(end, name, start.key):
+                if high - low <= _ALL:
+                    near.append((low, high))
+                else:
+                    far.append((topic, self._pieces(low, high)))
+        pieces = [self._pieces(low, high) for low, high in _outermost(near)]
+        return PageBlock(self._data, start, following, pieces, far, end - begin)
+
+    def _pieces(self, low: int, high: int) -> Pieces:
+        return self._part.stretch(low, high, self._data).pieces_in(self._data)
+
+    def _behind(self, at: int, name: bytes, least: bytes) -> Iterator[tuple[bytes, int, int]]:
+        """Topics before ``name``, which is at a place, that have partitions there or behind it; and where.
+
+        Topics whose keys are before ``least`` are left out.
+        """
+        common = _common(hash_order_bytes(name), least)
+        shortest = max(common + (common < len(least)), name.rfind(b"/") + 2)
+        shared = len(name)
+        for size in range(len(name) - 1, shortest - 1, -1):
+            rest = name[size : size + len(_BEHIND)]
+            if rest[0] > _BEHIND[0] or rest >= _BEHIND:
+                continue  # the partitions of this prefix are all before the name
+            # Shorter topics have their partitions behind those of longer ones, where the names share less with `name`.
+            # Only `x` and `x-partition` have it the other way round.
+            if size > shared and not rest.startswith(_SUFFIX[:-1]):
+                continue
+            topic = name[:size]
+            low = max(self._names.find(topic + _FIRST), at)
+            high = self._names.find(topic + _BEHIND)
+            if low < high:
+                yield topic, low, high
+            shared = min(shared, _common(name, self._names.name(low)) if low < len(self._names) else 0)
+
+
+class PageBlock:
+    """Names that are found, and not read yet."""
+
+    __slots__ = ("_count", "_data", "_far", "_following", "_near", "_start")
+
+    def __init__(
+        self,
+        data: Any,
+        start: PageStart,
+        following: PageStart | None,
+        near: list[Pieces],
+        far: list[tuple[bytes, Pieces]],
+        count: int,
+    ) -> None:
+        """``far`` are the partitions of topics that have very many: at most ``count`` names are read then."""
+        self._data = data
+        self._start = start
+        self._following = following
+        self._near = near
+        self._far = far
+        self._count = count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that :meth:`read` takes, about."""
+        chunks = self._data.chunks
+        size = 0
+        for number, rows in (piece for pieces in self._near for piece in pieces):
+            size += rows.fields_size(chunks[number]) + _EACH * len(rows)
+        for number, rows in (piece for _, pieces in self._far for piece in pieces):
+            chunk = chunks[number]
+            size += min(len(rows), self._count) * (_EACH + chunk.fields_size // chunk.size)
+        return size
+
+    def read(self) -> tuple[PageNames, PageStart | None]:
+        """The names in the order of pages, and where the names behind them begin."""
+        found = list(self._near)
+        #: Topics of which partitions were left out, and how many they have behind the block.
+        cut: dict[str, int] = {}
+        for topic, pieces in self._far:
+            least = self._start.number if hash_order_bytes(topic) == self._start.key else 0
+            some, count = _next_partitions(self._data.chunks, pieces, topic, least, self._count)
+            found.append(some)
+            if sum(len(rows) for _, rows in some) >= self._count:
+                cut[topic.decode()] = count
+        columns = [self._data.column(pieces) for pieces in found]
+        names = decode_fields(columns[0] if len(columns) == 1 else pa.concat_arrays(columns))
+        rows = np.concatenate([self._data.rows_of(pieces) for pieces in found])
+        topics, numbers = split_partitions(names)
+        order = self._order(hash_order_key(topics), numbers)
+        names, rows, topics = names.take(pa.array(order)), rows[order], topics.take(pa.array(order))
+        if numbers is None:
+            return PageNames(names, rows, topics, np.zeros(len(names), np.int64)), self._following
+        numbers = numbers[order]
+        ends = topic_ends(topics)
+        counts = numbers[ends].astype(np.int64) + 1
+        for topic_cut, count in cut.items():
+            at = pc.index(topics.take(pa.array(ends)), pa.scalar(topic_cut, pa.large_string())).as_py()
+            counts[at] = max(counts[at], count)
+        partitions = np.repeat(counts, np.diff(ends, prepend=-1))
+        every = PageNames(names, rows, topics, partitions)
+        if not cut:
+            return every, self._following
+        first = every.first(self._count)
+        last = hash_order_bytes(first.topics[-1].as_buffer().to_pybytes())
+        return first, PageStart(last, numbers.item(len(first) - 1) + 1)
+
+    def _order(self, key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array:
+        """The rows of the names from the start to what follows, in the order of pages."""
+        least = pa.scalar(self._start.key, pa.large_binary())
+        keep: _Array = pc.greater_equal(key, least).to_numpy(zero_copy_only=False)
+        if self._following is not None:  # between partitions there are names that look like them
+            behind = pa.scalar(self._following.key, pa.large_binary())
+            keep = keep & pc.less(key, behind).to_numpy(zero_copy_only=False)
+        if self._start.number > NO_PARTITION:
+            same = pc.equal(key, least).to_numpy(zero_copy_only=False)
+            own = np.full(len(key), NO_PARTITION) if numbers is None else numbers
+            keep = keep & ~(same & (own < self._start.number))
+        rows = np.flatnonzero(keep)
+        within = page_order(key.take(pa.array(rows)), None if numbers is None else numbers[rows])
+        return rows if within is None else rows[within]
+
+
+def _next_partitions(
+    chunks: tuple[Chunk, ...], pieces: Pieces, topic: bytes, least: int, most: int
+) -> tuple[Pieces, int]:
+    """Of each piece the first ``most`` partitions of a topic from number ``least`` on; and how many it has in all."""
+    found = []
+    highest = NO_PARTITION
+    for number, rows in pieces:
+        chunk = chunks[number]
+        form = topic[len(chunk.domain) + 3 :]
+        low, high = chunk.forms.range(form, form + b"\0")
+        ordered = chunk.forms.rows(np.arange(low, high))  # by their numbers
+        ordered = ordered[(ordered >= rows.low) & (ordered < rows.high)]
+        if rows.rows is not None:
+            ordered = ordered[np.isin(ordered, rows.rows)]
+        if not len(ordered):
+            continue
+
+        def partition(row: int, chunk: Chunk = chunk) -> int:
+            return partition_index(chunk.name(row).decode().rpartition("/")[2])
+
+        highest = max(highest, partition(ordered.item(-1)))
+        at = bisect_left(range(len(ordered)), least, key=lambda place: partition(ordered.item(place)))
+        some = ordered[at : at + most]
+        if len(some):
+            found.append((number, ChunkRows.of(np.sort(some))))
+    return tuple(found), highest + 1
+
+
+def _outermost(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The ranges that are within no other one: the partitions of ``x-partition-1`` are among those of ``x``."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges, key=lambda each: (each[0], -each[1])):
+        if not found or found[-1][1] < high:
+            found.append((low, high))
+    return found
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many bytes two names begin with together."""
+    for at, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return at
+    return min(len(one), len(other))
