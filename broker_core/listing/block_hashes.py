@@ -15,6 +15,7 @@ from typing import Final, Self
 import google_crc32c
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core.listing.crc_combine import shifted, shifted_one
 from broker_core.listing.fields_codec import decode_fields
@@ -59,17 +60,23 @@ def without_first_comma(text: TextCrc) -> int:
     return text.crc ^ shifted_one(_COMMA, text.size - 1)
 
 
-def text_of_fields(fields: pa.LargeBinaryArray) -> Iterator[memoryview]:
-    """The names of encoded fields, each behind a comma, some at a time."""
+def text_of_fields(fields: pa.LargeBinaryArray, head: int | None = None) -> Iterator[memoryview]:
+    """The names of encoded fields, each behind a comma, some at a time.
+
+    ``head`` is how many bytes are in front of each name, if it is known that they are the same for all.
+    """
     for low in range(0, len(fields), _HASHED):
-        data, offsets = column_data(decode_fields(fields.slice(low, _HASHED), comma=True))
-        yield memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+        some = fields.slice(low, _HASHED) if len(fields) > _HASHED else fields
+        known = head is not None
+        texts = pc.binary_replace_slice(some, 0, head, b",") if known else decode_fields(some, comma=True)
+        data, offsets = column_data(texts)
+        yield memoryview(data)[offsets.item(0) : offsets.item(-1)]
 
 
-def crc_of_fields(fields: pa.LargeBinaryArray) -> TextCrc:
-    """The CRC of the text of encoded fields."""
+def crc_of_fields(fields: pa.LargeBinaryArray, head: int | None = None) -> TextCrc:
+    """The CRC of the text of encoded fields; ``head`` as above."""
     crc = size = 0
-    for text in text_of_fields(fields):
+    for text in text_of_fields(fields, head):
         crc = extend_crc(crc, text)
         size += len(text)
     return TextCrc(crc, size)
@@ -119,17 +126,17 @@ class BlockHashes:
         """The CRC of all rows."""
         return self._joined(0, len(self.ends))
 
-    def between(self, fields: pa.LargeBinaryArray, low: int, high: int) -> TextCrc:
-        """The CRC of the rows from ``low`` to ``high`` of ``fields``, which these are the blocks of."""
+    def between(self, fields: pa.LargeBinaryArray, low: int, high: int, head: int | None = None) -> TextCrc:
+        """The CRC of the rows from ``low`` to ``high`` of ``fields``, whose blocks these are; ``head`` as above."""
         first, last = bisect_left([0, *self.ends], low), bisect_right(self.ends, high)
         if first >= last:
-            return crc_of_fields(fields.slice(low, high - low))
+            return crc_of_fields(fields.slice(low, high - low), head)
         begin, end = ([0, *self.ends])[first], self.ends[last - 1]
         return joined(
             [
-                crc_of_fields(fields.slice(low, begin - low)),
+                crc_of_fields(fields.slice(low, begin - low), head),
                 self._joined(first, last),
-                crc_of_fields(fields.slice(end, high - end)),
+                crc_of_fields(fields.slice(end, high - end), head),
             ]
         )
 

@@ -75,6 +75,7 @@ class Chunk:
         "_checked",
         "_crc",
         "_forms",
+        "_head",
         "_memo",
         "_nbytes",
         "_newline",
@@ -116,6 +117,7 @@ class Chunk:
         self._blocks: BlockHashes | None = None
         self._bounds: tuple[bytes, bytes] | None = None
         self._crc: TextCrc | None = None
+        self._head: int | None = -1
         self._forms: ChunkForms | None = None
         self._newline: bool | None = None
         self._plain: bool | None = None
@@ -301,14 +303,23 @@ class Chunk:
             else self.fields_size
         )
 
+    @property
+    def head(self) -> int | None:
+        """How many bytes are in front of each name in its field; ``None`` where they differ from name to name."""
+        if self._head == -1:
+            sizes = np.diff(self.field_offsets)
+            head = name_start(int(sizes.min()))
+            self._head = head if head == name_start(int(sizes.max())) else None
+        return self._head
+
     def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc:
         """The CRC of the names of these rows, each behind a comma."""
         if rows is None:
             if high - low == self.size:
                 return self.crc
             if high - low < _FEW or not self.is_believed:
-                return crc_of_fields(self.column(low, high))
-            return self.blocks.between(self.column(0, self.size), low, high)
+                return crc_of_fields(self.column(low, high), self.head if self.is_believed else None)
+            return self.blocks.between(self.column(0, self.size), low, high, self.head)
         parts = []
         for first in range(0, len(rows), _GATHERED):
             some = rows[first : first + _GATHERED]

@@ -6,13 +6,14 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
     from broker_core.listing.chunk import Chunk
-    from broker_core.listing.listing_data import ListingData
+    from broker_core.listing.listing_data import ListingData, Pieces
 
-__all__ = ["candidates", "is_whole_range", "ranges_in"]
+__all__ = ["candidates", "is_whole_range", "ranges_in", "whole_ranges"]
 
 
 def is_whole_range(chunk: Chunk, pattern: TopicsPattern) -> bool:
@@ -26,6 +27,27 @@ def ranges_in(chunk: Chunk, pattern: TopicsPattern) -> list[tuple[int, int]]:
         return [(0, chunk.size)]
     found = [chunk.forms.range(low, high) for low, high in pattern.ranges]
     return [(low, high) for low, high in found if low < high]
+
+
+def whole_ranges(listing: ListingData, pattern: TopicsPattern) -> Pieces | None:
+    """The rows that match a pattern whose ranges match as a whole, if that takes no more than looking them up.
+
+    ``None`` where forms have to be made, or names to be matched.
+    """
+    if not (pattern.match_all or pattern.literal is not None or pattern.exact_range):
+        return None
+    numbers = candidates(listing, pattern)
+    if numbers is None:
+        return None
+    found: list[tuple[int, ChunkRows]] = []
+    for number in numbers:
+        chunk = listing.chunks[number]
+        if not chunk.is_searchable or not chunk.forms.is_identity or not is_whole_range(chunk, pattern):
+            return None
+        rows = chunk.rows_of_range(*pattern.ranges[0]) if pattern.ranges else ChunkRows(0, chunk.size)
+        if len(rows):
+            found.append((number, rows))
+    return tuple(found)
 
 
 def candidates(listing: ListingData, pattern: TopicsPattern, *, make: bool = False) -> Sequence[int] | None:

@@ -5,16 +5,20 @@ They have no reference to their chunk, so that the chunk can remember them, for 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.block_hashes import TextCrc
+from broker_core.listing.fields_codec import gathered
 
 __all__ = ["ChunkRows"]
 
 _Array = np.ndarray[Any, Any]
+
+#: Bytes of gathered fields that are kept with the rows: an answer may have a few rows of each of many chunks.
+_KEPT: Final = 4096
 
 
 class _Chunk(Protocol):
@@ -22,6 +26,11 @@ class _Chunk(Protocol):
 
     @property
     def field_offsets(self) -> _Array: ...
+
+    @property
+    def fields(self) -> pa.Buffer: ...
+
+    def body(self, low: int, high: int) -> memoryview: ...
 
     def text_crc(self, low: int, high: int, rows: _Array | None = None) -> TextCrc: ...
 
@@ -36,12 +45,13 @@ def _read_only(rows: _Array) -> _Array:
 class ChunkRows:
     """The rows ``low`` to ``high`` of a chunk, of these only ``rows`` (ascending, int32) if given."""
 
-    __slots__ = ("_fields_size", "_text", "high", "low", "rows")
+    __slots__ = ("_body", "_fields_size", "_text", "high", "low", "rows")
 
     def __init__(self, low: int, high: int, rows: _Array | None = None) -> None:
         self.low = low
         self.high = high
         self.rows = None if rows is None else _read_only(rows)
+        self._body: bytes | None = None
         self._fields_size: int | None = None
         self._text: TextCrc | None = None
 
@@ -83,6 +93,23 @@ class ChunkRows:
             else:
                 self._fields_size = int((offsets[1:][self.rows] - offsets[:-1][self.rows]).sum())
         return self._fields_size
+
+    def body(self, chunk: _Chunk) -> bytes | memoryview:
+        """The encoded fields: a view of a range; gathered otherwise, once if they are few."""
+        if self.rows is None:
+            return chunk.body(self.low, self.high)
+        if self._body is not None:
+            return self._body
+        found = memoryview(gathered(chunk.fields, chunk.field_offsets, self.rows)[0])
+        if len(found) > _KEPT:
+            return found
+        self._body = bytes(found)
+        return self._body
+
+    def remembered_bytes(self, chunk: _Chunk) -> int:
+        """Bytes that it takes to remember these rows: their numbers, and the fields of a few."""
+        size = self.fields_size(chunk)
+        return 0 if self.rows is None else self.nbytes + (size if size <= _KEPT else 0)
 
     def text(self, chunk: _Chunk) -> TextCrc:
         """The CRC of the names; computed once."""

@@ -15,6 +15,8 @@ __all__ = ["GATHERED", "FieldsReader"]
 
 #: Bytes that are gathered at a time. Some 100 microseconds, so that it may be done on the event loop.
 GATHERED: Final = 128 * 1024
+#: Bytes of a stretch that are copied to what is before and behind it, rather than sent by themselves.
+_FEW: Final = 4 * 1024
 
 _Array = np.ndarray[Any, Any]
 
@@ -50,11 +52,26 @@ class FieldsReader:
 
 
 def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
+    few: list[bytes | memoryview] = []  # of one chunk each, put together
+    size = 0
     for chunk, rows in pieces:
+        own = rows.fields_size(chunk)
+        if few and size + own > GATHERED:
+            yield memoryview(b"".join(few))
+            few, size = [], 0
+        if own <= _FEW or (rows.rows is not None and own <= GATHERED):
+            few.append(rows.body(chunk))
+            size += own
+            continue
+        if few:
+            yield memoryview(b"".join(few))
+            few, size = [], 0
         if rows.rows is None:
             yield chunk.body(rows.low, rows.high)
         else:
             yield from _gathered_blocks(chunk, rows.rows)
+    if few:
+        yield memoryview(few[0]) if len(few) == 1 else memoryview(b"".join(few))
 
 
 def _gathered_blocks(chunk: Chunk, rows: _Array) -> Iterator[memoryview]:

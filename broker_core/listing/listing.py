@@ -275,8 +275,8 @@ class Selection(Sealed):
 
     @property
     def remembered_bytes(self) -> int:
-        """Bytes that a listing keeps when it caches this selection: positions, never gathered bytes."""
-        return part_of(self).nbytes
+        """Bytes that a listing keeps when it caches this selection: positions, and the fields of a few topics."""
+        return part_of(self).remembered_bytes(_data_of(self))
 
     @property
     def topics_hash(self) -> str:

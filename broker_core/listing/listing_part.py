@@ -156,6 +156,12 @@ class Part:
         """Bytes of the row numbers."""
         return 0 if self.pieces is None else sum(rows.nbytes for _, rows in self.pieces)
 
+    def remembered_bytes(self, data: ListingData) -> int:
+        """Bytes that it takes to remember these rows."""
+        if self.pieces is None:
+            return 0
+        return sum(rows.remembered_bytes(data.chunks[number]) for number, rows in self.pieces)
+
     def key_in(self, data: ListingData) -> RowsKey:
         """A key for these rows within the listing."""
         if self._key is None:

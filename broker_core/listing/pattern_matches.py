@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from broker_core.listing.chunk_ranges import whole_ranges
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
 from broker_core.listing.pattern_scan import PatternScan, quick_to_match
@@ -25,10 +26,25 @@ def matches_are_quick(data: ListingData, part: Part, pattern: TopicsPattern) -> 
 
 def find_matches(data: ListingData, part: Part, pattern: TopicsPattern) -> Part:
     """What of a part matches ``pattern``. Raises :exc:`TypeError` for what is no compiled pattern."""
+    if _within(data, part) is None and data.is_believed:
+        pieces = whole_ranges(data, real_pattern(pattern))
+        if pieces is not None:
+            return _remembered(data, part, pattern.text, Part.of_pieces(pieces, data, pattern.text))
     searching = MatchSearch(data, part, pattern)
     while (work := searching.take()) is not None:
         work()
     return searching.result()
+
+
+def _remembered(data: ListingData, part: Part, text: str, found: Part) -> Part:
+    """What was found, kept with the listing; equal searches share the first."""
+    is_whole = part.is_whole(data)
+    size = 128 * len(found.pieces or ())
+    if len(data.chunks) == 1 or not is_whole:  # else the chunks remember them
+        size += found.remembered_bytes(data)
+    key = None if is_whole else part.key_in(data)
+    first: Part = data.memo.put_first((text, key), found, size + 4 * len(text))
+    return first
 
 
 class MatchSearch:
@@ -62,14 +78,8 @@ class MatchSearch:
         """The matching rows; equal searches share the first result."""
         data, part, text = self._data, self._part, self.pattern.text
         found = Part.of_pieces(self._scan.result(), data, text)
-        is_whole = part.is_whole(data)
-        size = found.nbytes + 128 * len(found.pieces or ())
-        if len(data.chunks) > 1 and is_whole:
-            size -= found.nbytes  # the chunks remember them
         if len(found) == len(part) and part.pieces is not None:
             # All of them: what is remembered needs no rows of its own, which are told by their key.
             found.pieces, found.hash, found.fields_size = part.pieces, part.hash, part.fields_size
             found.is_given = part.is_given
-        key = None if is_whole else part.key_in(data)
-        first: Part = data.memo.put_first((text, key), found, size + 4 * len(text))
-        return first
+        return _remembered(data, part, text, found)

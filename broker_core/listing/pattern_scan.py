@@ -260,7 +260,7 @@ class PatternScan:
             if remember and isinstance(search, ChunkSearch):
                 chunk = self._listing.chunks[number]
                 text = self._pattern.text
-                rows = chunk.memo.put_first(text, rows, rows.nbytes + 4 * len(text))
+                rows = chunk.memo.put_first(text, rows, rows.remembered_bytes(chunk) + 4 * len(text))
             found.append((number, rows))
         self._searches.clear()
         found.sort(key=_number)

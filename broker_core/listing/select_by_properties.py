@@ -55,7 +55,7 @@ def select_by_properties(data: ListingData, pairs: Mapping[str, str]) -> Part:
         rows = _rows(chunk, pairs, text) if is_shared else chunk.with_values(pairs)
         if len(rows):
             pieces.append((number, rows))
-            size += _PIECE + (0 if is_shared and chunk.memo_has(text) else rows.nbytes)
+            size += _PIECE + (0 if is_shared and chunk.memo_has(text) else rows.remembered_bytes(chunk))
     first: Part = data.memo.put_first((text, None), Part.of_pieces(tuple(pieces), data), size)
     return first
 
@@ -64,7 +64,7 @@ def _rows(chunk: Chunk, pairs: Mapping[str, str], text: str) -> ChunkRows:
     known: ChunkRows | None = chunk.memo.get(text)
     if known is None:
         found = chunk.with_values(pairs)
-        known = chunk.memo.put_first(text, found, found.nbytes + 4 * len(text))
+        known = chunk.memo.put_first(text, found, found.remembered_bytes(chunk) + 4 * len(text))
     return known
 
 

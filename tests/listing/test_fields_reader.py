@@ -73,3 +73,16 @@ def test_bytes_that_are_there_already() -> None:
         reader = FieldsReader.of(data)
         assert reader.left == len(data)
         assert bytes(reader.read(100)) == data
+
+
+def test_a_few_rows_of_each_of_many_chunks_are_one_piece() -> None:
+    chunks = [chunk_of([50] * 100, seed) for seed in range(40)]
+    rows = ChunkRows.of(np.array([1, 7, 9]))
+    reader = reader_of(*((chunk, rows if at % 3 else ChunkRows(5, 9)) for at, chunk in enumerate(chunks)))
+    whole = reader.left
+    assert len(reader.read(whole)) == whole
+    large = chunk_of([1000] * 1000, 99)
+    reader = reader_of(
+        (chunks[0], ChunkRows(0, 2)), (large, ChunkRows(0, 1000)), (chunks[1], ChunkRows(0, 2))
+    )
+    assert [len(reader.read(10**9)) for _ in range(4)] == [100, 10**6, 100, 0]
