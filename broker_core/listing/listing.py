@@ -189,11 +189,7 @@ class Listing(Sealed):
         if older is self:
             return self.range(0, 0), older.range(0, 0)
         mine, theirs = data_of(self), data_of(older)
-        own, others = mine.pieces_beside(theirs), theirs.pieces_beside(mine)
-        names, former = mine.names(own), theirs.names(others)
-        known = pc.is_in(names, former).to_numpy(zero_copy_only=False)
-        stays = pc.is_in(former, names).to_numpy(zero_copy_only=False)
-        return self.rows(mine.rows_of(own)[~known]), older.rows(theirs.rows_of(others)[~stays])
+        return self.rows(mine.missing_in(theirs)), older.rows(theirs.missing_in(mine))
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         """The topics in the order of the hash, at most ``rows`` at a time: see :meth:`Selection.batches`."""
