@@ -25,6 +25,8 @@ _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first 
 # Required substrings that are searched: the longest ones, until one is found that few names have.
 _SHORTEST: Final = 1  # bytes
 _MOST_LITERALS: Final = 3
+#: Stretches in a row with too many finds of a literal, after which it is not searched any more.
+_GIVEN_UP: Final = 4
 _FIRST_BLOCK: Final = 128 * 1024  # bytes
 _SMALLEST_BLOCK: Final = 256
 _WORST: Final = 4 * 1024 * 1024  # bytes times instructions: 10 ms
@@ -42,15 +44,16 @@ class ChunkSearch:
 
     __slots__ = ("_chunk", "_found", "_literals", "_pattern", "_ranges", "size")
 
-    def __init__(self, chunk: Chunk, pattern: TopicsPattern, literals: Sequence[bytes]) -> None:
-        """``literals`` are substrings of every match, to be searched first."""
+    def __init__(self, chunk: Chunk, pattern: TopicsPattern, literals: dict[bytes, int]) -> None:
+        """``literals`` are substrings of every match, to be searched first, which all chunks of a search share: in how
+        many stretches in a row too many names had each."""
         self._chunk = chunk
         self._pattern = pattern
         self._ranges = ranges_in(chunk, pattern)
         #: How many positions there are to search.
         self.size = sum(high - low for low, high in self._ranges)
         self._found: list[tuple[int, _Array]] = []
-        self._literals = literals if self.weight(0, self.size) > _TINY else ()
+        self._literals = literals if self.weight(0, self.size) > _TINY else {}
 
     def _parts(self, low: int, high: int) -> list[tuple[int, int]]:
         """The positions among the forms of those from ``low`` to ``high`` that are searched."""
@@ -99,10 +102,14 @@ class ChunkSearch:
 
     def _search(self, low: int, high: int) -> list[Candidates]:
         forms = self._chunk.forms
-        for literal in self._literals:
+        for literal, dense in self._literals.items():
+            if dense >= _GIVEN_UP:
+                continue
             positions = rows_with(forms.text, forms.offsets, low, high, literal)
-            if positions is not None:  # else too many names have it
+            if positions is not None:
+                self._literals[literal] = 0
                 return [Candidates(self, positions, forms.at(positions))] if len(positions) else []
+            self._literals[literal] = dense + 1
         keep = self._pattern.match_column(forms.between(low, high))
         found = np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + low
         if len(found):
@@ -174,10 +181,10 @@ class RowsSearch:
         return ChunkRows.of(np.concatenate(found) if found else np.zeros(0, np.int32))
 
 
-def useful_literals(namespace: NamespaceName, pattern: TopicsPattern) -> list[bytes]:
-    """Required substrings that not every name of the namespace has anyway, longest first."""
+def useful_literals(namespace: NamespaceName, pattern: TopicsPattern) -> dict[bytes, int]:
+    """Required substrings that not every name of the namespace has anyway, longest first, for a :class:`ChunkSearch`."""
     own = f"{namespace}/"
     everywhere = f"{NON_PERSISTENT}://{own}"  # has the other domain, too
     rests = (literal.removeprefix(own) for literal in pattern.required)
     useful = (rest.encode() for rest in rests if rest not in everywhere)
-    return [rest for rest in useful if len(rest) >= _SHORTEST][:_MOST_LITERALS]
+    return dict.fromkeys([rest for rest in useful if len(rest) >= _SHORTEST][:_MOST_LITERALS], 0)

@@ -69,10 +69,24 @@ def test_slices_of_any_size_find_the_same(text: str, *, partitions: bool) -> Non
 
 
 def test_literals_that_every_name_has_are_not_searched() -> None:
-    assert useful_literals(NAMESPACE, compile_pattern(".*t/n/.*")) == []
-    assert useful_literals(NAMESPACE, compile_pattern(".*sistent.*")) == []
-    assert useful_literals(NAMESPACE, compile_pattern("t/n/.*abc.*de.*")) == [b"abc", b"de"]
+    assert useful_literals(NAMESPACE, compile_pattern(".*t/n/.*")) == {}
+    assert useful_literals(NAMESPACE, compile_pattern(".*sistent.*")) == {}
+    assert useful_literals(NAMESPACE, compile_pattern("t/n/.*abc.*de.*")) == {b"abc": 0, b"de": 0}
 
 
 def test_the_first_slice_of_a_dear_pattern_is_small() -> None:
     assert first_block(compile_pattern("(?:.*[0-9a].{1,28}[b-f]){10}x")) < first_block(compile_pattern(".*a"))
+
+
+def test_a_literal_that_most_names_have_is_given_up_and_others_are_found() -> None:
+    (dense,) = data_of(listing_of(persistent(*(f"{number:04}-x-y" for number in range(2000))))).chunks
+    (rare,) = data_of(
+        listing_of(persistent(*(f"{number:04}{'-x' * (number == 7)}" for number in range(2000))))
+    ).chunks
+    pattern = compile_pattern("t/n/.*-x.*")
+    literals = useful_literals(NAMESPACE, pattern)
+    for chunk, count in ((dense, 2000), (rare, 1), *[(dense, 2000)] * 6, (rare, 1)):
+        search = ChunkSearch(chunk, pattern, literals)
+        keep_matching(search.run(0, search.size), pattern)
+        assert len(search.result()) == count
+    assert literals[b"-x"] >= 4
