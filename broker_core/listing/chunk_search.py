@@ -111,9 +111,8 @@ class ChunkSearch:
                 return [Candidates(self, positions, forms.at(positions))] if len(positions) else []
             self._literals[literal] = dense + 1
         keep = self._pattern.match_column(forms.between(low, high))
-        found = np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + low
-        if len(found):
-            self.keep(found)
+        if keep.true_count:
+            self.keep(np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + low)
         return []
 
 
@@ -182,7 +181,7 @@ class RowsSearch:
 
 
 def useful_literals(namespace: NamespaceName, pattern: TopicsPattern) -> dict[bytes, int]:
-    """Required substrings that not every name of the namespace has anyway, longest first, for a :class:`ChunkSearch`."""
+    """Required substrings that not every name of the namespace has anyway, longest first, as searches share them."""
     own = f"{namespace}/"
     everywhere = f"{NON_PERSISTENT}://{own}"  # has the other domain, too
     rests = (literal.removeprefix(own) for literal in pattern.required)
