@@ -10,12 +10,14 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client import generate_latest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
 from broker_core.broker import Broker, ListenError, opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog
+from broker_core.catalog.warm_start import stored_snapshots, warm_start
 from broker_core.client import ClientError, LookupClient, ServerRefused
 from broker_core.names import TopicName
 from broker_core.pipeline import explain
@@ -46,6 +48,31 @@ def filled(folder: Path) -> None:
 def url(broker: Broker) -> str:
     host, port = broker.pulsar_address
     return f"pulsar://{host}:{port}"
+
+
+@pytest.mark.parametrize("snapshots", ["folder", "off"])
+async def test_a_restart_finds_large_namespaces_in_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshots: str
+) -> None:
+    monkeypatch.setattr(warm_start, "LEAST_TOPICS", 2)
+    monkeypatch.setattr(stored_snapshots, "LEAST_TOPICS", 2)
+    filled(tmp_path)
+    given = settings(
+        tmp_path,
+        catalog={"path": tmp_path / "topics.sqlite", "snapshots": snapshots},
+        http={"listen": "127.0.0.1:0"},
+    )
+    answers = []
+    for _ in range(2):
+        async with Broker(given) as broker:
+            # Before anybody asked.
+            counts = generate_latest(broker.pipeline.metrics.registry).decode()
+            answers.append('broker_core_stored_snapshots_total{event="read"} 1.0' in counts)
+            async with LookupClient(url(broker)) as client:
+                answer = await client.get_topics("public/default")
+                assert len(answer.topics) == 3
+    assert answers == [False, snapshots == "folder"]
+    assert (tmp_path / "topics.sqlite.snapshots").exists() is (snapshots == "folder")
 
 
 async def test_serves_the_catalogue_and_its_changes(tmp_path: Path) -> None:

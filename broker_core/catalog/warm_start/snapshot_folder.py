@@ -84,6 +84,18 @@ class SnapshotFolder:
         finally:
             os.close(folder)
 
+    def problem(self) -> str | None:
+        """Why nothing can be stored here, as far as that can be told without writing."""
+        try:
+            with self._opened() as folder:
+                if os.access(".", os.R_OK | os.W_OK | os.X_OK, dir_fd=folder):
+                    return None
+                return f"{self.path} cannot be read or written by this user"
+        except FileNotFoundError:  # it will be made
+            return None
+        except FolderUnusable as unusable:
+            return str(unusable)
+
     def read(self, name: str, largest: int) -> bytes:
         """All of a file, of at most ``largest`` bytes. Raises :exc:`OSError` where it cannot be read."""
         with self._opened() as folder, _file(folder, _checked(name), largest) as (file, size):

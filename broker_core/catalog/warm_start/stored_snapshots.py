@@ -96,6 +96,10 @@ class StoredSnapshots:
         keys = tuple(dict.fromkeys(property_keys))
         return cls(SnapshotFolder(folder_beside(catalog)), property_keys=keys, limit=limit)
 
+    def problem(self) -> str | None:
+        """Why nothing can be stored in the folder, as far as that can be told without writing."""
+        return self._folder.problem()
+
     # -- reading
 
     def find(self, namespace: NamespaceName, mode: Mode, catalog_id: str) -> Manifest | None:

@@ -25,7 +25,7 @@ _MOST_TOPICS: Final = 50_000
 
 def catalog_checks(settings: Settings) -> Iterator[Check]:
     """The catalogue's file and folder. It is opened for reading alone; one that is not there is not made."""
-    from broker_core.catalog import CatalogError, migration_ahead
+    from broker_core.catalog import CatalogError, StoredSnapshots, migration_ahead
 
     path = Path(os.path.abspath(settings.catalog.path))  # noqa: PTH100 - without its ".."
     folder = path.parent
@@ -42,6 +42,10 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
         yield Check.warning(
             "catalog.space", f"{folder}: {space.f_bavail * space.f_frsize // 2**20} MiB of the disk are free"
         )
+    if settings.catalog.snapshots == "folder":
+        problem = StoredSnapshots.beside(path).problem()
+        if problem is not None:
+            yield Check.warning("catalog.snapshots", f"{problem}; a restart will read the catalogue itself")
     if not path.exists():
         yield Check.warning("catalog.path", f"{path} is not there: the server makes it, without topics")
         return

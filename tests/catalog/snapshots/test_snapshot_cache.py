@@ -71,6 +71,23 @@ async def test_what_is_kept_is_counted_once_whatever_it_is_kept_for(made: Made) 
     assert made.counted == (SIZE, 0), "somebody has it still"
 
 
+async def test_it_is_counted_how_often_a_namespace_was_asked_for_over_its_versions(made: Made) -> None:
+    one = snapshot()
+    await made.keep(one)
+    made.kept.keep((ONE, Mode.ALL), one, 2, None)
+    for mode, count in ((Mode.PERSISTENT, 3), (Mode.ALL, 4)):
+        kept = made.kept.get((ONE, mode))
+        assert kept is not None
+        kept.asked += count
+    assert made.kept.asked(one.listing) == 7
+    assert made.kept.snapshots() == [one, one]
+    assert made.kept.room == int(1.5 * SIZE)
+    two = snapshot(version=2)
+    await made.keep(two)
+    assert made.kept.asked(two.listing) == 3
+    assert made.kept.asked(one.listing) == 0
+
+
 async def test_where_there_is_room_what_is_kept_is_not_looked_through(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:

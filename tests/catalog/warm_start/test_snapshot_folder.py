@@ -100,6 +100,14 @@ def test_what_was_used_lately_is_not_removed(folder: SnapshotFolder) -> None:
     assert folder.remove("file", unused_for=1000)
 
 
+def test_a_folder_that_can_be_used_or_made_has_no_problem(folder: SnapshotFolder) -> None:
+    assert folder.problem() is None
+    folder.write("file", [b"1"])
+    assert folder.problem() is None
+    folder.path.chmod(0o777)
+    assert "others may write" in str(folder.problem())
+
+
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
 def test_a_folder_that_others_may_write_into_is_not_used(folder: SnapshotFolder, mode: int) -> None:
     folder.write("file", [b"1"])

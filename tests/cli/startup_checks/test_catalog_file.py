@@ -56,6 +56,21 @@ def test_a_catalogue_that_can_only_be_read_is_served(tmp_path: Path, monkeypatch
     assert "1 topics, which are served" in found.text
 
 
+def test_a_folder_of_snapshots_that_others_can_write_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "c.sqlite"
+    with SqliteCatalog(path) as opened:
+        opened.create(TopicName.parse("persistent://a/b/x"))
+    folder = tmp_path / "c.sqlite.snapshots"
+    folder.mkdir(0o700)
+    assert levels(catalog_checks(catalog(path))) == {"catalog.path": "ok"}
+    folder.chmod(0o777)
+    found = list(catalog_checks(catalog(path)))
+    assert levels(found) == {"catalog.path": "ok", "catalog.snapshots": "warning"}
+    assert "others may write" in text(found, "catalog.snapshots")
+    off = settings(catalog={"path": path, "snapshots": "off"})
+    assert levels(catalog_checks(off)) == {"catalog.path": "ok"}
+
+
 def test_a_catalogue_of_a_former_release_is_told_of_ahead(tmp_path: Path) -> None:
     path = old_file("format-1-unstamped", tmp_path / "c.sqlite")
     found = list(catalog_checks(catalog(path)))
