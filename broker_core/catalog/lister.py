@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -31,7 +31,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
 from broker_core.catalog.warm_start.warm_start import WarmStart
-from broker_core.change_log import Changes, Gap
+from broker_core.change_log import Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
@@ -52,6 +52,9 @@ _log = structlog.get_logger(__name__)
 _LOADS: Final = 2
 #: Bytes of a snapshot that is read beside these, whatever they are.
 _SMALL: Final = 1024 * 1024
+#: Bytes of a change that is made without asking before how many it takes: of a few chunks. So many reads may begin so.
+_ROOM: Final = 8 * 1024 * 1024
+_AT_ONCE: Final = 4
 
 
 class CatalogLister:
@@ -84,6 +87,7 @@ class CatalogLister:
         self._selecting_now: dict[tuple[int, str], asyncio.Task[Selection]] = {}
         self._clock = 0  # counts requests and reads, to know which came first
         self._loads = asyncio.Semaphore(_LOADS)
+        self._at_once = 0  # reads that have permits of which they do not know yet how many they need
         self._reopening = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._turn = loop_turn()
@@ -259,65 +263,73 @@ class CatalogLister:
                 self._watch.reopen()
                 self._kept.drop_all()
         seen = self._watch.state
-        current, size = await asyncio.to_thread(self._current_or_size, key, self._kept.known(key[0]))
-        if current is not None:
-            self._kept.keep(key, current, seen, None)
-            return current
-        permit = await self._kept.permit_for(key, size)
+        permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None
+        self._at_once += permit is not None
         try:
-            async with self._loads if size > _SMALL else nullcontext():
-                seen = self._watch.state
-                known = self._kept.known(key[0])
-                snapshot = await asyncio.to_thread(self._read_or_move, key, known)
+            room = 0 if permit is None else _ROOM
+            known = self._kept.known(key[0])
+            made = await asyncio.to_thread(self._read_or_move, key, known, room)
         except BaseException:
-            permit.release()
+            if permit is not None:
+                permit.release()
             raise
-        self._kept.keep(key, snapshot, seen, permit)
+        finally:
+            self._at_once -= permit is not None
+        if not isinstance(made, Snapshot):
+            if permit is not None:
+                permit.release()
+            permit = await self._kept.permit_for(key, made)
+            try:
+                async with self._loads if made > _SMALL else nullcontext():
+                    seen = self._watch.state
+                    known = self._kept.known(key[0])
+                    made = await asyncio.to_thread(self._read_or_move, key, known, None)
+                assert isinstance(made, Snapshot)
+            except BaseException:
+                permit.release()
+                raise
+        self._kept.keep(key, made, seen, permit)
         if self._warm is not None:
-            self._warm.changed(snapshot)
-        return snapshot
+            self._warm.changed(made)
+        return made
 
-    def _current_or_size(self, key: SnapshotKey, known: list[Snapshot]) -> tuple[Snapshot | None, int]:
-        """The newest snapshot where it is known already, else about how many bytes it will have; in a thread."""
-        namespace, mode = key
-        with self._catalog.reading() as connection:
-            mode = _listed_mode(connection, namespace, mode)
-            for old, changes in self._known_changes(connection, mode, known):
-                return (None, old.moved_bytes(changes)) if changes else (old, 0)
-            found = None if self._warm is None else self._warm.find(connection, namespace, mode)
-            if found is not None:
-                return None, found.expected_bytes
-            return None, expected_bytes(connection, namespace, mode, self._property_keys)
-
-    def _read_or_move(self, key: SnapshotKey, known: list[Snapshot]) -> Snapshot:
+    def _read_or_move(self, key: SnapshotKey, known: list[Snapshot], room: int | None) -> Snapshot | int:
         """The newest snapshot, made of one that is known where that is less work; in a thread.
 
-        Takes what is in ``known`` away, so that this thread keeps none of it in memory.
+        Of one that takes more than ``room`` bytes besides what is known, only how many it takes. Takes what is in
+        ``known`` away, so that this thread keeps none of it in memory.
         """
         namespace, mode = key
         with self._catalog.reading() as connection:
             mode = _listed_mode(connection, namespace, mode)
-            for old, changes in self._known_changes(connection, mode, known):
-                return old.moved(changes.version, changes) if changes else old
+            # The newest first: of a change that it has already, nothing is made again.
+            known.sort(key=lambda old: (old.version.number, old.listing.mode is mode))
+            while known:
+                old = known.pop()
+                own = old.in_mode(mode)
+                if own is None:
+                    continue
+                changes = read_changes(connection, namespace, own.version)
+                if isinstance(changes, Gap) or not own.worth_moving(changes):
+                    continue
+                if room is not None and (changes or own is not old):
+                    size = own.moved_bytes(changes)
+                    if size > room:
+                        return size
+                return own.moved(changes.version, changes) if changes else own
+            if room is not None:
+                size = self._expected_bytes(connection, namespace, mode)
+                if size > min(room, _SMALL):
+                    return size
             stored = None if self._warm is None else self._warm.read(connection, namespace, mode)
-            if stored is not None:
-                return stored
-            return load_snapshot(connection, namespace, mode, self._property_keys)
+            return stored or load_snapshot(connection, namespace, mode, self._property_keys)
 
-    @staticmethod
-    def _known_changes(
-        connection: sqlite3.Connection, mode: Mode, known: list[Snapshot]
-    ) -> Iterator[tuple[Snapshot, Changes]]:
-        """The known snapshots that are less work to move than the namespace is to read, and what leads to the newest.
-
-        Each is taken out of ``known``.
-        """
-        while known:
-            old = known.pop(0)
-            if old.listing.mode is mode:
-                changes = read_changes(connection, old.listing.namespace, old.version)
-                if not isinstance(changes, Gap) and old.worth_moving(changes):
-                    yield old, changes
+    def _expected_bytes(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> int:
+        """About how many bytes the namespace will have that is read."""
+        found = None if self._warm is None else self._warm.find(connection, namespace, mode)
+        if found is not None:
+            return found.expected_bytes
+        return expected_bytes(connection, namespace, mode, self._property_keys)
 
 
 def _listed_mode(connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Mode:

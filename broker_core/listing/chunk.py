@@ -265,10 +265,9 @@ class Chunk:
     def crc(self) -> TextCrc:
         """The CRC of all names, each behind a comma; computed once."""
         if self._crc is None:
-            if self._blocks is not None:
-                self._crc = self._blocks.total()
-            else:
-                self._crc = crc_of_fields(self.column(0, self.size))
+            # The blocks take no longer than the whole, and a change of the chunk asks for them.
+            is_small = self._blocks is None and self.size < _FEW
+            self._crc = crc_of_fields(self.column(0, self.size)) if is_small else self.blocks.total()
         return self._crc
 
     @property

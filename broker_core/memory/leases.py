@@ -1,21 +1,24 @@
 """Permits that are released when an object is freed: a cache, a request or a slow client may hold it the longest.
 
 The memory of a listing is freed with its last reference. So the permits for its buffers belong to the listing:
-:meth:`Leases.hold` binds them to it, and they are released when the listing is freed.
+:meth:`Leases.hold` binds them to it, and they are released when the listing is freed. The permits for chunks, which
+versions of a listing share, belong to the chunks (:meth:`Leases.hold_parts`).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 import pyarrow as pa
 
 from broker_core.memory.owners import Owners
+from broker_core.memory.permit_budget import Permit
 
 __all__ = ["Leases", "Releasable"]
 
-#: Bytes of a lease whose memory goes back to the system with it: Arrow's pool would keep it.
+#: Bytes of leases whose memory goes back to the system with them: Arrow's pool would keep it.
 _WORTH_RELEASING: Final = 8 * 1024 * 1024
 _RELEASE_DELAY: Final = 0.1  # seconds; another thread may be freeing the rest just now
 
@@ -39,6 +42,7 @@ class Leases:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._permits: Owners[Releasable] = Owners(self._ended)
+        self._is_told = False  # the loop will settle
 
     def __contains__(self, owner: object) -> bool:
         return self.held(owner) is not None
@@ -58,16 +62,29 @@ class Leases:
         if old is not None:
             old.release()
 
+    def hold_parts(self, parts: Sequence[tuple[object, int]], permit: Permit) -> None:
+        """The same for several owners with so many bytes each; the last one has what is left of ``permit``."""
+        if not parts:
+            permit.release()
+            return
+        for owner, size in parts[:-1]:
+            self.hold(owner, permit.budget.split(permit, size))
+        self.hold(parts[-1][0], permit)
+
     def settle(self) -> None:
         """Release the permits of all objects that have ended."""
+        self._is_told = False  # first: what ends from here on tells again
+        size = 0
         for permit in self._permits.ended():
-            if permit.count >= _WORTH_RELEASING and self._loop is not None:
-                self._loop.call_later(_RELEASE_DELAY, pa.default_memory_pool().release_unused)
+            size += permit.count
             permit.release()
+        if size >= _WORTH_RELEASING and self._loop is not None:
+            self._loop.call_later(_RELEASE_DELAY, pa.default_memory_pool().release_unused)
 
     def _ended(self) -> None:
         try:
-            if self._loop is not None:
+            if self._loop is not None and not self._is_told:  # a large listing has hundreds of owners
+                self._is_told = True
                 self._loop.call_soon_threadsafe(self.settle)
         except RuntimeError:  # the loop is closed: no demand waits for permits
-            pass
+            self._is_told = False

@@ -243,6 +243,14 @@ class PermitBudget:
             self._acquired -= count
             self._drain()
 
+    def split(self, permit: Permit, n: int) -> Permit:
+        """At most ``n`` of these permits as a permit of their own. :exc:`ValueError` for a permit of another budget."""
+        self._check_owner(permit)
+        part = Permit(self, min(n, permit.count), lasts=permit.lasts)
+        permit.count -= part.count
+        self._held_by_waiting -= part.count * bool(permit.updates)
+        return part
+
     def keep(self, permit: Permit, n: int) -> Permit:
         """At most ``n`` of these permits, as a permit of their own for what outlives the request."""
         part = Permit(self, min(n, permit.count), lasts=bool(self.maximum))

@@ -404,6 +404,54 @@ async def test_what_a_request_still_has_is_counted_until_it_lets_go(
     await settled(budget, lambda acquired: acquired < 2 * one)
 
 
+async def test_a_change_is_made_in_one_go_where_there_is_room(
+    catalog: SqliteCatalog, permits: Permits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each hop to a thread costs more than reading the change."""
+    bring(catalog, *({"name": f"topic-{number}"} for number in range(100)))
+    lister = CatalogLister(catalog, permits)
+    await lister.list_topics(QUESTION)
+    hops = []
+    to_thread = asyncio.to_thread
+
+    async def counted(work: Callable[..., Any], *arguments: Any) -> Any:
+        hops.append(work)
+        return await to_thread(work, *arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", counted)
+    catalog.create(topic("one"))
+    assert len((await lister.list_topics(QUESTION)).topics) == 101
+    assert len(hops) == 1
+    assert lister._at_once == 0
+    lister._at_once = 4  # others have begun so
+    catalog.create(topic("two"))
+    assert len((await lister.list_topics(QUESTION)).topics) == 102
+    assert len(hops) == 3
+    lister.close()
+
+
+async def test_a_mode_of_one_domain_is_a_part_of_the_other(
+    catalog: SqliteCatalog, lister: CatalogLister, budget: PermitBudget, reads: Reads
+) -> None:
+    bring(catalog, {"name": "a"}, {"name": "non-persistent://a/b/n"})
+    everything = await lister.list_topics(ListingRequest(NAMESPACE, Mode.ALL))
+    catalog.create(topic("b"))
+    for mode, expected in (
+        (Mode.ALL, ["n", "a", "b"]),
+        (Mode.PERSISTENT, ["a", "b"]),
+        (Mode.NON_PERSISTENT, ["n"]),
+    ):
+        assert names_of(await lister.list_topics(ListingRequest(NAMESPACE, mode))) == expected
+    assert names_of(everything) == ["n", "a"]
+    assert (reads.loaded, reads.moved) == ([Mode.ALL], 1)
+    before = budget.acquired
+    catalog.create(topic("c", "non-persistent"))
+    assert names_of(await lister.list_topics(ListingRequest(NAMESPACE, Mode.NON_PERSISTENT))) == ["c", "n"]
+    assert names_of(await lister.list_topics(QUESTION)) == ["a", "b"]
+    assert reads.loaded == [Mode.ALL]
+    assert budget.acquired >= before
+
+
 async def test_an_old_listing_goes_by_itself(
     catalog: SqliteCatalog, lister: CatalogLister, budget: PermitBudget
 ) -> None:

@@ -103,3 +103,45 @@ def test_an_object_may_outlive_the_loop() -> None:
 
     thing = asyncio.run(begun())
     del thing  # nobody waits for permits any more: no error, no warning
+
+
+async def test_parts_of_a_permit_are_held_for_each_owner() -> None:
+    budget, leases = PermitBudget(100), Leases()
+    things = [Thing(), Thing(), Thing()]
+    leases.hold_parts([(things[0], 10), (things[1], 20), (things[2], 30)], held(budget, 65))
+    assert [permit.count for thing in things if (permit := leases.held(thing))] == [10, 20, 35]
+    del things[1]
+    leases.settle()
+    assert budget.acquired == 45
+    things.clear()
+    leases.settle()
+    assert budget.acquired == 0
+
+
+async def test_permits_that_are_too_few_for_their_owners_are_never_more_than_there_are() -> None:
+    budget, leases = PermitBudget(100), Leases()
+    things = [Thing(), Thing(), Thing()]
+    leases.hold_parts([(thing, 30) for thing in things], held(budget, 50))
+    assert [permit.count for thing in things if (permit := leases.held(thing))] == [30, 20, 0]
+    assert budget.acquired == 50
+    leases.hold_parts([], held(budget, 10))
+    assert budget.acquired == 50, "permits without an owner are released"
+
+
+async def test_the_loop_is_told_once_of_owners_that_end_together(monkeypatch: Any) -> None:
+    budget, leases = PermitBudget(1000), Leases()
+    told = []
+    loop = asyncio.get_running_loop()
+    whole = loop.call_soon_threadsafe
+
+    def counted(*arguments: Any) -> Any:
+        told.append(arguments)
+        return whole(*arguments)
+
+    monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
+    for _ in range(2):
+        things = [Thing() for _ in range(100)]
+        leases.hold_parts([(thing, 1) for thing in things], held(budget, 100))
+        things.clear()
+        await eventually(lambda: budget.acquired == 0)
+    assert len(told) == 2

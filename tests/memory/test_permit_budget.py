@@ -619,3 +619,29 @@ async def test_a_permit_that_is_released_between_grant_and_cancellation_leaves_n
     with pytest.raises(asyncio.CancelledError):
         await update
     assert (budget.acquired, permit.count) == (0, 0)
+
+
+async def test_a_part_of_a_permit_is_released_by_itself() -> None:
+    permits = budget(100)
+    permit = await permits.acquire(60)
+    part = permits.split(permit, 20)
+    assert (permit.count, part.count, permits.acquired) == (40, 20, 60)
+    assert permits.split(part, 50).count == 20, "at most what there is"
+    assert part.count == 0
+    permit.release()
+    assert permits.acquired == 20
+    with pytest.raises(ValueError, match="is not of"):
+        budget(10).split(permit, 1)
+
+
+async def test_a_part_of_a_permit_that_waits_for_more_does_not_wait() -> None:
+    permits = budget(100)
+    permit, other = await permits.acquire(60), await permits.acquire(40)
+    waiting = await started(permits.update(permit, 80))
+    part = permits.split(permit, 10)
+    assert not waiting.done()
+    other.release()
+    assert (await waiting).count == 80
+    assert permits.acquired == 90
+    part.release()
+    assert permits.acquired == 80

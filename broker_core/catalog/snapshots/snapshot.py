@@ -88,7 +88,7 @@ class Snapshot:
     def worth_moving(self, changes: Changes) -> bool:
         """Whether :meth:`moved` is less work than reading anew."""
         changed = sum(len(change.listed_before) + len(change.listed_after) for change in changes)
-        return changed <= 50 + len(self.listing) // 100
+        return changed <= 50 + len(self.listing) // 50
 
     # -- selecting by properties
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
@@ -25,6 +26,8 @@ __all__ = ["CachedSnapshot", "SnapshotCache", "SnapshotKey", "result_of"]
 
 SnapshotKey = tuple[NamespaceName, Mode]
 
+#: The part of the budget from which on it is looked first whether enough can become free.
+_LARGE: Final = 16
 #: Namespaces that did not fit, which are remembered so that it is logged once.
 _MOST_TOLD: Final = 1000
 
@@ -101,12 +104,18 @@ class SnapshotCache:
         found = None if listing is None else listing()
         return None if found is None or rest is None else Snapshot.of_rest(found, rest)
 
+    # -- permits
+
     async def permit_for(self, key: SnapshotKey, size: int) -> Permit:
-        """Permits for a snapshot of ``size`` bytes that is about to be read.
+        """Permits for ``size`` bytes of a snapshot that is about to be read, or moved.
 
         Raises :exc:`~broker_core.memory.permit_errors.PermitError` where clients hold all that there is.
         """
         return self._permit_now(key, size) or await self.unkept.acquire(size)
+
+    def permit_at_once(self, size: int) -> Permit | None:
+        """The same where there is room, and nothing has to make some."""
+        return self._budget.try_acquire(size) if size <= self._budget.available else None
 
     def _permit_now(self, key: SnapshotKey, size: int) -> Permit | None:
         """Permits of the budget for what is kept, without waiting; others make room, as far as that helps.
@@ -117,60 +126,82 @@ class SnapshotCache:
         if not budget.fits(size):
             return None
         self._leases.settle()
-        missing = size - budget.available
-        # With room for all nobody looks at what is kept: of many namespaces that takes longer than to read one.
-        for other in [each for each in self._kept if each[0] != key[0]] if missing > 0 else ():
-            if missing <= 0:
-                break
-            if other in self._kept:  # and did not go together with one before
-                missing -= self._kept[other].snapshot.nbytes
-                self.let_go(other)
-        self._leases.settle()
+        if size > max(budget.available, budget.maximum // _LARGE):
+            others = sum(kept.snapshot.nbytes for other, kept in self._kept.items() if other[0] != key[0])
+            if size > budget.available + others:
+                return None
+        while size > budget.available:
+            other = next((each for each in self._kept if each[0] != key[0]), None)
+            if other is None:
+                return None
+            self.let_go(other)
+            self._leases.settle()  # of what clients still have, nothing becomes free
         return budget.try_acquire(size)
 
     def keep(self, key: SnapshotKey, snapshot: Snapshot, seen: int, permit: Permit | None) -> None:
-        """Keep a snapshot in the place of an older one, if there is room; the permits are its listing's from now on.
+        """Keep a snapshot in the place of an older one, if there is room.
 
-        ``permit`` is ``None`` for one whose listing was in memory already, and has its lease.
+        The permits are from now on its chunks', as far as these have none, and its listing's. ``permit`` is ``None``
+        for one whose listing was in memory already, and has its lease.
         """
         if not snapshot.version.number:  # nothing: it costs nothing to know that again
             if permit is not None:
                 permit.release()
             return
-        before = self._kept.get(key)
-        asked = 0 if before is None else before.asked
-        if snapshot.listing in self._leases:
-            if permit is not None:
-                permit.release()
-            permit = None
-        else:
+        parts = self._unleased(key, snapshot.listing)
+        kept = self._kept.get(key)
+        asked = 0 if kept is None else kept.asked
+        if kept is not None and kept.snapshot.listing is not snapshot.listing:
+            del kept
             self.let_go(key)
-        if permit is None:
-            is_kept = any(other.snapshot.listing is snapshot.listing for other in self._kept.values())
-            if not is_kept:
-                permit = self._permit_now(key, snapshot.nbytes)
-        else:
-            permit = self._settled(key, snapshot.nbytes, permit)
-            is_kept = False
-        if permit is not None:
-            self._leases.hold(snapshot.listing, permit)
-            is_kept = permit.budget is self._budget
-        if is_kept:
+        if self._lease(key, parts, permit):
             self._alive.pop(key, None)
             self._kept[key] = CachedSnapshot(snapshot, seen, asked)
             self._kept.move_to_end(key)
         else:
             self._leave(key, snapshot)
 
-    def _settled(self, key: SnapshotKey, size: int, permit: Permit) -> Permit:
-        """The permits changed to the true size; of the budget for what is kept, where there is room by now."""
-        if permit.budget is self._budget:
-            return self._budget.try_update(permit, size) or permit
-        kept = self._permit_now(key, size)
-        if kept is None:
-            return self.unkept.try_update(permit, size) or permit
-        permit.release()
-        return kept
+    def _unleased(self, key: SnapshotKey, listing: Listing) -> list[tuple[object, int]]:
+        """What of a listing has no permits of the budget for what is kept, and how many bytes each is: chunks, and what
+        the listing has besides them."""
+        data, kept = data_of(listing), self._kept.get(key)
+        # A chunk of the one that is kept has its permits: of a large listing it is not worth asking for each.
+        shared = () if kept is None else data_of(kept.snapshot.listing).chunks
+        known = set(map(id, shared)) if len(shared) > 1 else set()
+        parts: list[tuple[object, int]] = [
+            (chunk, chunk.nbytes)
+            for chunk in data.chunks
+            if id(chunk) not in known and not self._is_leased(chunk)
+        ]
+        if self._is_leased(listing):
+            return parts if len(data.chunks) > 1 else []
+        if len(data.chunks) == 1:  # as a rule, and then all is one lease
+            return [(listing, data.own_bytes + sum(size for _, size in parts))]
+        return [*parts, (listing, data.own_bytes)]
+
+    def _is_leased(self, owner: object) -> bool:
+        held = self._leases.held(owner)
+        return isinstance(held, Permit) and held.budget is self._budget
+
+    def _lease(self, key: SnapshotKey, parts: Sequence[tuple[object, int]], permit: Permit | None) -> bool:
+        """Hold permits for all parts; false where they are not of the budget for what is kept."""
+        budget = self._budget
+        size = sum(size for _, size in parts)
+        if permit is not None and permit.budget is budget:
+            self._leases.hold_parts(parts, budget.try_update(permit, size) or permit)
+            return True
+        kept = self._permit_now(key, size) if parts else None
+        if kept is not None or not parts:
+            if permit is not None:
+                permit.release()
+            if kept is not None:
+                self._leases.hold_parts(parts, kept)
+            return True
+        if permit is not None:
+            fresh = [(owner, size) for owner, size in parts if owner not in self._leases]
+            size = sum(size for _, size in fresh)
+            self._leases.hold_parts(fresh, self.unkept.try_update(permit, size) or permit)
+        return False
 
     def _leave(self, key: SnapshotKey, snapshot: Snapshot) -> None:
         """Not kept: concurrent requests share it while it is referenced."""

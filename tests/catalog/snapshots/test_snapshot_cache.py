@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import gc
+import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from random import Random
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey
-from broker_core.change_log import CatalogVersion
+from broker_core.change_log import CatalogVersion, Change, Changes, Operation
 from broker_core.listing.listing import Listing, data_of
 from broker_core.memory.permits import Permits
-from broker_core.names import Mode, NamespaceName
+from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names.listed_names import NOTHING, PLAIN
 from broker_core.settings import LimitsSettings
+from tests.support.chunks import tiny_chunks
 
 ONE = NamespaceName("t", "one")
 TWO = NamespaceName("t", "two")
@@ -178,6 +184,198 @@ async def test_permits_are_changed_to_the_true_size_of_what_is_not_kept_too(made
     assert made.counted[1] == one.nbytes
     assert others is not None
     others.release()
+
+
+# -- listings of several chunks
+
+
+def all_domains(topics: int = 1000) -> Snapshot:
+    names = [
+        f"{domain}://{ONE}/topic-{n:05d}"
+        for domain in ("persistent", "non-persistent")
+        for n in range(topics)
+    ]
+    return Snapshot(CatalogVersion("id", 1), Listing.from_names(ONE, Mode.ALL, names))
+
+
+def changed(old: Snapshot, name: str) -> Snapshot:
+    """One topic more."""
+    since = old.version
+    version = CatalogVersion(since.catalog_id, since.number + 1)
+    change = Change(
+        version.number,
+        Operation.CREATE,
+        TopicName("persistent", old.listing.namespace, name),
+        uuid.uuid4(),
+        NOTHING,
+        PLAIN,
+        {},
+        {},
+        datetime.fromtimestamp(0, UTC),
+    )
+    return old.moved(version, Changes(since, version, (change,)))
+
+
+@pytest.fixture
+def tiny() -> Iterator[None]:
+    with tiny_chunks(2000):
+        yield
+
+
+@pytest.mark.usefixtures("tiny")
+async def test_a_changed_listing_takes_permits_for_its_new_chunks_alone() -> None:
+    made = Made(20)
+    one = snapshot()
+    assert len(data_of(one.listing).chunks) > 10
+    assert await made.keep(one)
+    assert made.counted == (one.nbytes, 0)
+    two = changed(one, "topic-00100x")
+    new = set(data_of(two.listing).chunks) - set(data_of(one.listing).chunks)
+    pinned: Snapshot | None = one
+    del one
+    assert await made.keep(two)
+    assert len(new) == 1
+    own = data_of(two.listing).own_bytes
+    assert pinned is not None
+    assert made.counted == (pinned.nbytes + sum(chunk.nbytes for chunk in new) + own, 0), (
+        "with what is pinned"
+    )
+    del pinned
+    assert made.counted == (two.nbytes, 0)
+    made.kept.drop_all()
+    assert made.counted == (two.nbytes, 0)
+    new.clear()
+    del two
+    assert made.counted == (0, 0)
+
+
+@pytest.mark.usefixtures("tiny")
+async def test_what_a_listing_that_is_pinned_shares_is_counted_until_it_goes() -> None:
+    made = Made(20)
+    one = snapshot()
+    size = one.nbytes
+    await made.keep(one)
+    pinned = one.listing.range(0, 1)
+    two = changed(one, "topic-00100x")
+    del one
+    await made.keep(two)
+    del two
+    made.kept.drop_all()
+    assert made.counted == (size, 0), "chunks of both, and those of the pinned one alone"
+    del pinned
+    assert made.counted == (0, 0)
+
+
+@pytest.mark.usefixtures("tiny")
+async def test_a_listing_of_one_domain_shares_the_chunks_of_all() -> None:
+    made = Made(20)
+    everything = all_domains()
+    await made.keep(everything, Mode.ALL)
+    part = everything.in_mode(Mode.PERSISTENT)
+    assert part is not None
+    assert part.listing.names.to_pylist() == snapshot().listing.names.to_pylist()
+    assert part.listing.topics_hash == snapshot().listing.topics_hash
+    assert await made.keep(part)
+    own = data_of(part.listing).own_bytes
+    assert made.counted == (everything.nbytes + own, 0)
+    made.kept.let_go((ONE, Mode.ALL))
+    total = everything.nbytes
+    del everything
+    assert made.counted == (part.nbytes, 0)
+    assert part.nbytes < total
+    made.kept.drop_all()
+    del part
+    assert made.counted == (0, 0)
+
+
+def test_which_modes_are_a_part_of_another() -> None:
+    one, everything = snapshot(), all_domains(3)
+    assert one.in_mode(Mode.PERSISTENT) is one
+    assert one.in_mode(Mode.ALL) is None
+    assert one.in_mode(Mode.NON_PERSISTENT) is None
+    others = everything.in_mode(Mode.NON_PERSISTENT)
+    assert others is not None
+    assert len(others.listing) == 3
+    assert others.listing.mode is Mode.NON_PERSISTENT
+
+
+@pytest.mark.usefixtures("tiny")
+async def test_what_was_not_kept_is_kept_whole_where_there_is_room_again() -> None:
+    made = Made(8)
+    others = made.budget.try_acquire(made.budget.maximum)
+    one = snapshot(topics=300)
+    assert not await made.keep(one)
+    assert made.counted == (made.budget.maximum, one.nbytes)
+    two = changed(one, "topic-00100x")
+    del one
+    assert others is not None
+    others.release()
+    assert await made.keep(two)
+    assert made.counted == (two.nbytes, 0)
+
+
+@pytest.mark.usefixtures("tiny")
+async def test_room_is_made_by_what_really_becomes_free() -> None:
+    """The least used snapshot is pinned by a client, so that the next one goes too."""
+    made = Made(3.2 * snapshot(topics=900).nbytes / SIZE)
+    others = [NamespaceName("t", name) for name in ("a", "b", "c")]
+    for other in others:
+        assert await made.keep(snapshot(other, topics=900))
+    kept = made.kept.get((others[0], Mode.PERSISTENT))
+    assert kept is not None
+    pinned = kept.snapshot.listing
+    del kept
+    one = snapshot(topics=900)
+    assert await made.keep(one)
+    assert [made.kept.get((other, Mode.PERSISTENT)) is None for other in others] == [True, True, False]
+    assert made.counted[0] <= made.budget.maximum
+    del pinned
+
+
+@pytest.mark.usefixtures("tiny")
+async def test_nobody_goes_for_what_does_not_fit_anyway() -> None:
+    made = Made(4)
+    client = made.budget.try_acquire(2 * SIZE)
+    await made.keep(snapshot(TWO, topics=500))
+    assert not await made.keep(snapshot(topics=3000))
+    assert made.kept.get((TWO, Mode.PERSISTENT)) is not None
+    assert client is not None
+    client.release()
+
+
+@pytest.mark.usefixtures("tiny")
+async def test_after_many_changes_all_that_is_counted_is_in_memory() -> None:
+    made = Made(8)
+    random = Random(5)
+    current = snapshot(topics=600)
+    pinned: list[Listing] = []
+    own: WeakKeyDictionary[Listing, int] = (
+        WeakKeyDictionary()
+    )  # what was remembered goes when it is kept no more
+    for number in range(150):
+        own[current.listing] = data_of(current.listing).own_bytes
+        await made.keep(current)
+        if random.random() < 0.1:
+            pinned.append(current.listing)
+        if pinned and random.random() < 0.1:
+            pinned.pop(random.randrange(len(pinned)))
+        if random.random() < 0.05:
+            made.kept.drop_all()
+        current = changed(current, f"topic-{random.randrange(600):05d}-{number}")
+        # All chunks are counted once, whoever has them.
+        kept = made.kept.get((ONE, Mode.PERSISTENT))
+        listings = {*pinned} | ({kept.snapshot.listing} if kept is not None else set())
+        del kept
+        chunks = {chunk for listing in listings for chunk in data_of(listing).chunks}
+        shared = {chunk for chunk in data_of(current.listing).chunks if chunk in made.leases}
+        counted = sum(chunk.nbytes for chunk in chunks | shared)
+        counted += sum(own[listing] for listing in listings)
+        del chunks, shared, listings
+        assert sum(made.counted) == counted
+    pinned.clear()
+    made.kept.drop_all()
+    del current
+    assert made.counted == (0, 0)
 
 
 async def test_nothing_is_nothing_to_keep(made: Made) -> None:
