@@ -75,9 +75,10 @@ class SnapshotFolder:
             raise FolderUnusable(f"{self.path}: {error.strerror}") from error
         try:
             status = os.fstat(folder)
-            if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o022:
+            # Its group may write: a volume of Kubernetes gives that right to the pod's group (fsGroup).
+            if status.st_uid not in {os.geteuid(), 0} or status.st_mode & 0o002:
                 raise FolderUnusable(
-                    f"{self.path} belongs to another user, or others may write into it: "
+                    f"{self.path} belongs to another user, or all may write into it: "
                     "remove it, or set its owner and its mode (0700)"
                 )
             yield folder

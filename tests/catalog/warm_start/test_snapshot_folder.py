@@ -105,15 +105,21 @@ def test_a_folder_that_can_be_used_or_made_has_no_problem(folder: SnapshotFolder
     folder.write("file", [b"1"])
     assert folder.problem() is None
     folder.path.chmod(0o777)
-    assert "others may write" in str(folder.problem())
+    assert "all may write" in str(folder.problem())
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
-def test_a_folder_that_others_may_write_into_is_not_used(folder: SnapshotFolder, mode: int) -> None:
+def test_a_folder_that_its_group_may_write_into_is_used(folder: SnapshotFolder) -> None:
+    folder.write("file", [b"1"])
+    folder.path.chmod(0o2770)
+    assert folder.read("file", 9) == b"1"
+
+
+@pytest.mark.parametrize("mode", [0o702, 0o707, 0o777])
+def test_a_folder_that_all_may_write_into_is_not_used(folder: SnapshotFolder, mode: int) -> None:
     folder.write("file", [b"1"])
     folder.path.chmod(mode)
     for do in (lambda: folder.read("file", 9), lambda: folder.write("file", [b"2"])):
-        with pytest.raises(FolderUnusable, match="others may write"):
+        with pytest.raises(FolderUnusable, match="all may write"):
             do()
     assert folder.files() == []
 

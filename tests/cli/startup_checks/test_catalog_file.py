@@ -66,7 +66,7 @@ def test_a_folder_of_snapshots_that_others_can_write_is_told_of(tmp_path: Path) 
     folder.chmod(0o777)
     found = list(catalog_checks(catalog(path)))
     assert levels(found) == {"catalog.path": "ok", "catalog.snapshots": "warning"}
-    assert "others may write" in text(found, "catalog.snapshots")
+    assert "all may write" in text(found, "catalog.snapshots")
     off = settings(catalog={"path": path, "snapshots": "off"})
     assert levels(catalog_checks(off)) == {"catalog.path": "ok"}
 
