@@ -14,6 +14,7 @@ from broker_core.listing.build_chunks import build_chunks, cut_chunk, joined_chu
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.chunk_splice import spliced_chunk
+from broker_core.listing.few_names import FEW_NAMES, chunks_of_few
 from broker_core.listing.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.property_codes import PropertyCodes
@@ -59,9 +60,7 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
     removed, added = changed.removed, changed.added
     if len(removed) + len(added) > _MANY and (len(removed) + len(added)) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
-    persistent, other = split_full_names(added, listing.namespace, listing.mode)
-    columns = {key: pa.array(values, pa.large_string()) for key, values in changed.properties.items()}
-    additions = build_chunks(listing.namespace, persistent, other, _by_domain(added, columns))
+    additions = _additions(listing, changed)
     made: list[Chunk] = []
     is_changed = False
     others = 0  # chunks of non-persistent topics, which come first
@@ -77,6 +76,16 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
         is_changed = is_changed or result is not own
         made += result
     return ListingData(listing.namespace, listing.mode, made) if is_changed else listing
+
+
+def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:
+    """The chunks of the names that are put in."""
+    namespace, added = listing.namespace, changed.added
+    if len(added) <= FEW_NAMES:
+        return chunks_of_few(namespace, listing.mode, added.to_pylist(), changed.properties)
+    persistent, other = split_full_names(added, namespace, listing.mode)
+    columns = {key: pa.array(values, pa.large_string()) for key, values in changed.properties.items()}
+    return build_chunks(namespace, persistent, other, _by_domain(added, columns))
 
 
 def _by_domain(

@@ -1,0 +1,58 @@
+"""The chunks of a few names, one by one: as columns they would take longer, and a change mostly has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.errors import InvalidListing, InvalidName
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.property_codes import PropertyCodes
+from broker_core.listing.topic_field import topic_field
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName
+from broker_core.names.hash_order import hash_order_bytes
+from broker_core.redaction.quoted import quoted
+
+__all__ = ["FEW_NAMES", "chunks_of_few"]
+
+FEW_NAMES: Final = 16
+
+
+def chunks_of_few(
+    namespace: NamespaceName,
+    mode: Mode,
+    names: Sequence[str],
+    properties: Mapping[str, Sequence[str | None]],
+) -> list[Chunk]:
+    """What :func:`~.build_chunks.build_chunks` makes of these full names, and of the values of their properties.
+
+    Raises :exc:`~broker_core.errors.InvalidListing` for a name that is none, or of another namespace or mode.
+    """
+    rows: dict[str, dict[bytes, int]] = {NON_PERSISTENT: {}, PERSISTENT: {}}
+    for row, name in enumerate(names):
+        try:
+            topic = TopicName.parse(name)
+        except InvalidName as error:
+            raise InvalidListing(str(error)) from None
+        if topic.namespace != namespace:
+            raise InvalidListing(f"Topic {quoted(name)} is not in namespace {namespace}")
+        if not mode.lists(topic.domain):
+            raise InvalidListing(f"Topic {quoted(name)} does not belong into a listing of mode {mode.name}")
+        if not topic.is_system:
+            rows[topic.domain][hash_order_bytes(str(topic).encode())] = row
+    chunks: list[Chunk] = []
+    for domain, found in rows.items():
+        if found:
+            own = [row for _, row in sorted(found.items())]
+            fields = [topic_field(names[row]) for row in own]
+            codes = {
+                key: PropertyCodes.of(pa.array([values[row] for row in own], pa.large_string()))
+                for key, values in properties.items()
+            }
+            ends = np.array([0, *accumulate(map(len, fields))], np.int64)
+            chunks.append(Chunk(namespace, domain, pa.py_buffer(b"".join(fields)), ends, codes))
+    return chunks
