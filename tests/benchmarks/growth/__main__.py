@@ -55,10 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BenchmarkFailed as error:
         failure = f"the benchmark ended: {error}"
     results["load_average"].append(os.getloadavg())
-    text = report(results)
     options.output.write_text(json.dumps(results, indent=1) + "\n")
-    options.output.with_suffix(".md").write_text(text + "\n")
-    print(text)
+    options.output.with_suffix(".md").write_text(report(results, goals=False) + "\n")
+    print(report(results))
     if options.plot is not None:
         draw(results, options.plot)
         print(options.plot)

@@ -27,6 +27,8 @@ __all__ = ["measure"]
 _SIDE_BY_SIDE: Final = 2_000_000
 #: Old versions that are held at a time are of at most so many topics together.
 _PINNED_TOPICS: Final = 10_000_000
+#: Seconds; a server writes its snapshots two seconds after they were read.
+_PATIENCE: Final = 4.0
 _CHANGES: Final = ("create", "delete", "property")
 
 
@@ -88,7 +90,10 @@ class _Parts:
                 if self._wants("restart"):
                     self._tell(tree, "restarts")
                     with self.catalogues.copy(made) as catalog:
-                        self._add(tree, "restart", measure_restart(tree, catalog, self.size))
+                        figures = measure_restart(
+                            tree, catalog, self.size, min(_PATIENCE, self.options.seconds)
+                        )
+                    self._add(tree, "restart", figures)
 
     def of_many_namespaces(self) -> None:
         """The part of many namespaces."""

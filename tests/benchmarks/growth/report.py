@@ -21,23 +21,27 @@ _HEADINGS: Final = {
 #: The curves of the plot: part, figure, name of the curve.
 _TIMES: Final = (
     ("changes", "create cpu", "answer and hash after a change, CPU"),
-    ("questions", "range", "new range of 10"),
-    ("questions", "infix", "new infix of 1,000"),
-    ("questions", "scan", "new scan"),
-    ("questions", "full", "everything"),
+    ("questions", "range cpu", "new range of 10, CPU"),
+    ("questions", "infix cpu", "new infix of 1,000, CPU"),
+    ("questions", "scan cpu", "new scan, CPU"),
+    ("questions", "full cpu", "everything, CPU"),
+    ("pages", "middle page cpu", "page from the middle, CPU"),
     ("restart", "cold full", "first answer of a first start"),
     ("restart", "warm full", "first answer of a second start"),
 )
 _MEMORY: Final = (
     ("questions", "rss mixed", "resident after all questions"),
-    ("pages", "slow readers memory", "16 slow readers beside changes"),
     ("changes", "memory", "a change, for a moment"),
     ("changes", "pinned memory", "an old version that is held"),
+    ("under-change", "growth", "growth beside 50 changes a second"),
 )
 
 
-def report(results: Mapping[str, Any]) -> str:
-    """All tables as Markdown: a column for each size; with two trees the figures of both, and their ratio."""
+def report(results: Mapping[str, Any], *, goals: bool = True) -> str:
+    """All tables as Markdown: a column for each size; with two trees the figures of both, and their ratio.
+
+    ``goals`` adds a column of what is wanted.
+    """
     loads = " and ".join(f"{average[0]:.1f}" for average in results["load_average"])
     trees = ", ".join(f"{label}: {commit}" for label, commit in results["trees"].items())
     lines = [f"{results['machine']}. Load average before and after: {loads}. {trees}.", ""]
@@ -45,13 +49,15 @@ def report(results: Mapping[str, Any]) -> str:
         columns = results["namespaces" if part == "namespaces" else "sizes"]
         own = {size: each for size, each in columns.items() if any(part in found for found in each.values())}
         if own:
-            lines += [*_table(part, figures, own, list(results["trees"])), ""]
+            rows = _table(part, figures, own, list(results["trees"]))
+            lines += [*(_row(*(cells if goals else cells[:-1])) for cells in rows), ""]
     return "\n".join(lines)
 
 
 def _table(
     part: str, figures: Sequence[Figure], columns: Mapping[str, Any], labels: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[list[str]]:
+    """The cells of each row; the last one is the goal."""
     unit = "namespaces" if part == "namespaces" else "topics"
     heads = []
     for size in columns:
@@ -59,8 +65,8 @@ def _table(
             heads += [f"{int(size):,} {unit}, {label}" for label in labels] + ["ratio"]
         else:
             heads.append(f"{int(size):,} {unit}")
-    yield _row(_HEADINGS[part], "unit", *heads, "goal")
-    yield _row("---", "---", *("---:" for _ in heads), "---:")
+    yield [_HEADINGS[part], "unit", *heads, "goal"]
+    yield ["---", "---", *("---:" for _ in heads), "---:"]
     for figure in figures:
         cells = []
         for each in columns.values():
@@ -71,8 +77,8 @@ def _table(
                 cells.append(f"{values[0] / values[1]:.2f}x" if both else "")
         if any(cells):
             there = [figure.goals[int(size)] for size in columns if int(size) in figure.goals]
-            goals = " / ".join(dict.fromkeys(f"{goal:,g}" for goal in there))
-            yield _row(figure.title, figure.unit, *cells, goals)
+            goal = " / ".join(dict.fromkeys(f"{each:,g}" for each in there))
+            yield [figure.title, figure.unit, *cells, goal]
 
 
 def _row(*cells: str) -> str:
@@ -85,7 +91,7 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
     from matplotlib.figure import Figure as Drawing
 
     label = next(iter(results["trees"]))
-    drawing = Drawing(figsize=(10, 4.2))
+    drawing = Drawing(figsize=(10, 5.4))
     left, right = drawing.subplots(1, 2)
     for axes, curves, scale, unit in ((left, _TIMES, 1e3, "milliseconds"), (right, _MEMORY, 1e-6, "MB")):
         for part, name, title in curves:
@@ -101,7 +107,7 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
         axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
         axes.minorticks_off()
         axes.grid(visible=True, alpha=0.3)
-        axes.legend(fontsize=7, loc="upper left")
+        axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     drawing.tight_layout()
     # The same figures give the same file; text stays text.
     with rc_context({"svg.hashsalt": "broker-core", "svg.fonttype": "none"}):

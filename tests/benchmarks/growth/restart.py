@@ -6,6 +6,8 @@ The file of the catalogue is in the system's cache of pages each time.
 from __future__ import annotations
 
 import shutil
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.benchmarks.growth.asking import Asking
@@ -18,10 +20,14 @@ __all__ = ["forget_snapshots", "measure_restart", "snapshot_bytes"]
 
 _MIX = 20
 _TAIL = 64
+_MOST_WRITING = 120.0
 
 
-def measure_restart(tree: Tree, catalog: Path, size: int) -> dict[str, float]:
-    """Four starts: the first question is everything or a range, with nothing beside the catalogue or with files."""
+def measure_restart(tree: Tree, catalog: Path, size: int, patience: float) -> dict[str, float]:
+    """Four starts: the first question is everything or a range, with nothing beside the catalogue or with files.
+
+    A server gets time to write its files, ``patience`` seconds until the next byte.
+    """
     figures: dict[str, float] = {}
     answers: dict[str, tuple[int, bytes]] = {}
 
@@ -42,6 +48,8 @@ def measure_restart(tree: Tree, catalog: Path, size: int) -> dict[str, float]:
             for _ in range(_MIX):
                 asking.spent(client, asking.new_range())
             client.close()
+            if when == "cold" and what == "range":
+                _wait_for_files(catalog, patience)
 
     start("cold", "full")
     forget_snapshots(catalog)
@@ -51,6 +59,17 @@ def measure_restart(tree: Tree, catalog: Path, size: int) -> dict[str, float]:
     figures["snapshot bytes"] = snapshot_bytes(catalog)
     del figures["cold cpu"]
     return figures
+
+
+def _wait_for_files(catalog: Path, patience: float) -> None:
+    """Until nothing was written beside the catalogue for some time."""
+    seen, changed = -1, time.monotonic()
+    end = changed + _MOST_WRITING
+    while time.monotonic() < min(changed + patience, end):
+        now = snapshot_bytes(catalog)
+        if now != seen:
+            seen, changed = now, time.monotonic()
+        time.sleep(patience / 20)
 
 
 def _folders(catalog: Path) -> list[Path]:
@@ -65,6 +84,9 @@ def forget_snapshots(catalog: Path) -> None:
 
 def snapshot_bytes(catalog: Path) -> int:
     """Bytes of all files in the folders beside a catalogue."""
-    return sum(
-        file.stat().st_size for folder in _folders(catalog) for file in folder.rglob("*") if file.is_file()
-    )
+    total = 0
+    for folder in _folders(catalog):
+        for file in folder.rglob("*"):
+            with suppress(FileNotFoundError):  # it had this name while it was written
+                total += file.stat().st_size if file.is_file() else 0
+    return total
