@@ -20,6 +20,8 @@ __all__ = ["spliced_chunk"]
 
 #: With more changes than this, rows are picked one by one: the stretches between them are short.
 _MANY: Final = 256
+#: With a change for each so many rows, most blocks would be hashed again.
+_ROWS_EACH: Final = 512
 _Array = np.ndarray[Any, Any]
 
 
@@ -34,13 +36,17 @@ def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) 
     added = fresh.column(0, fresh.size)
     data, offsets = column_data(_spliced(column, gone, put, added))
     made = Chunk(chunk.namespace, chunk.domain, data, offsets, _spliced_properties(chunk, gone, put, fresh))
-    blocks = chunk.blocks.after(gone.tolist(), put.tolist(), made.column(0, made.size))
-    if blocks is not None:
-        made.know_blocks(blocks)
-    if chunk.is_plain and fresh.is_plain:
-        made.know_plain(True)
-    elif chunk.is_searchable and not chunk.is_plain and len(gone) + len(put) <= _MANY:
-        made.know_forms(_spliced_forms(chunk, gone, put, fresh))
+    if (
+        _ROWS_EACH * (len(gone) + len(put) - 1) <= chunk.size
+    ):  # else all of it is hashed, when that is asked for
+        blocks = chunk.blocks.after(gone.tolist(), put.tolist(), made.column(0, made.size))
+        if blocks is not None:
+            made.know_blocks(blocks)
+    if chunk.is_searchable:  # else it is not known to be plain, and finding that out reads all of it
+        if chunk.is_plain and fresh.is_plain:
+            made.know_plain(True)
+        elif not chunk.is_plain and len(gone) + len(put) <= _MANY:
+            made.know_forms(_spliced_forms(chunk, gone, put, fresh))
     return made
 
 

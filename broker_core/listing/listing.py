@@ -26,7 +26,7 @@ from broker_core.listing.listing_splice import Changed, splice
 from broker_core.listing.part_hash import bytes_to_hash, compute_hash, remembered_hash
 from broker_core.listing.pattern_matches import find_matches, matches_are_quick
 from broker_core.listing.record_batches import record_batches
-from broker_core.listing.selection_splice import own_chunks, spliced_data
+from broker_core.listing.selection_splice import bytes_to_splice, own_chunks, spliced_at, spliced_part
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_key
 from broker_core.names.name_columns import as_column, split_full_names
@@ -132,6 +132,12 @@ class Listing(Sealed):
         return data_of(self).nbytes
 
     @property
+    def memory(self) -> list[tuple[object, int]]:
+        """Its columns in memory, each with its bytes, without mapped files: ``parts`` of
+        :meth:`~broker_core.BoundedCache.put`. Listings that share a chunk have the same object."""
+        return [(chunk.fields, chunk.column_bytes) for chunk in data_of(self).chunks if not chunk.is_mapped]
+
+    @property
     def topics_hash(self) -> str:
         """The topics hash of all of it: 8 hex digits."""
         data = data_of(self)
@@ -151,10 +157,8 @@ class Listing(Sealed):
         return selection_of(self, Part.given_range(*row_range(low, high, len(self))))
 
     def rows(self, rows: _Array | Sequence[int]) -> Selection:
-        """The topics at these positions (ascending, each once), which are copied.
-
-        Raises :exc:`IndexError` for one that is outside, and :exc:`ValueError` where they do not ascend.
-        """
+        """The topics at these positions, ascending and each once (:exc:`ValueError`), and none outside
+        (:exc:`IndexError`)."""
         return selection_of(self, Part.given(rows, data_of(self)))
 
     def matching(self, pattern: TopicsPattern) -> Selection:
@@ -253,14 +257,7 @@ class Selection(Sealed):
     @property
     def fields_size(self) -> int:
         """Bytes of the encoded ``topics`` fields: the body of the response."""
-        part = part_of(self)
-        if part.fields_size is None:
-            data = _data_of(self)
-            if part.pieces is None:
-                part.fields_size = data.fields_size(part.low, part.high)
-            else:
-                part.fields_size = sum(rows.fields_size(data.chunks[number]) for number, rows in part.pieces)
-        return part.fields_size
+        return part_of(self).fields_in(_data_of(self))
 
     @property
     def heap_bytes(self) -> int:
@@ -300,10 +297,7 @@ class Selection(Sealed):
         return data.names(part_of(self).pieces_in(data))
 
     def check(self) -> None:
-        """Check the names, where a plugin or a file encoded them and they were not checked yet.
-
-        Raises :exc:`~broker_core.errors.InvalidListing`.
-        """
+        """Check the names once, where a plugin or a file encoded them: :exc:`~broker_core.errors.InvalidListing`."""
         part, data = part_of(self), _data_of(self)
         data.check(part.pieces_in(data))
         part.is_checked = True
@@ -337,10 +331,7 @@ class Selection(Sealed):
         return FieldsReader.of_rows(rows, self.fields_size)
 
     def on_its_own(self) -> Selection:
-        """The same topics in columns of their own, so that those of the listing can go.
-
-        For a listing that was built for one answer: the names that are sent are all that is needed any more.
-        """
+        """The same topics in columns of their own, so that those of a listing that was built for one answer can go."""
         part, data = part_of(self), _data_of(self)
         own = ListingData(data.namespace, data.mode, own_chunks(data, part))
         if part.hash is not None:
@@ -350,10 +341,8 @@ class Selection(Sealed):
         return selection_of(listing_of(own), whole)
 
     def matching(self, pattern: TopicsPattern) -> Selection:
-        """The topics of this selection that match ``pattern``, which RE2 supports.
-
-        The answer is remembered with the listing. Raises :exc:`TypeError` for what is no compiled pattern.
-        """
+        """The topics of this selection that match ``pattern``, which RE2 supports (:exc:`TypeError` for what is no
+        compiled pattern); the answer is remembered."""
         found = self.known_matching(pattern)
         if found is not None:
             return found
@@ -425,20 +414,28 @@ class Selection(Sealed):
         data = _data_of(self)
         return data.column(part_of(self).pieces_in(data))
 
+    def with_changes(self, removed: Names, added: Selection) -> Selection:
+        """These topics without some full names and with those of another selection; this itself where nothing changes.
+
+        Names are as for :meth:`Listing.with_changes`; ``added`` may be of a listing of all modes. Only pieces of chunks
+        where something changed are copied, to a new listing, whose other topics are no answer. The hash is known.
+        """
+        names = as_column(removed)
+        data, part = spliced_part(_data_of(self), part_of(self), names, _data_of(added), part_of(added))
+        return self if part is part_of(self) else selection_of(listing_of(data), part)
+
+    def changes_size(self, names: int) -> int:
+        """Bytes of these topics that :meth:`with_changes` of so many names copies at most."""
+        return bytes_to_splice(_data_of(self), part_of(self), names)
+
     def spliced(
         self, gone: _Array | Sequence[int], put: _Array | Sequence[int], added: Selection
     ) -> Selection:
-        """All of a listing of its own: these topics without some, and with others in between.
-
-        ``gone`` are positions among these topics, ascending; each topic of ``added`` goes in front of the position that
-        ``put`` has for it. It may be of a listing of all modes. Nothing is searched: the order is looked at where
-        something was put, and :exc:`~broker_core.errors.InvalidListing` is raised where it is not that of the hash, or
-        a topic is none of this mode. Costs a copy of the chunks of columns where something changed.
-        """
-        data = spliced_data(_data_of(self), part_of(self), gone, put, _data_of(added), part_of(added))
-        whole = Part(0, len(data), text=self.pattern if self.pattern == added.pattern else None)
-        whole.hash = data.range_hash(0, len(data))
-        return selection_of(listing_of(data), whole)
+        """:meth:`with_changes` by positions among these topics (ascending), as all of a new listing: without those of
+        ``gone``, with each of ``added`` in front of its position in ``put``. Raises
+        :exc:`~broker_core.errors.InvalidListing` where that is not the order of the hash."""
+        data, part = spliced_at(_data_of(self), part_of(self), gone, put, _data_of(added), part_of(added))
+        return selection_of(listing_of(data), part)
 
     def __repr__(self) -> str:
         return f"<Selection of {len(self)} of {self.listing!r}>"

@@ -144,6 +144,15 @@ class Part:
             return data.rows_of(self.pieces)
         return np.arange(self.low, self.high, dtype=np.int32 if data.size < 2**31 else np.int64)
 
+    def fields_in(self, data: ListingData) -> int:
+        """Bytes of the encoded names; computed once."""
+        if self.fields_size is None:
+            if self.pieces is None:
+                self.fields_size = data.fields_size(self.low, self.high)
+            else:
+                self.fields_size = sum(rows.fields_size(data.chunks[number]) for number, rows in self.pieces)
+        return self.fields_size
+
     def is_whole(self, data: ListingData) -> bool:
         """Whether these are all rows."""
         return self._size == data.size

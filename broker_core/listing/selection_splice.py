@@ -1,16 +1,18 @@
-"""A selection with a few topics taken out and a few put in, as a listing of its own: no search.
+"""A selection with some names taken out and some put in: only pieces of chunks where something changed are copied.
 
-Chunks that the selection has whole, and where nothing changed, are shared.
+The result is a selection of a listing of its own, which has the chunks of the other pieces from the one before, be they
+mapped files. So a further change costs a piece again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
 from broker_core.listing.block_hashes import joined
@@ -19,15 +21,28 @@ from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.chunk_splice import spliced_chunk
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
+from broker_core.listing.name_places import Place, places
+from broker_core.listing.part_hash import compute_hash
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.names.hash_order import hash_order_key
 from broker_core.names.name_columns import column_data
 
-__all__ = ["own_chunks", "spliced_data"]
+__all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
 
+#: The first byte of what a full name of the domain begins with.
+_FIRST: Final = {NON_PERSISTENT: b"n", PERSISTENT: b"p"}
 _Array = np.ndarray[Any, Any]
+
+
+@dataclass(slots=True)
+class _Touched:
+    """What changes in one piece: rows of it that go, and in front of which rows of it go which fresh ones."""
+
+    gone: list[int] = field(default_factory=list)
+    put: list[int] = field(default_factory=list)
+    fresh: list[int] = field(default_factory=list)
 
 
 def own_chunks(data: ListingData, part: Part) -> list[Chunk]:
@@ -68,93 +83,134 @@ def _copied(pieces: Sequence[tuple[Chunk, ChunkRows]]) -> Chunk:
     return made
 
 
-def spliced_data(
-    base: ListingData, part: Part, gone: Any, put: Any, other: ListingData, added: Part
-) -> ListingData:
-    """What a listing holds of the topics of ``part`` without the positions ``gone``, with those of ``added`` in
-    between: see :meth:`~broker_core.listing.listing.Selection.spliced`. Its hash is known.
+def bytes_to_splice(data: ListingData, part: Part, count: int) -> int:
+    """Bytes at most that :func:`spliced_part` copies for so many names."""
+    sizes = [
+        rows.fields_size(data.chunks[number]) + 8 * len(rows) + 8 for number, rows in part.pieces_in(data)
+    ]
+    return sum(sizes) if count >= len(sizes) else sum(sorted(sizes)[len(sizes) - count :])
+
+
+def spliced_part(
+    data: ListingData, part: Part, removed: pa.LargeStringArray, other: ListingData, added: Part
+) -> tuple[ListingData, Part]:
+    """The topics of ``part`` without the names ``removed``, and with those of a part of ``other``; a name in both
+    stays. Gives ``part`` itself where nothing changes. The hash of the result is known.
+
+    Raises :exc:`~broker_core.errors.InvalidListing` for topics of another namespace, or that this mode does not list.
     """
+    pieces, fresh_pieces = part.pieces_in(data), added.pieces_in(other)
+    if data.namespace != other.namespace or not all(
+        data.mode.lists(other.chunks[number].domain) for number, _ in fresh_pieces
+    ):
+        raise InvalidListing(f"topics of {_shown(other)} do not belong between those of {_shown(data)}")
+    if not part.is_checked:
+        data.check(pieces)
+        part.is_checked = True
+    fresh = own_chunks(other, added)
+    chunks: list[Chunk] = []
+    made: list[tuple[int, ChunkRows]] = []
+    is_changed = False
+    gone = _keys(removed)
+    for domain in (NON_PERSISTENT, PERSISTENT):
+        own = tuple(piece for piece in pieces if data.chunks[piece[0]].domain == domain)
+        addition = [chunk for chunk in fresh if chunk.domain == domain]
+        joint = joined_chunks(addition) if addition else None
+        touched = _touched(data, own, [key for key in gone if key[:1] == _FIRST[domain]], joint)
+        is_changed = is_changed or bool(touched) or (joint is not None and not own)
+        for index, (number, rows) in enumerate(own):
+            chunk, change = data.chunks[number], touched.get(index)
+            if change is None:
+                made.append((len(chunks), rows))
+                chunks.append(chunk)
+                continue
+            for each in _after(chunk, rows, change, joint):
+                made.append((len(chunks), ChunkRows(0, each.size)))
+                chunks.append(each)
+        if joint is not None and not own:
+            for each in cut_chunk(joint):
+                made.append((len(chunks), ChunkRows(0, each.size)))
+                chunks.append(each)
+    if not is_changed:
+        return data, part
+    result = ListingData(data.namespace, data.mode, chunks)
+    spliced = Part.of_pieces(tuple(made), result, part.text if added.text == part.text or not added else None)
+    spliced.is_checked = True
+    spliced.hash = compute_hash(result, spliced)
+    return result, spliced
+
+
+def spliced_at(
+    data: ListingData, part: Part, gone: Any, put: Any, other: ListingData, added: Part
+) -> tuple[ListingData, Part]:
+    """The same by positions in ``part``, as a whole listing: :meth:`~broker_core.Selection.spliced`."""
     gone, put = _positions(gone, len(part) - 1, once=True), _positions(put, len(part), once=False)
     if len(put) != len(added):
         raise ValueError(f"{len(put)} places for {len(added)} topics")
-    fresh = own_chunks(other, added)
-    if base.namespace != other.namespace or not all(base.mode.lists(chunk.domain) for chunk in fresh):
-        raise InvalidListing(f"topics of {_shown(other)} do not belong between those of {_shown(base)}")
-    kept = own_chunks(base, part)
-    made: list[Chunk] = []
-    begin = first = 0
-    for domain in (NON_PERSISTENT, PERSISTENT):
-        own = [chunk for chunk in kept if chunk.domain == domain]
-        end = begin + sum(chunk.size for chunk in own)
-        addition = [chunk for chunk in fresh if chunk.domain == domain]
-        last = first + sum(chunk.size for chunk in addition)
-        mine = put[first:last] - begin
-        if len(mine) and (int(mine[0]) < 0 or int(mine[-1]) > end - begin):
-            raise InvalidListing(
-                "topics were put in between that do not belong there in the order of the hash"
-            )
-        lost = gone[(gone >= begin) & (gone < end)] - begin
-        made += _domain(own, lost, mine, joined_chunks(addition) if addition else None)
-        begin, first = end, last
-    if len(put):
-        _check_borders(made)
-    data = ListingData(base.namespace, base.mode, made)
-    data.range_hash(0, data.size)
-    return data
+    own = ListingData(data.namespace, data.mode, own_chunks(data, part))
+    removed = own.names(own.pieces_of(gone))
+    result, made = spliced_part(own, Part(0, own.size, text=part.text), removed, other, added)
+    at = put - np.searchsorted(gone, put) + np.arange(len(put))
+    if len(made) != len(part) - len(gone) + len(put) or not result.names(result.pieces_of(at)).equals(
+        other.names(added.pieces_in(other))
+    ):
+        raise InvalidListing("topics do not belong where they are put, in the order of the hash")
+    return result, made
 
 
-def _domain(own: Sequence[Chunk], gone: _Array, put: _Array, fresh: Chunk | None) -> Iterator[Chunk]:
-    """The chunks of one domain, with positions that count in it."""
-    if not own:
-        if fresh is not None:
-            yield from cut_chunk(fresh)
-        return
-    begin = 0
-    first = 0
-    for number, chunk in enumerate(own):
-        end = begin + chunk.size
-        last = len(put) if number == len(own) - 1 else int(np.searchsorted(put, end))
-        lost = gone[(gone >= begin) & (gone < end)] - begin
-        if last > first or len(lost):
-            addition = None if fresh is None or first == last else _stretch(fresh, first, last)
-            places = put[first:last] - begin
-            made = spliced_chunk(chunk, lost, places, addition)
-            _check_order(made, lost, places)
-            yield from cut_chunk(made)
-        else:
-            yield chunk
-        begin, first = end, last
+def _touched(
+    data: ListingData, pieces: Pieces, removed: Sequence[bytes], fresh: Chunk | None
+) -> dict[int, _Touched]:
+    """What changes in each piece (by its position) of the pieces of one domain."""
+    touched: dict[int, _Touched] = {}
+    if not pieces:
+        return touched
+    numbers = [number for number, _ in pieces]
+    put = _keys(fresh.names(0, fresh.size)) if fresh is not None else []
+    for index, place in enumerate(places(data, put)):
+        piece, row, is_there = _in_piece(pieces, numbers, place)
+        if not is_there:
+            change = touched.setdefault(piece, _Touched())
+            change.put.append(row)
+            change.fresh.append(index)
+    for place in places(data, sorted(set(removed).difference(put))):
+        piece, row, is_there = _in_piece(pieces, numbers, place)
+        if is_there:
+            touched.setdefault(piece, _Touched()).gone.append(row)
+    return touched
 
 
-def _stretch(chunk: Chunk, low: int, high: int) -> Chunk:
-    return chunk if high - low == chunk.size else _copied([(chunk, ChunkRows(low, high))])
+def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
+    """A place in a chunk as one in a piece: the position of the piece, the row of it, and whether the name is there."""
+    number, row, is_there = place
+    piece = max(bisect_right(numbers, number) - 1, 0)
+    own, rows = pieces[piece]
+    if own != number:  # it goes between two pieces
+        return piece, 0 if own > number else len(rows), False
+    if rows.rows is None:
+        return piece, min(max(row - rows.low, 0), len(rows)), is_there and rows.low <= row < rows.high
+    at = bisect_left(rows.rows, row)
+    return piece, at, is_there and at < len(rows) and int(rows.rows[at]) == row
 
 
-def _check_order(made: Chunk, gone: _Array, put: _Array) -> None:
-    """Raise :exc:`InvalidListing` where what was put in does not belong there; the others stand as they stood."""
-    if not len(put):
-        return
-    fresh = put - np.searchsorted(gone, put) + np.arange(len(put))
-    rows = np.unique(np.concatenate((fresh - 1, fresh, fresh + 1)))
-    rows = rows[(rows >= 0) & (rows < made.size)]
-    keys = hash_order_key(made.names(0, made.size, rows))
-    ascends = pc.less(keys[:-1], keys[1:]).to_numpy(zero_copy_only=False)
-    if not (ascends | (np.diff(rows) > 1)).all():
-        raise InvalidListing("topics were put in between that do not belong there in the order of the hash")
+def _after(chunk: Chunk, rows: ChunkRows, change: _Touched, fresh: Chunk | None) -> Sequence[Chunk]:
+    """A piece after a change."""
+    added = None if fresh is None or not change.fresh else _some(fresh, ChunkRows.of(np.array(change.fresh)))
+    gone, put = np.array(change.gone, np.int64), np.array(change.put, np.int64)
+    return cut_chunk(spliced_chunk(_some(chunk, rows), gone, put, added))
 
 
-def _check_borders(chunks: Sequence[Chunk]) -> None:
-    if len(chunks) < 2:
-        return
-    lasts, firsts = (
-        pa.array(names, pa.large_binary()).cast(pa.large_string())
-        for names in (
-            [chunk.name(chunk.size - 1) for chunk in chunks[:-1]],
-            [chunk.name(0) for chunk in chunks[1:]],
-        )
-    )
-    if not pc.all(pc.less(hash_order_key(lasts), hash_order_key(firsts))).as_py():
-        raise InvalidListing("topics were put in between that do not belong there in the order of the hash")
+def _some(chunk: Chunk, rows: ChunkRows) -> Chunk:
+    """Rows of a chunk, of which a copy is about to be made: a stretch is a view."""
+    if len(rows) == chunk.size:
+        return chunk
+    if rows.rows is not None:
+        return _copied([(chunk, rows)])
+    return Chunk(chunk.namespace, chunk.domain, chunk.fields, chunk.field_offsets[rows.low : rows.high + 1])
+
+
+def _keys(names: pa.LargeStringArray) -> list[bytes]:
+    return [value.as_buffer().to_pybytes() for value in hash_order_key(names)]
 
 
 def _shown(data: ListingData) -> str:
@@ -162,6 +218,7 @@ def _shown(data: ListingData) -> str:
 
 
 def _positions(given: Any, highest: int, *, once: bool) -> _Array:
+    """Positions as int64. Raises :exc:`ValueError` where they do not ascend (each ``once``), and :exc:`IndexError`."""
     own = np.asarray(given)
     if own.ndim != 1 or (len(own) and own.dtype.kind not in "iu"):
         raise ValueError("positions are one column of ascending integers")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import Final, Generic, TypeVar
 
 from broker_core.memory.owners import Owners
@@ -24,8 +24,8 @@ _ENTRY: Final = 512
 class BoundedCache(Generic[K, V]):
     """Values by key, of at most ``limit`` bytes together; for any number of threads.
 
-    A value may have an owner (:meth:`put`). Its bytes then count until the owner is freed, even after the value was
-    evicted: a slow client may still hold it.
+    A value may have an owner, or parts that several values share (:meth:`put`). Their bytes count until the owner or
+    the part is freed, even after the value was evicted: a slow client may still hold it.
 
     ``on_drop(key, value)`` is called for each value that leaves: that made room, was replaced, taken out, or was there
     at the end. It is called without the cache's lock, in the thread whose call it was.
@@ -64,21 +64,33 @@ class BoundedCache(Generic[K, V]):
             self._entries.move_to_end(key)
             return found[0]
 
-    def put(self, key: K, value: V, size: int = 0, *, owner: object | None = None) -> bool:
+    def put(
+        self,
+        key: K,
+        value: V,
+        size: int = 0,
+        *,
+        owner: object | None = None,
+        parts: Collection[tuple[object, int]] = (),
+    ) -> bool:
         """Keep ``value`` under ``key`` in place of an older one; ``size`` are the bytes of both.
 
-        They count while the value is kept, or, where there is an ``owner``, as long as anybody has that. False where
-        they are more than all that may be kept: then nothing is kept under the key.
+        They count while the value is kept, or, where there is an ``owner``, as long as anybody has that. ``parts`` are
+        further objects that the value has, each with its bytes: they count once, however many values have the object,
+        and as long as anybody has it. False where all of it is more than may be kept: then nothing is kept under the
+        key.
         """
         size += _ENTRY
         dropped: list[tuple[K, V]] = []
         with self._lock:
             if key in self._entries:
                 self._take(key, dropped)
-            fits = size <= self.limit
+            fits = size + sum(part_size for _, part_size in parts) <= self.limit
             if fits:
                 if owner is not None:
                     size = self._own(owner, size)
+                for part, part_size in parts:
+                    self._own(part, part_size)
                 self._entries[key] = (value, size)
                 self._size += size
                 if self._size > self.limit:

@@ -1,22 +1,146 @@
-"""Splicing topics out of and into a selection: the resulting listing, or an error for a wrong order."""
+"""Changing a selection, by names and by positions: the result is that of a search, and shares what is the same."""
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.patterns import compile_pattern
-from tests.support.topics import listing_of
+from broker_core.listing.listing import data_of
+from broker_core.patterns import TopicsPattern, compile_pattern
+from tests.support.chunks import tiny_chunks
+from tests.support.mapped import mapped_listing
+from tests.support.topics import assert_selection, full_names, listing_of, persistent, visible
 
 NAMESPACE = "t/n"
 
 #: Bytes of a chunk of the second round.
 TINY_CHUNK = 400
+
+
+PATTERNS = [
+    compile_pattern(text) for text in ("t/n/.*", "t/n/[ab].*", ".*[02468]", "t/n/a1", ".*-partition-.*")
+]
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(Mode), st.sampled_from(PATTERNS), st.booleans(), st.data())
+def test_changes_make_what_a_search_of_the_names_finds(
+    mode: Mode, pattern: TopicsPattern, is_mapped: bool, data: st.DataObject
+) -> None:
+    names = data.draw(st.lists(full_names(mode), max_size=30))
+    listing = listing_of(names, mode)
+    selection = (mapped_listing(listing) if is_mapped and len(listing) else listing).matching(pattern)
+    shown = set(selection.names.to_pylist())
+    for _ in range(data.draw(st.integers(1, 3))):
+        known = st.sampled_from(sorted(shown)) if shown else full_names(mode)
+        removed = data.draw(st.lists(st.one_of(known, full_names()), max_size=5))
+        added = listing_of(data.draw(st.lists(st.one_of(full_names(mode), known), max_size=6))).matching(
+            pattern
+        )
+        before, selection = selection, selection.with_changes(removed, added)
+        expected = (shown - set(removed)) | set(added.names.to_pylist())
+        assert (selection is before) == (expected == shown)
+        shown = expected
+        assert_selection(selection, visible(shown))
+        assert (selection.pattern, selection.listing.mode) == (pattern.text, mode)
+        assert selection.is_checked
+
+
+def test_pieces_without_a_change_are_shared() -> None:
+    names = persistent(*(f"{number:05}" for number in range(3000)))
+    with tiny_chunks(4096):
+        every = mapped_listing(listing_of(names, Mode.PERSISTENT))
+        picked = every.rows(range(0, 3000, 3))
+        kept = [
+            data_of(selection.listing).chunks for selection in (every.all(), picked, every.range(10, 2900))
+        ]
+        assert data_of(every).column_bytes == 0
+        for selection, before in zip((every.all(), picked, every.range(10, 2900)), kept, strict=True):
+            size = selection.changes_size(2)
+            added = listing_of(persistent("01234x"), Mode.PERSISTENT).all()
+            changed = selection.with_changes(persistent("02001", "02001x", "02100"), added)
+            after = data_of(changed.listing).chunks
+            assert 1 <= len(set(after) - set(before)) <= 3
+            assert len(set(after) & set(before)) >= len(before) - 3
+            own = sum(held for _, held in changed.listing.memory)
+            assert 0 < own < 2 * size
+            assert own < data_of(listing_of(names)).column_bytes // 4
+            again = changed.with_changes(persistent("01236"), added)
+            owners = [{id(owner) for owner, _ in one.listing.memory} for one in (changed, again)]
+            assert len(owners[1] - owners[0]) == 1
+            assert_selection(
+                again,
+                sorted(
+                    {*selection.names.to_pylist(), *persistent("01234x")}
+                    - set(persistent("02001", "02100", "01236"))
+                ),
+            )
+
+
+def test_what_two_changes_share_is_freed_with_the_last() -> None:
+    first = listing_of(persistent("a", "b"), Mode.PERSISTENT).all()
+    second = first.with_changes([], listing_of(persistent("c"), Mode.PERSISTENT).all())
+    ((owner, size),) = second.listing.memory
+    ended: list[object] = []
+    weakref.finalize(owner, ended.append, size)
+    third = second.with_changes(persistent("nothing"), first)
+    assert third is second
+    del owner, third
+    gc.collect()
+    assert not ended
+    del second
+    gc.collect()
+    assert ended == [size]
+
+
+def test_a_change_of_nothing_and_of_everything() -> None:
+    nothing, every = listing_of([]).all(), listing_of([*persistent("a", "b"), "non-persistent://t/n/a"]).all()
+    assert nothing.with_changes(persistent("a"), nothing) is nothing
+    assert_selection(nothing.with_changes([], every), every.names.to_pylist())
+    assert_selection(every.with_changes(every.names, nothing), [])
+    assert every.with_changes(every.names, every) is every  # a name in both stays
+    assert (nothing.changes_size(5), every.changes_size(0)) == (0, 0)
+    assert every.fields_size < every.changes_size(2) == every.changes_size(9)
+
+
+def test_added_topics_are_of_the_namespace_and_the_mode() -> None:
+    kept = listing_of(persistent("a"), Mode.PERSISTENT).all()
+    for other in (
+        Listing.from_names("t/m", Mode.PERSISTENT, ["persistent://t/m/x"]),
+        listing_of(["non-persistent://t/n/x"]),
+    ):
+        with pytest.raises(InvalidListing, match="do not belong"):
+            kept.with_changes([], other.all())
+
+
+def test_what_the_core_has_not_matched_takes_the_pattern_away() -> None:
+    pattern = compile_pattern("t/n/a.*")
+    kept = listing_of(persistent("a1", "a2", "b")).matching(pattern)
+    added = listing_of(persistent("a3", "c"))
+    assert kept.with_changes([], added.all()).pattern is None
+    assert kept.with_changes([], added.matching(pattern)).pattern == pattern.text
+    assert kept.with_changes(persistent("a1"), added.range(0, 0)).pattern == pattern.text
+
+
+def test_claimed_names_are_checked_before_they_are_shared() -> None:
+    names = persistent(*(f"{number:05}" for number in range(200)))
+    column = listing_of(names, Mode.PERSISTENT).all().column()
+    swapped = column.take(pa.array([*range(100), 101, 100, *range(102, 200)]))
+    claimed = Listing.from_encoded("t/n", Mode.PERSISTENT, swapped)
+    added = listing_of(persistent("00003x"), Mode.PERSISTENT).all()
+    assert len(claimed.range(0, 20).with_changes([], added)) == 21
+    with pytest.raises(InvalidListing):
+        claimed.all().with_changes([], added)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -117,6 +117,24 @@ def test_what_has_an_owner_counts_until_nobody_has_it() -> None:
     assert cache.nbytes == 3 * (1000 + ENTRY)
 
 
+def test_parts_that_values_share_count_once_until_nobody_has_them() -> None:
+    cache: BoundedCache[str, list[Pinned]] = BoundedCache(6000)
+    shared, own, other = Pinned(), Pinned(), Pinned()
+    cache.put("a", [shared, own], 100, parts=[(shared, 1000), (own, 500)])
+    assert cache.nbytes == 100 + 1500 + ENTRY
+    cache.put("b", [shared, other], 100, parts=[(shared, 1000), (other, 700)])
+    assert cache.nbytes == 2 * (100 + ENTRY) + 2200
+    del own
+    cache.pop("a")
+    assert cache.nbytes == 100 + ENTRY + 1700
+    cache.clear()
+    assert cache.nbytes == 1700  # somebody still has both
+    del shared
+    assert cache.nbytes == 700
+    assert not cache.put("c", [], 100, parts=[(Pinned(), 6000)])
+    assert cache.get("c") is None
+
+
 def test_bytes_may_be_claimed_before_they_are_there() -> None:
     cache: BoundedCache[str, Pinned] = BoundedCache(3000)
     for key in "ab":

@@ -1,4 +1,4 @@
-"""Memory of an unnamed file, mapped read-only."""
+"""Memory of an unnamed file, mapped read-only, and listings of such files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import tempfile
 
 import pyarrow as pa
 
-__all__ = ["mapped"]
+from broker_core.listing.listing import Listing
+from broker_core.names.name_columns import column_data
+
+__all__ = ["mapped", "mapped_listing"]
 
 
 def mapped(data: bytes) -> pa.Buffer:
@@ -16,3 +19,12 @@ def mapped(data: bytes) -> pa.Buffer:
         file.write(data)
         file.flush()
         return pa.py_buffer(mmap.mmap(file.fileno(), len(data), access=mmap.ACCESS_READ))
+
+
+def mapped_listing(listing: Listing) -> Listing:
+    """The same topics, encoded in a file."""
+    data, offsets = column_data(listing.all().column())
+    fields = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(listing), [None, mapped(offsets.tobytes()), mapped(data.to_pybytes())]
+    )
+    return Listing.from_encoded(listing.namespace, listing.mode, fields, mapped=True)

@@ -1,0 +1,64 @@
+"""Looking many names of a listing up: each search is bounded by the names that were found before it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.fields_codec import name_start
+from broker_core.listing.listing_data import ListingData
+from broker_core.names.hash_order import hash_order_bytes
+
+__all__ = ["Place", "places"]
+
+#: The number of a chunk, the row of it where a name is or would be put, and whether it is there.
+Place: TypeAlias = tuple[int, int, bool]
+#: With fewer names for each chunk than one in so many, looking at the first name of every chunk costs more.
+_CHUNKS_A_NAME: Final = 8
+
+
+def places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
+    """The place of each key of a name (:func:`~broker_core.names.hash_order.hash_order_bytes`); they ascend."""
+    if len(keys) * _CHUNKS_A_NAME <= len(data.chunks) or len(keys) < 2:
+        return [data.place(key) for key in keys]
+    firsts = [hash_order_bytes(chunk.name(0)) for chunk in data.chunks]
+    found: list[Place] = []
+    begin = 0
+    while begin < len(keys):
+        number = bisect_right(firsts, keys[begin]) - 1
+        if number < 0:
+            found.append((0, 0, False))
+            begin += 1
+            continue
+        end = len(keys)
+        if number + 1 < len(firsts):
+            end = bisect_left(keys, firsts[number + 1], begin)
+        found += _places_in(data.chunks[number], number, keys[begin:end])
+        begin = end
+    return found
+
+
+def _places_in(chunk: Chunk, number: int, keys: Sequence[bytes]) -> list[Place]:
+    data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
+
+    def key_at(row: int) -> bytes:
+        start, stop = offsets[row], offsets[row + 1]
+        return hash_order_bytes(bytes(data[start + name_start(stop - start) : stop]))
+
+    found: list[Place] = [(number, 0, False)] * len(keys)
+    # (keys from, to; rows from, to): the one in the middle is looked up, and bounds those on both sides.
+    left = [(0, len(keys), 0, chunk.size)]
+    while left:
+        low, high, first, last = left.pop()
+        middle = (low + high) // 2
+        key = keys[middle]
+        row = bisect_left(range(last), key, first, last, key=key_at)
+        is_there = row < chunk.size and key_at(row) == key
+        found[middle] = number, row, is_there
+        if low < middle:
+            left.append((low, middle, first, row))
+        if middle + 1 < high:
+            left.append((middle + 1, high, row, last))
+    return found
