@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -16,6 +17,7 @@ from broker_core.names import Mode
 from broker_core.testing import Server, serve
 from broker_core_spark.plugin import SparkPlugin
 from tests.spark.test_exact_answers import check, serving
+from tests.support.chunks import tiny_chunks
 from tests.support.spark_model import Asked, CatalogueModel, publish
 
 ALL: Asked = ("public/default", Mode.PERSISTENT, None, {})
@@ -162,6 +164,32 @@ async def test_an_answer_that_changes_do_not_concern_stays_the_generations() -> 
             await check(server, model, TENS, random)
             await check(server, model, ALL, random)
         assert served._answers.alive_bytes > 0
+
+
+async def test_an_answer_that_became_empty_stays_empty() -> None:
+    async with serving() as (server, plugin, model, uri):
+        await filled(model, 2)
+        await publish(uri, model, REGISTERED)
+        await plugin.lister.refresher.refresh()
+        await model.delete("persistent://public/default/t-1")
+        for _ in range(3):
+            assert await served_of(plugin, server, model, TENS)
+
+
+async def test_a_further_change_takes_the_memory_of_what_it_changes() -> None:
+    with tiny_chunks(512):
+        async with serving() as (server, plugin, model, uri):
+            await filled(model, 200)
+            await publish(uri, model, [ALL])
+            await plugin.lister.refresher.refresh()
+            served = plugin.lister.refresher.served
+            assert served is not None
+            sizes = [0]
+            for number in (11, 50, 98):
+                await model.delete(f"persistent://public/default/t-{number}")
+                assert await served_of(plugin, server, model, ALL)
+                sizes.append(served._answers.alive_bytes)
+            assert all(before < after < before + 2500 for before, after in pairwise(sizes)), sizes
 
 
 class Hides:

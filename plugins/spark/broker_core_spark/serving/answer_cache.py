@@ -1,7 +1,8 @@
 """The cache of answers that differ from the generation's, bounded in memory.
 
-An answer counts as long as anybody has it: a slow client pins its answer after a newer one replaced it. An answer that
-does not fit is not made, and its question passes to the next lister.
+An answer takes the memory of its changed chunks: the others are the generation's, which is a mapped file. They count as
+long as anybody has them: a slow client pins its answer after a newer one replaced it, and both share what is the same.
+An answer that does not fit is not made, and its question passes to the next lister.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class CachedAnswer:
 
 
 class AnswerCache:
-    """Answers by key. The least used ones make room. ``limit`` bounds the bytes of all living listings."""
+    """Answers by key. The least used ones make room. ``limit`` bounds the bytes of all living answers."""
 
     def __init__(self, limit: int) -> None:
         self._made = BoundedCache[bytes, CachedAnswer](limit)
@@ -34,7 +35,7 @@ class AnswerCache:
 
     @property
     def alive_bytes(self) -> int:
-        """Bytes of all listings of the cache that somebody still has."""
+        """Bytes of all answers of the cache that somebody still has."""
         return self._made.nbytes
 
     def get(self, key: bytes) -> CachedAnswer | None:
@@ -42,7 +43,7 @@ class AnswerCache:
         return self._made.get(key) or self._same.get(key)
 
     def claim(self, size: int) -> bool:
-        """Reserve ``size`` bytes for a listing before it is made. The least used answers make room.
+        """Reserve ``size`` bytes for an answer before it is made. The least used answers make room.
 
         Returns ``False`` if it does not fit. :meth:`give_back` ends the reservation.
         """
@@ -56,21 +57,13 @@ class AnswerCache:
         """Keep an answer unless a later version's is kept."""
         old = self.get(key)
         if old is None or old.number <= number:
-            self._keep(key, CachedAnswer(number, selection))
-
-    def renew(self, key: bytes, kept: CachedAnswer, number: int) -> None:
-        """Keep an answer as that of version ``number`` too."""
-        if self.get(key) is kept:
-            self._keep(key, CachedAnswer(number, kept.selection))
-
-    def _keep(self, key: bytes, kept: CachedAnswer) -> None:
-        if kept.selection is None:
-            self._made.pop(key)
-            self._same.put(key, kept)
-            return
-        listing = kept.selection.listing
-        self._same.pop(key)
-        self._made.put(key, kept, listing.all().column().nbytes, owner=listing)
+            kept = CachedAnswer(number, selection)
+            if selection is None:
+                self._made.pop(key)
+                self._same.put(key, kept)
+            else:
+                self._same.pop(key)
+                self._made.put(key, kept, selection.remembered_bytes, parts=selection.listing.memory)
 
     def close(self) -> None:
         """Drop all answers."""

@@ -7,16 +7,15 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from broker_core import ListingRequest, Selection
 from broker_core.change_log import CatalogVersion
-from broker_core.names import NON_PERSISTENT, Mode, NamespaceName
+from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.answer_verification import AnswerVerifier
-from broker_core_spark.serving.changes.answer_patch import AnswerPatch, patch_for, patched
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.changes.namespace_follower import NamespaceFollower
 from broker_core_spark.serving.changes.overlay import Overlay
@@ -26,8 +25,9 @@ from broker_core_spark.settings import SparkSettings
 
 __all__ = ["ServedAnswer", "ServedGeneration"]
 
-#: Bytes that are spliced and hashed on the event loop (some hundred microseconds).
+#: Bytes that are spliced and hashed on the event loop, and names that are looked up there (some hundred microseconds).
 _QUICK_BYTES: Final = 256 * 1024
+_QUICK_NAMES: Final = 32
 #: Answers spliced at a time.
 _SPLICES: Final = 2
 
@@ -65,7 +65,6 @@ class ServedGeneration:
         manifest = generation.manifest
         self.property_keys: tuple[str, ...] = tuple(manifest.property_keys)
         self._namespaces: Mapping[str, int | None] = manifest.namespaces
-        self._counts: Mapping[tuple[str, str], int] = manifest.counts()
         self._logs = logs
         self._answers = answers
         self._settings = settings
@@ -154,11 +153,8 @@ class ServedGeneration:
         name = str(namespace)
         follower = self._followers.get(name)
         if follower is None:
-            base = self.generation.listing(name, Mode.ALL)
-            assert base is not None  # the generation has the namespace
             follower = self._followers[name] = NamespaceFollower(
                 namespace,
-                base,
                 self.generation.manifest.version(name),
                 property_keys=self.property_keys,
                 limit=self._settings.overlay_limit,
@@ -167,25 +163,23 @@ class ServedGeneration:
         return follower
 
     async def _now(self, asked: _Asked, base: Selection) -> Selection:
-        """The generation's answer with the changes that concern it."""
+        """The generation's answer with the changes that concern it: those of a kept answer are in it already."""
         key, number = asked.key, asked.version.number
         kept = self._answers.get(key)
+        before, after = base, -1
         if kept is not None and kept.number <= number:
-            if kept.number == number or not len(await asked.matching(after=kept.number)):
-                self._answers.renew(key, kept, number)
-                return base if kept.selection is None else kept.selection
-        rows = await asked.matching()
-        # Non-persistent names come first, and a listing of persistent names is without them.
-        first_row = 0
-        if base.listing.mode is Mode.PERSISTENT:
-            first_row = self._counts.get((str(base.listing.namespace), NON_PERSISTENT), 0)
-        patch = patch_for(base, first_row, asked.overlay, rows, asked.properties)
-        if patch is None:
-            self._answers.put(key, number, None)
-            return base
+            after = kept.number
+            if kept.selection is not None:
+                before = kept.selection
+            if after == number:
+                return before
+        matching = await asked.matching(after)
+        if not len(matching):
+            self._answers.put(key, number, None if before is base else before)
+            return before
         task = self._splicing.get((key, number))
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._splice(key, asked, base, patch))
+            task = asyncio.get_running_loop().create_task(self._splice(asked, base, before, matching))
             self._splicing[key, number] = task
             task.add_done_callback(partial(self._spliced, (key, number)))
         return await asyncio.shield(task)
@@ -195,20 +189,24 @@ class ServedGeneration:
         if not task.cancelled():
             task.exception()
 
-    async def _splice(self, key: bytes, asked: _Asked, base: Selection, patch: AnswerPatch) -> Selection:
-        fresh = asked.overlay.names.rows(patch.added).fields_size
-        size = base.fields_size + fresh + 8 * (len(base) + len(patch.added) + 1)
+    async def _splice(
+        self, asked: _Asked, base: Selection, before: Selection, matching: Selection
+    ) -> Selection:
+        """``before`` with the changes of the names that the question's mode and pattern match."""
+        count = len(matching)
+        size = before.changes_size(count) + matching.fields_size + 8 * count
         async with self._places:
             if not self._answers.claim(size):
                 raise PassToNextLister(
                     "answers_limit", f"an answer of {size} bytes does not fit into answers"
                 )
             try:
-                make = partial(patched, base, asked.overlay, patch, asked.pattern)
-                selection = make() if size <= _QUICK_BYTES else await asyncio.to_thread(make)
+                make = partial(asked.overlay.put_into, before, matching, asked.properties)
+                quick = size <= _QUICK_BYTES and count <= _QUICK_NAMES
+                selection = make() if quick else await asyncio.to_thread(make)
             finally:
                 self._answers.give_back(size)
-            self._answers.put(key, asked.version.number, selection)
+            self._answers.put(asked.key, asked.version.number, None if selection is base else selection)
             return selection
 
     def close(self) -> None:
@@ -229,8 +227,8 @@ class _Asked:
     overlay: Overlay
     version: CatalogVersion
 
-    async def matching(self, after: int = -1) -> Any:
-        """The rows of the overlay that the mode and the pattern match."""
+    async def matching(self, after: int) -> Selection:
+        """The names of the overlay that the mode and the pattern match, and that changed after version ``after``."""
         if self.overlay.matching_is_quick(self.pattern):
             return self.overlay.matching(self.mode, self.pattern, after=after)
         return await asyncio.to_thread(self.overlay.matching, self.mode, self.pattern, after=after)

@@ -12,8 +12,7 @@ import pytest
 from broker_core.catalog import CatalogLogReader, LogBounds, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
-from broker_core.listing.listing import Listing
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names import NamespaceName, TopicName
 from broker_core_spark.serving.changes.namespace_follower import NamespaceFollower
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from tests.support.eventually import eventually
@@ -26,9 +25,8 @@ def topic(local: str) -> TopicName:
     return TopicName.parse(f"persistent://public/default/{local}")
 
 
-def follower_from(catalog: SqliteCatalog, names: list[str], **options: object) -> NamespaceFollower:
-    base = Listing.from_names(NAMESPACE, Mode.ALL, [str(topic(name)) for name in names])
-    return NamespaceFollower(NAMESPACE, base, catalog.version(NAMESPACE), **(_OPTIONS | options))  # type: ignore[arg-type]
+def follower_from(catalog: SqliteCatalog, **options: object) -> NamespaceFollower:
+    return NamespaceFollower(NAMESPACE, catalog.version(NAMESPACE), **(_OPTIONS | options))  # type: ignore[arg-type]
 
 
 def copied(catalog: SqliteCatalog, to: Path) -> Callable[[], None]:
@@ -99,15 +97,14 @@ class Scripted:
 
 
 def scripted(log: Scripted, **options: object) -> NamespaceFollower:
-    base = Listing.from_names(NAMESPACE, Mode.ALL, [])
-    return NamespaceFollower(NAMESPACE, base, CatalogVersion("one", log.number), **(_OPTIONS | options))  # type: ignore[arg-type]
+    return NamespaceFollower(NAMESPACE, CatalogVersion("one", log.number), **(_OPTIONS | options))  # type: ignore[arg-type]
 
 
 async def test_changes_are_seen_as_soon_as_they_are_committed(
     catalog: SqliteCatalog, log: CatalogLogReader
 ) -> None:
     catalog.create(topic("a"))
-    follower = follower_from(catalog, ["a"])
+    follower = follower_from(catalog)
     overlay, version = await follower.current(log)
     assert (len(overlay), version.number) == (0, 1)
     catalog.create(topic("b"), partitions=2)
@@ -125,7 +122,7 @@ async def test_changes_are_seen_as_soon_as_they_are_committed(
 
 
 async def test_a_gap_is_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -> None:
-    follower = follower_from(catalog, [])
+    follower = follower_from(catalog)
     for number in range(120):  # more than the log keeps
         catalog.create(topic(str(number)))
     for _ in range(2):
@@ -136,7 +133,7 @@ async def test_a_gap_is_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -
 
 
 async def test_more_changes_than_allowed_are_the_end(catalog: SqliteCatalog, log: CatalogLogReader) -> None:
-    follower = follower_from(catalog, [], limit=3)
+    follower = follower_from(catalog, limit=3)
     catalog.create(topic("a"), partitions=3)
     overlay, before = await follower.current(log)
     assert len(overlay) == 3
@@ -151,7 +148,7 @@ async def test_more_changes_than_allowed_are_the_end(catalog: SqliteCatalog, log
 async def test_many_changes_at_once_are_taken_in_a_thread(
     catalog: SqliteCatalog, log: CatalogLogReader
 ) -> None:
-    follower = follower_from(catalog, [])
+    follower = follower_from(catalog)
     catalog.create(topic("a"), partitions=2000)
     overlay, _ = await follower.current(log)
     assert len(overlay) == 2000
@@ -264,9 +261,9 @@ async def test_a_version_that_a_restored_copy_comes_to_again_is_another_one(
 ) -> None:
     await asyncio.to_thread(catalog.create, topic("kept"))
     restore = await asyncio.to_thread(copied, catalog, tmp_path / "copy.sqlite")
-    before = follower_from(catalog, ["kept"])
+    before = follower_from(catalog)
     await asyncio.to_thread(catalog.create, topic("lost"))
-    followers = [follower_from(catalog, ["kept", "lost"]) for _ in range(2)]
+    followers = [follower_from(catalog) for _ in range(2)]
     assert len((await before.current(log))[0]) == 1
     await asyncio.to_thread(restore)
     for number, follower in enumerate(followers):

@@ -57,9 +57,7 @@ def test_what_was_not_asked_has_no_answer() -> None:
     assert generation.lookup(CanonicalQuestion.of("t/n", Mode.ALL, "unknown")) is None
     assert generation.lookup(CanonicalQuestion.of("x/y", Mode.ALL, None)) is None
     assert generation.lookup(CanonicalQuestion.of("t/n", Mode.ALL, None, {"k": "v"})) is None
-    assert generation.listing("x/y", Mode.ALL) is None
     assert generation.version("t/empty") == 7
-    assert generation.has_namespace("t/empty")
     with pytest.raises(KeyError):
         generation.version("x/y")
     with pytest.raises(NoSuchGeneration):
@@ -70,16 +68,17 @@ def test_what_was_not_asked_has_no_answer() -> None:
 @pytest.mark.parametrize("namespace", sorted(CATALOGUE))
 def test_the_listing_of_a_namespace_has_all_of_it(namespace: str, mode: Mode) -> None:
     store = memory()
-    made = build_generation(store, CATALOGUE, [], catalogue_id="c", segment_bytes=1024)
-    listing = Generation.open(store, made.id).listing(namespace, mode)
-    assert listing is not None
+    question = CanonicalQuestion.of(namespace, mode, None)
+    made = build_generation(store, CATALOGUE, [question], catalogue_id="c", segment_bytes=1024)
+    answer = Generation.open(store, made.id).lookup(question)
+    assert answer is not None
     names = visible(
         f"{domain}://{namespace}/{name}"
         for domain, local in CATALOGUE[namespace].items()
         if mode.lists(domain)
         for name in local
     )
-    assert_listing(listing, names)
+    assert_listing(answer.selection.listing, names)
 
 
 @settings(max_examples=25, deadline=None)
@@ -121,8 +120,8 @@ def test_few_listings_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         again = generation.lookup(question)
         assert again is not None
         assert again.selection is answer.selection
-    kept = generation.listing("t/n", Mode.ALL)
-    assert generation.listing("t/n", Mode.ALL) is kept
+    kept = generation._listing("t/n", Mode.ALL)
+    assert generation._listing("t/n", Mode.ALL) is kept
 
 
 def test_properties_pick_too() -> None:

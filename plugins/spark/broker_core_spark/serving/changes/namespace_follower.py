@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from broker_core import Listing
 from broker_core.change_log import CatalogVersion, ChangeLog, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
@@ -27,14 +26,12 @@ _FEW: Final = 100
 class NamespaceFollower:
     """The changes of one namespace since ``version``, the generation's state. For one event loop.
 
-    ``base`` is the generation's listing of mode ``ALL``. ``limit`` bounds the changed names. ``timeout`` is the
-    seconds that the change log has.
+    ``limit`` bounds the changed names. ``timeout`` is the seconds that the change log has.
     """
 
     def __init__(
         self,
         namespace: NamespaceName,
-        base: Listing,
         version: CatalogVersion,
         *,
         property_keys: Sequence[str] = (),
@@ -42,7 +39,6 @@ class NamespaceFollower:
         timeout: float,
     ) -> None:
         self._namespace = namespace
-        self._base = base
         self._keys = tuple(property_keys)
         self._limit = limit
         self._timeout = timeout
@@ -144,9 +140,9 @@ class NamespaceFollower:
         try:
             states = states_after(changes.changes, self._keys, self._limit)
             if len(states) <= _FEW:
-                overlay = before.with_states(self._base, states)
+                overlay = before.with_states(states)
             else:
-                overlay = await asyncio.to_thread(before.with_states, self._base, states)
+                overlay = await asyncio.to_thread(before.with_states, states)
             if len(overlay) > self._limit:
                 raise TooManyNames
         except TooManyNames:

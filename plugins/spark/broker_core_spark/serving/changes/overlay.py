@@ -1,7 +1,6 @@
 """The overlay of one namespace: its changed topics since the generation, as columns for fast matching.
 
-Each name has its final state, the version of its last change, and its row in the generation. Names without a change
-are not in the overlay.
+Each name has its final state and the version of its last change. Names without a change are not in the overlay.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from broker_core import Listing
+from broker_core import Listing, Selection
 from broker_core.change_log import Change
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
@@ -66,8 +64,6 @@ class Overlay:
 
     - ``listed``: whether the name is listed now.
     - ``versions``: the number of the version of its last change.
-    - ``base_rows``: its row in the generation's listing of mode ``ALL``, or the row in front of which it belongs.
-    - ``in_base``: whether the generation has it.
     - ``property_values``: its value of each selecting property, or ``None``.
     - ``first_persistent``: the first row of the persistent domain.
     """
@@ -75,8 +71,6 @@ class Overlay:
     names: Listing
     listed: _Array
     versions: _Array
-    base_rows: _Array
-    in_base: _Array
     property_values: Mapping[str, _Array]
     first_persistent: int = 0
 
@@ -87,32 +81,23 @@ class Overlay:
             Listing.from_columns(namespace, Mode.ALL),
             np.empty(0, bool),
             np.empty(0, np.int64),
-            np.empty(0, np.int64),
-            np.empty(0, bool),
             {key: np.empty(0, object) for key in property_keys},
         )
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def with_states(self, base: Listing, states: Mapping[str, NameState]) -> Overlay:
-        """The overlay after more changes. ``base`` is the generation's listing of mode ``ALL``.
-
-        Costs a binary search in ``base`` for each new name, and a copy of the columns.
-        """
+    def with_states(self, states: Mapping[str, NameState]) -> Overlay:
+        """The overlay after more changes. Costs a binary search for each name, and a copy of the columns."""
         # Listings are without system topics, and so are overlays.
-        addition = Listing.from_names(self.names.namespace, Mode.ALL, list(states))
-        changed = addition.names
+        changed = Listing.from_names(self.names.namespace, Mode.ALL, list(states)).names
         if not len(changed):
             return self
         at, known = self.names.locate(changed)
-        fresh, put = np.flatnonzero(~known), at[~known]
+        put = at[~known]
         names = self.names.with_changes((), changed)
-        fresh_rows, fresh_in_base = base.locate(changed.take(pa.array(fresh)))
         listed = np.insert(self.listed, put, False)
         versions = np.insert(self.versions, put, 0)
-        base_rows = np.insert(self.base_rows, put, fresh_rows)
-        in_base = np.insert(self.in_base, put, fresh_in_base)
         none = np.full(len(put), None, object)
         values: dict[str, _Array] = {
             key: np.insert(column, put, none) for key, column in self.property_values.items()
@@ -126,32 +111,32 @@ class Overlay:
             column[rows] = [state.properties.get(key) for state in final]
         namespace = self.names.namespace
         bound, _ = names.locate([f"{PERSISTENT}://{namespace}/"])
-        return Overlay(names, listed, versions, base_rows, in_base, values, int(bound[0]))
+        return Overlay(names, listed, versions, values, int(bound[0]))
 
     def matching_is_quick(self, pattern: TopicsPattern | None) -> bool:
         """Whether :meth:`matching` takes about a millisecond at most."""
         return pattern is None or self.names.all().matching_is_quick(pattern)
 
-    def matching(self, mode: Mode, pattern: TopicsPattern | None, *, after: int = -1) -> _Array:
-        """The rows that a mode and a pattern match, listed or not, ascending.
+    def matching(self, mode: Mode, pattern: TopicsPattern | None, *, after: int = -1) -> Selection:
+        """The names that a mode and a pattern match, listed or not.
 
-        Only rows that changed after version ``after``.
+        Only names that changed after version ``after``.
         """
         low = 0 if mode.lists(NON_PERSISTENT) else self.first_persistent
         high = len(self) if mode.lists(PERSISTENT) else self.first_persistent
-        rows: _Array = np.arange(low, high)
+        names = self.names.range(low, high)
         if after >= 0:
-            rows = rows[self.versions[low:high] > after]
-        if pattern is None or not len(rows):
-            return rows
-        if after < 0:
-            found = self.names.all().matching(pattern).row_array
-            return found[(found >= low) & (found < high)]
-        return self.names.rows(rows).matching(pattern).row_array
+            names = names.mask(self.versions[low:high] > after)
+        return names if pattern is None else names.matching(pattern)
 
-    def listed_with(self, rows: _Array, properties: Mapping[str, str]) -> _Array:
-        """Which of these rows (bool) are listed now with all of these properties."""
-        keep: _Array = self.listed[rows]
+    def put_into(self, answer: Selection, matching: Selection, properties: Mapping[str, str]) -> Selection:
+        """An answer after the changes of the names that its mode and pattern match, in a listing of its own; ``answer``
+        itself where they change nothing.
+
+        ``properties`` are those of the question. The core has matched the added names, so nothing is verified.
+        """
+        rows = matching.row_array
+        shown: _Array = self.listed[rows]
         for key, value in properties.items():
-            keep = keep & (self.property_values[key][rows] == value)
-        return keep
+            shown = shown & (self.property_values[key][rows] == value)
+        return answer.with_changes(matching.mask(~shown).names, matching.mask(shown))

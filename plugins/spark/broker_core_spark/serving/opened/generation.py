@@ -121,10 +121,6 @@ class Generation:
         """Bytes of the mapped private files."""
         return self._opened.mapped_bytes
 
-    def has_namespace(self, namespace: str) -> bool:
-        """Whether the catalogue had this namespace."""
-        return namespace in self.manifest.namespaces
-
     def version(self, namespace: str) -> int | None:
         """The version of a namespace that the answers are for, or ``None`` in a static catalogue.
 
@@ -163,11 +159,8 @@ class Generation:
             selection = listing.rows(self._rows[first : first + count])
         return PrecomputedAnswer(selection, count, EncodedNames.hash_of_crc(crc))
 
-    def listing(self, namespace: str, mode: Mode) -> Listing | None:
-        """All topics of a namespace, or ``None`` if the catalogue did not have it."""
-        return self._listing(namespace, mode) if self.has_namespace(namespace) else None
-
     def _listing(self, namespace: str, mode: Mode) -> Listing:
+        """All topics of a namespace."""
         known = self._listings.get((namespace, mode))
         if known is not None:
             return known
