@@ -7,6 +7,7 @@ speed of memory; pages that arrive in the order of the hash are only appended, a
 
 from __future__ import annotations
 
+from itertools import pairwise
 from operator import lt
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.block_hashes import TextCrc
-from broker_core.listing.build_chunks import cut_chunk
+from broker_core.listing.build_chunks import cut_chunk, cuts_by_size
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.fields_codec import binary_column, encode_fields
@@ -63,8 +64,9 @@ class ListingEncoder:
         self._chunks: list[Chunk] = []
         # The chunk that is being filled.
         self._domain = NON_PERSISTENT
-        self._fields = bytearray()
+        self._parts: list[bytes | bytearray] = []  # encoded, and where each name of them ends
         self._ends: list[_Array] = []
+        self._size = 0
         self._text = TextCrc(0, 0)
         self._last = b""  # the last full name, as it is ordered
         self._loose: list[pa.LargeStringArray] = []  # full names that came out of order
@@ -73,7 +75,7 @@ class ListingEncoder:
     def nbytes(self) -> int:
         """Bytes that it holds."""
         loose = sum(column.nbytes for column in self._loose)
-        own = len(self._fields) + sum(int(ends.nbytes) for ends in self._ends)
+        own = self._size + sum(int(ends.nbytes) for ends in self._ends)
         return sum(chunk.column_bytes for chunk in self._chunks) + own + int(loose)
 
     def add(self, domain: str, page: bytes) -> int:
@@ -124,10 +126,11 @@ class ListingEncoder:
         if not self._ends:
             return
         offsets = np.concatenate((_ZERO, *self._ends))
-        chunk = Chunk(self.namespace, self._domain, pa.py_buffer(bytes(self._fields)), offsets)
+        fields = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        chunk = Chunk(self.namespace, self._domain, pa.py_buffer(fields), offsets)
         chunk.know_crc(self._text)
-        self._chunks += cut_chunk(chunk)
-        self._fields, self._ends, self._text = bytearray(), [], TextCrc(0, 0)
+        self._chunks += cut_chunk(chunk)  # names of very different sizes
+        self._parts, self._ends, self._size, self._text = [], [], 0, TextCrc(0, 0)
 
     def _ordered(self, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
         """The page in the order of the hash, each name once."""
@@ -201,39 +204,52 @@ class ListingEncoder:
         """Encode a page that is in order; behind what there is, if that is its place."""
         prefix = f"{domain}://{self.namespace}".encode()
         first = hash_order_bytes(prefix + page[: offsets.item(1)])
-        joined = page.replace(b"/", b"," + prefix + b"/")
         if self._loose or first <= self._last:
+            joined = page.replace(b"/", b"," + prefix + b"/")
             column = _column(joined, offsets + np.arange(len(offsets)) * (len(prefix) + 1))
             self._loose.append(without_ends(column, 1, 0))
             return
-        if len(self._fields) >= chunk_size().made or domain != self._domain:
-            self._close()
-            self._domain = domain
         self._last = hash_order_bytes(prefix + page[offsets.item(-2) :])
+        rows = len(offsets) - 1
+        # A large page is cut before it is encoded, so that no chunk of it is copied and hashed once more.
+        for low, high in pairwise(cuts_by_size(len(page) + (len(prefix) + 2) * rows, rows)):
+            if self._size >= chunk_size().made or domain != self._domain:
+                self._close()
+                self._domain = domain
+            if high - low == rows:
+                self._encode(prefix, page, offsets)
+            else:
+                own = offsets[low : high + 1]
+                self._encode(prefix, page[own.item(0) : own.item(-1)], own - own.item(0))
+
+    def _encode(self, prefix: bytes, page: bytes, offsets: _Array) -> None:
+        """Put the names of a page, or of a part of it, behind those of the chunk that is being filled."""
+        joined = page.replace(b"/", b"," + prefix + b"/")
         text = memoryview(joined)
         self._text = TextCrc(extend_crc(self._text.crc, text), self._text.size + len(text))
-        base = len(self._fields)
         sizes = offsets[1:] - offsets[:-1] + len(prefix)
         longest = int(sizes.max())
         width = 1 if longest < 1 << 7 else 2
         if width == 2 and not (longest < 1 << 14 and int(sizes.min()) >= 1 << 7):
             column = _column(joined, offsets + np.arange(len(offsets)) * (len(prefix) + 1))
             encoded, ends = column_data(encode_fields(column))
-            self._fields += memoryview(encoded)[int(ends[0]) : int(ends[-1])]
-            self._ends.append(ends[1:] + (base - int(ends[0])))
-            return
-        self._fields += page.replace(b"/", bytes([TAG, *bytes(width)]) + prefix + b"/")
-        ends = (sizes + (1 + width)).cumsum()
-        ends += base
-        bytes_of = np.frombuffer(self._fields, np.uint8)
-        lengths_at = ends - sizes - width
-        if width == 1:
-            bytes_of[lengths_at] = sizes
+            low = ends.item(0)
+            part: bytes | bytearray = bytes(memoryview(encoded)[low : ends.item(-1)])
+            ends = ends[1:] + (self._size - low)
         else:
-            bytes_of[lengths_at] = sizes & 0x7F | 0x80
-            bytes_of[lengths_at + 1] = sizes >> 7
-        del bytes_of  # while it is there, the bytes cannot grow
+            part = bytearray(page).replace(b"/", bytes([TAG, *bytes(width)]) + prefix + b"/")
+            bytes_of = np.frombuffer(part, np.uint8)
+            ends = (sizes + (1 + width)).cumsum()
+            lengths_at = ends - sizes - width
+            if width == 1:
+                bytes_of[lengths_at] = sizes
+            else:
+                bytes_of[lengths_at] = sizes & 0x7F | 0x80
+                bytes_of[lengths_at + 1] = sizes >> 7
+            ends += self._size
+        self._parts.append(part)
         self._ends.append(ends)
+        self._size += len(part)
 
 
 def _offsets(page: bytes) -> _Array:
