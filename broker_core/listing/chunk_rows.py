@@ -19,6 +19,8 @@ _Array = np.ndarray[Any, Any]
 
 #: Bytes of gathered fields that are kept with the rows: an answer may have a few rows of each of many chunks.
 _KEPT: Final = 4096
+#: Rows that are gathered one by one: for more, Arrow is quicker.
+_FEW: Final = 32
 
 
 class _Chunk(Protocol):
@@ -84,6 +86,12 @@ class ChunkRows:
             return ChunkRows(self.low + low, self.low + high)
         return self if high - low == len(self.rows) else ChunkRows.of(self.rows[low:high])
 
+    def at(self, places: _Array) -> ChunkRows:
+        """Those at these places (ascending, each once) among these."""
+        if len(places) == len(self):
+            return self
+        return ChunkRows.of(places + self.low if self.rows is None else self.rows[places])
+
     def fields_size(self, chunk: _Chunk) -> int:
         """Bytes of the encoded fields."""
         if self._fields_size is None:
@@ -100,11 +108,16 @@ class ChunkRows:
             return chunk.body(self.low, self.high)
         if self._body is not None:
             return self._body
-        found = memoryview(gathered(chunk.fields, chunk.field_offsets, self.rows)[0])
-        if len(found) > _KEPT:
-            return found
-        self._body = bytes(found)
-        return self._body
+        found: bytes | memoryview
+        if len(self.rows) <= _FEW:
+            offsets, data = chunk.field_offsets, memoryview(chunk.fields)
+            edges = zip(offsets[self.rows].tolist(), offsets[self.rows + 1].tolist(), strict=True)
+            found = b"".join([data[start:stop] for start, stop in edges])
+        else:
+            found = memoryview(gathered(chunk.fields, chunk.field_offsets, self.rows)[0])
+        if len(found) <= _KEPT:
+            found = self._body = bytes(found)
+        return found
 
     def remembered_bytes(self, chunk: _Chunk) -> int:
         """Bytes that it takes to remember these rows: their numbers, and the fields of a few."""

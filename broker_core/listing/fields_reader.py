@@ -15,6 +15,8 @@ __all__ = ["GATHERED", "FieldsReader"]
 
 #: Bytes that are gathered at a time. Some 100 microseconds, so that it may be done on the event loop.
 GATHERED: Final = 128 * 1024
+#: Chunks whose rows are gathered at a time: each costs some 10 microseconds.
+_CHUNKS: Final = 32
 #: Bytes of a stretch that are copied to what is before and behind it, rather than sent by themselves.
 _FEW: Final = 4 * 1024
 
@@ -56,7 +58,7 @@ def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
     size = 0
     for chunk, rows in pieces:
         own = rows.fields_size(chunk)
-        if few and size + own > GATHERED:
+        if few and (size + own > GATHERED or len(few) == _CHUNKS):
             yield memoryview(b"".join(few))
             few, size = [], 0
         if own <= _FEW or (rows.rows is not None and own <= GATHERED):

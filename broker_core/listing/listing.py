@@ -359,7 +359,7 @@ class Selection(Sealed):
             every.hash, every.fields_size = part.hash, part.fields_size
             return selection_of(_listing_of(self), every)
         data = _data_of(self)
-        known: Part | None = data.memo.get((text, None if part.is_whole(data) else part.key_in(data)))
+        known: Part | None = data.memo.get((text, None if part.is_whole(data) else part.key()))
         return None if known is None else selection_of(_listing_of(self), known)
 
     def matching_is_quick(self, pattern: TopicsPattern) -> bool:
@@ -374,10 +374,9 @@ class Selection(Sealed):
         Raises :exc:`TypeError` for what is no numpy array of booleans, and :exc:`ValueError` for one of another shape.
         """
         own = checked_mask(keep, len(self))
-        return self if own.all() else self._of_rows(self.row_array[own])
-
-    def _of_rows(self, rows: _Array) -> Selection:
-        return selection_of(_listing_of(self), Part.of_rows(rows, _data_of(self), part_of(self).text))
+        if own.all():
+            return self
+        return selection_of(_listing_of(self), part_of(self).masked(own, _data_of(self)))
 
     def as_claim(self) -> Selection:
         """The same topics, for whom they are matched to see whether a claim is true, once: no columns are made of all
@@ -391,9 +390,8 @@ class Selection(Sealed):
 
     def sampled(self, count: int) -> Selection:
         """So many of these topics, evenly spaced; always the same ones."""
-        at = np.unique(np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.int64))
-        part = part_of(self)
-        return self._of_rows(at + part.low if part.pieces is None else self.row_array[at])
+        places = np.unique(np.linspace(0, len(self) - 1, min(count, len(self))).astype(np.int64))
+        return selection_of(_listing_of(self), part_of(self).at(places, _data_of(self)))
 
     def range(self, low: int, high: int) -> Selection:
         """The topics from the one at ``low`` to the one at ``high`` of these, without the last."""
@@ -470,7 +468,7 @@ def unhashed_bytes(selection: Selection) -> int:
 
 def rows_key_of(selection: Selection) -> RowsKey:
     """A key for the rows of a selection within its listing."""
-    return part_of(selection).key_in(_data_of(selection))
+    return part_of(selection).key()
 
 
 _data = seal(Listing, "_data")

@@ -5,13 +5,15 @@ A part has no reference to its listing, so that the listing can cache it.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import accumulate, pairwise
 from operator import index
 from typing import Any
 
 import numpy as np
 
-from broker_core.listing.chunk import rows_key
 from broker_core.listing.listing_data import ListingData, Pieces, RowsKey
 
 __all__ = ["Part", "checked_mask", "row_range"]
@@ -134,6 +136,28 @@ class Part:
             begin = end
         return Part.of_pieces(tuple(made), data, self.text)
 
+    def masked(self, keep: _Array, data: ListingData) -> Part:
+        """The rows where ``keep`` (bool, one a row) is true; costs the chunks one by one."""
+        made = []
+        begin = 0
+        for number, rows in self.pieces_in(data):
+            end = begin + len(rows)
+            made.append((number, rows.at(np.flatnonzero(keep[begin:end]))))
+            begin = end
+        return Part.of_pieces(tuple(piece for piece in made if len(piece[1])), data, self.text)
+
+    def at(self, places: _Array, data: ListingData) -> Part:
+        """The rows at these places (ascending, each once) among these."""
+        pieces = self.pieces_in(data)
+        begins = [0, *accumulate(len(rows) for _, rows in pieces)]
+        cuts = np.searchsorted(places, begins).tolist()
+        made = [
+            (number, rows.at(places[first:last] - begin))
+            for (number, rows), begin, (first, last) in zip(pieces, begins, pairwise(cuts), strict=False)
+            if first < last
+        ]
+        return Part.of_pieces(tuple(made), data, self.text)
+
     def pieces_in(self, data: ListingData) -> Pieces:
         """The rows by chunk."""
         return data.pieces(self.low, self.high) if self.pieces is None else self.pieces
@@ -171,8 +195,17 @@ class Part:
             return 0
         return sum(rows.remembered_bytes(data.chunks[number]) for number, rows in self.pieces)
 
-    def key_in(self, data: ListingData) -> RowsKey:
+    def key(self) -> RowsKey:
         """A key for these rows within the listing."""
         if self._key is None:
-            self._key = (self.low, self.high) if self.pieces is None else rows_key(self.rows_in(data))
+            self._key = (self.low, self.high) if self.pieces is None else _pieces_key(self.pieces)
         return self._key
+
+
+def _pieces_key(pieces: Pieces) -> bytes:
+    digest = blake2b(digest_size=16)
+    for number, rows in pieces:
+        digest.update(struct.pack("<4q", number, rows.low, rows.high, len(rows)))
+        if rows.rows is not None:
+            digest.update(rows.rows.data)
+    return digest.digest()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.listing import Selection
+from broker_core.listing.listing import Selection, data_of, part_of
+from broker_core.listing.name_search import NameSearch
 from broker_core.listing.page import NO_PARTITION
 from broker_core.names.partition_columns import split_partitions
 from broker_core.names.partition_suffix import PARTITION_SUFFIX, partition_index, partitioned_local_name
 
 __all__ = ["count_partitions", "partitions_of", "topic_names"]
 
-#: Behind the digits in any order of names.
-_BEHIND: Final = chr(ord("9") + 1)
+_FIRST: Final = f"{PARTITION_SUFFIX}0".encode()
+#: Behind all partitions of a topic: the character behind the digits.
+_BEHIND: Final = f"{PARTITION_SUFFIX}:".encode()
 _FEW: Final = 64
 
 
@@ -50,15 +51,13 @@ def _candidates(selection: Selection, topic: str) -> pa.LargeStringArray:
 
     In the order of the hash, the partitions of a topic are between two names that can be searched for.
     """
-    (plain, low, high), (is_plain, _, _) = selection.listing.locate(
-        [topic, f"{topic}{PARTITION_SUFFIX}0", f"{topic}{PARTITION_SUFFIX}{_BEHIND}"]
-    )
-    rows = np.arange(low, high)
-    if is_plain:
-        rows = np.insert(rows, 0, plain)
-    if not selection.is_whole:
-        rows = rows[np.isin(rows, selection.row_array)]
-    return selection.listing.rows(rows).names
+    search = NameSearch(data_of(selection.listing), part_of(selection))
+    name = topic.encode()
+    plain = search.find(name)
+    names = selection.range(search.find(name + _FIRST), search.find(name + _BEHIND)).names
+    if plain < len(search) and search.name(plain) == name:
+        names = pa.concat_arrays([selection.range(plain, plain + 1).names, names])
+    return names
 
 
 def partitions_of(names: pa.LargeStringArray, topic: str) -> int | None:

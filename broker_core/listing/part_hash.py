@@ -13,7 +13,7 @@ def compute_hash(data: ListingData, part: Part) -> str:
     if part.pieces is None:
         return data.range_hash(part.low, part.high, remember=part.is_given)
     if part.is_given:
-        key = part.key_in(data)
+        key = part.key()
         assert isinstance(key, bytes)
         return data.rows_hash(key, part.pieces)
     return data.hash(part.pieces)
@@ -40,5 +40,5 @@ def remembered_hash(data: ListingData, part: Part) -> str | None:
     """The same where it takes no computing."""
     if part.pieces is None:
         return data.known_range_hash(part.low, part.high)
-    known: str | None = data.memo.get(("\0hash", part.key_in(data))) if part.is_given else None
+    known: str | None = data.memo.get(("\0hash", part.key())) if part.is_given else None
     return known

@@ -42,7 +42,7 @@ def _remembered(data: ListingData, part: Part, text: str, found: Part) -> Part:
     size = 128 * len(found.pieces or ())
     if len(data.chunks) == 1 or not is_whole:  # else the chunks remember them
         size += found.remembered_bytes(data)
-    key = None if is_whole else part.key_in(data)
+    key = None if is_whole else part.key()
     first: Part = data.memo.put_first((text, key), found, size + 4 * len(text))
     return first
 

@@ -32,6 +32,15 @@ def test_a_stretch() -> None:
     assert ChunkRows(1, 5).stretch(1, 3).array.tolist() == [2, 3]
 
 
+def test_rows_at_places_among_them() -> None:
+    for rows in (ChunkRows(1, 4), ChunkRows.of(np.array([0, 2, 4]))):
+        own = rows.array.tolist()
+        for places in ([], [0], [2], [0, 2], [1, 2], [0, 1, 2]):
+            found = rows.at(np.array(places, np.int64))
+            assert found.array.tolist() == [own[place] for place in places]
+        assert rows.at(np.arange(3)) is rows
+
+
 def test_the_size_and_the_hash_of_the_names() -> None:
     for rows in (ChunkRows(1, 4), ChunkRows.of(np.array([0, 3])), ChunkRows(0, 5), ChunkRows(2, 2)):
         names = [NAMES[row] for row in rows.array]

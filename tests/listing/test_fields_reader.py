@@ -76,11 +76,16 @@ def test_bytes_that_are_there_already() -> None:
 
 
 def test_a_few_rows_of_each_of_many_chunks_are_one_piece() -> None:
-    chunks = [chunk_of([50] * 100, seed) for seed in range(40)]
-    rows = ChunkRows.of(np.array([1, 7, 9]))
-    reader = reader_of(*((chunk, rows if at % 3 else ChunkRows(5, 9)) for at, chunk in enumerate(chunks)))
-    whole = reader.left
-    assert len(reader.read(whole)) == whole
+    chunks = [chunk_of([50] * 100, seed) for seed in range(80)]
+    some = [np.arange(5, 9), np.array([1, 7, 9]), np.arange(0, 100, 2)]
+    pieces = [(chunk, ChunkRows.of(some[at % 3])) for at, chunk in enumerate(chunks)]
+    reader = reader_of(*pieces)
+    # Not those of too many chunks at a time, which would take long.
+    read = [reader.read(10**9) for _ in range(3)]
+    assert reader.left == 0
+    assert b"".join(read) == b"".join(
+        bytes(chunk.fields)[50 * row : 50 * row + 50] for chunk, rows in pieces for row in rows.array
+    )
     large = chunk_of([1000] * 1000, 99)
     reader = reader_of(
         (chunks[0], ChunkRows(0, 2)), (large, ChunkRows(0, 1000)), (chunks[1], ChunkRows(0, 2))

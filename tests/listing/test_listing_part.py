@@ -23,7 +23,7 @@ def test_none_is_an_empty_slice(data: ListingData) -> None:
 
 def test_neighbours_are_a_slice_and_others_small_numbers(data: ListingData) -> None:
     slice_ = Part.of_rows(np.array([3, 4, 5]), data)
-    assert (slice_.low, slice_.high, slice_.pieces, slice_.key_in(data), len(slice_)) == (
+    assert (slice_.low, slice_.high, slice_.pieces, slice_.key(), len(slice_)) == (
         3,
         6,
         None,
@@ -58,3 +58,29 @@ def test_rows_that_are_given_are_copied_and_looked_at(data: ListingData) -> None
             Part.given(np.array(wrong), data)
     with pytest.raises(IndexError):
         Part.given([10], data)
+
+
+@pytest.mark.parametrize("rows", [list(range(10)), [2, 3, 4, 5], [0, 2, 3, 6, 9], []])
+def test_rows_by_a_mask_and_by_places(rows: list[int], data: ListingData) -> None:
+    part = Part.of_rows(np.array(rows, np.int64), data, "a")
+    for number in range(1 << len(rows)):
+        places = [place for place in range(len(rows)) if number >> place & 1]
+        keep = np.zeros(len(rows), bool)
+        keep[places] = True
+        wanted = Part.of_rows(np.array([rows[place] for place in places], np.int64), data)
+        for found in (part.masked(keep, data), part.at(np.array(places, np.int64), data)):
+            assert found.rows_in(data).tolist() == wanted.rows_in(data).tolist()
+            assert (found.low, found.high, found.text, found.key()) == (
+                wanted.low,
+                wanted.high,
+                "a",
+                wanted.key(),
+            )
+
+
+def test_each_set_of_rows_has_a_key_of_its_own(data: ListingData) -> None:
+    keys = set()
+    for number in range(1, 1 << 10):
+        part = Part.of_rows(np.flatnonzero([number >> row & 1 for row in range(10)]), data)
+        keys.add(part.key())
+    assert len(keys) == 1023
