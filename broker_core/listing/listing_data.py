@@ -266,13 +266,25 @@ class ListingData:
             ):
                 self._borders_checked = True
 
+    def check_borders(self) -> None:
+        """Check the order from chunk to chunk, once: then any of them may be replaced by one that fits in its place.
+
+        Raises :exc:`~broker_core.errors.InvalidListing`.
+        """
+        if not self._borders_checked:
+            self._check_borders(self.pieces(0, self.size))
+            self._borders_checked = True
+
     def _check_borders(self, pieces: Pieces) -> None:
         """The order from chunk to chunk: each of them only vouches for its own."""
         edges: list[bytes] = []
         for number, rows in pieces:
             chunk = self.chunks[number]
             edges += [chunk.name(rows.low), chunk.name(rows.high - 1)]
-        keys = hash_order_key(pa.array(edges, pa.large_binary()).cast(pa.large_string()))
+        try:
+            keys = hash_order_key(pa.array(edges, pa.large_binary()).cast(pa.large_string()))
+        except pa.ArrowInvalid as error:
+            raise InvalidListing(f"encoded names of {self.namespace} are no UTF-8: {error!s:.200}") from None
         lasts, firsts = (
             keys.take(pa.array(range(1, len(edges) - 1, 2))),
             keys.take(pa.array(range(2, len(edges), 2))),

@@ -57,6 +57,7 @@ class _Touched:
 
 def splice(listing: ListingData, changed: Changed) -> ListingData:
     """``listing`` after a change. Costs the chunks that have the changed names, and a binary search for each name."""
+    listing.check_borders()
     removed, added = changed.removed, changed.added
     if len(removed) + len(added) > _MANY and (len(removed) + len(added)) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)

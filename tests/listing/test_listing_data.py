@@ -194,3 +194,33 @@ def test_a_change_shares_all_other_chunks() -> None:
     changed = set(data_of(after).chunks) - set(chunks)
     assert 1 <= len(changed) <= 2
     assert len(set(data_of(after).chunks) & set(chunks)) >= len(chunks) - 2
+
+
+def test_a_change_does_not_make_lies_about_the_order_of_chunks_true() -> None:
+    column = both(9000)[1].all().column()
+    persistent_ = [field for field in column.to_pylist() if b"non-persistent" not in field]
+    others = [field for field in column.to_pylist() if b"non-persistent" in field]
+
+    def lie(*columns: list[bytes]) -> Listing:
+        arrays = [pa.array(fields, pa.large_binary()) for fields in columns]
+        return Listing.from_encoded(NAMESPACE, Mode.ALL, arrays)
+
+    half = len(persistent_) // 2
+    lies = [
+        lie(persistent_[:half], persistent_[:half], persistent_[half:]),
+        lie(persistent_[half:], persistent_[:half]),
+        lie(persistent_, others),
+        lie([*others[:-1], b"\x12\x04a\xff\xffz"], persistent_),
+    ]
+    for listing in lies:
+        for removed, added in (
+            ([], ["persistent://t/n/!"]),
+            (["persistent://t/n/n1"], []),
+            ([], ["persistent://t/n/zz"]),
+        ):
+            with pytest.raises(InvalidListing):
+                listing.with_changes(removed, added).all().check()
+    good = lie(others, persistent_[:half], persistent_[half:])
+    changed = good.with_changes([], ["persistent://t/n/!"])
+    assert len(changed.names) == 9001
+    assert changed.topics_hash == topics_hash(changed.names.to_pylist())
