@@ -191,14 +191,18 @@ class PageBlock:
         cut: dict[str, int] = {}
         for topic, pieces in self._far:
             least = self._start.number if hash_order_bytes(topic) == self._start.key else 0
-            some, count = _next_partitions(self._data.chunks, pieces, topic, least, self._count)
-            found.append(some)
-            if sum(len(rows) for _, rows in some) >= self._count:
+            next_ones, count = _next_partitions(self._data.chunks, pieces, topic, least, self._count)
+            found.append(next_ones)
+            if sum(len(rows) for _, rows in next_ones) >= self._count:
                 cut[topic.decode()] = count
         columns = [self._data.column(pieces) for pieces in found]
         names = decode_fields(columns[0] if len(columns) == 1 else pa.concat_arrays(columns))
         rows = np.concatenate([self._data.rows_of(pieces) for pieces in found])
         topics, numbers = split_partitions(names)
+        if numbers is None and len(found) == 1:  # as it is
+            first = int(self._start.number > NO_PARTITION and self._begins_with(topics))
+            names = names[first:]
+            return PageNames(names, rows[first:], names, np.zeros(len(names), np.int64)), self._following
         order = self._order(hash_order_key(topics), numbers)
         names, rows, topics = names.take(pa.array(order)), rows[order], topics.take(pa.array(order))
         if numbers is None:
@@ -213,9 +217,12 @@ class PageBlock:
         every = PageNames(names, rows, topics, partitions)
         if not cut:
             return every, self._following
-        first = every.first(self._count)
-        last = hash_order_bytes(first.topics[-1].as_buffer().to_pybytes())
-        return first, PageStart(last, numbers.item(len(first) - 1) + 1)
+        some = every.first(self._count)
+        return some, PageStart(_key(some.topics[-1]), numbers.item(len(some) - 1) + 1)
+
+    def _begins_with(self, topics: pa.LargeStringArray) -> bool:
+        """Whether the first topic is the one of the start."""
+        return len(topics) > 0 and _key(topics[0]) == self._start.key
 
     def _order(self, key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array:
         """The rows of the names from the start to what follows, in the order of pages."""
@@ -231,6 +238,10 @@ class PageBlock:
         rows = np.flatnonzero(keep)
         within = page_order(key.take(pa.array(rows)), None if numbers is None else numbers[rows])
         return rows if within is None else rows[within]
+
+
+def _key(topic: pa.LargeStringScalar) -> bytes:
+    return hash_order_bytes(topic.as_buffer().to_pybytes())
 
 
 def _next_partitions(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from broker_core import Listing, Mode
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
+from broker_core.listing.listing import data_of
+from tests.support.chunks import tiny_chunks
 from tests.support.topics import NAMESPACE
 
 
@@ -91,3 +96,26 @@ def test_a_few_rows_of_each_of_many_chunks_are_one_piece() -> None:
         (chunks[0], ChunkRows(0, 2)), (large, ChunkRows(0, 1000)), (chunks[1], ChunkRows(0, 2))
     )
     assert [len(reader.read(10**9)) for _ in range(4)] == [100, 10**6, 100, 0]
+
+
+def test_a_slow_reader_of_a_former_version_holds_the_changed_chunks_alone() -> None:
+    names = [f"persistent://t/n/{'x' * 90}{number:04d}" for number in range(2000)]
+    with tiny_chunks(10_000):
+        old = Listing.from_names("t/n", Mode.PERSISTENT, names)
+        body = bytes(old.all().body())
+        reader = old.all().reader()
+        read = bytes(reader.read(100))
+        former = [weakref.ref(each) for each in data_of(old).chunks]
+        new = old.with_changes(names[1000:1001], [])
+        del old
+        shared = set(map(id, data_of(new).chunks))
+        held = [each for each in former if id(each()) not in shared]
+        assert len(former) > 10
+        assert len(held) == 1
+        assert held[0]() is not None
+        while reader.left:
+            read += reader.read(700)
+        assert read == body
+        del reader
+        gc.collect()
+        assert [each for each in former if each() is None] == held
