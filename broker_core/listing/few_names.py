@@ -15,11 +15,15 @@ from broker_core.listing.property_codes import PropertyCodes
 from broker_core.listing.topic_field import topic_field
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.names.hash_order import hash_order_bytes
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.redaction.quoted import quoted
 
 __all__ = ["FEW_NAMES", "chunks_of_few"]
 
-FEW_NAMES: Final = 16
+#: With more names than this their columns are quicker.
+FEW_NAMES: Final = 64
+#: Characters from this on sort otherwise in UTF-16 than in UTF-8, or may.
+_MOVED: Final = "\ue000"
 
 
 def chunks_of_few(
@@ -54,5 +58,9 @@ def chunks_of_few(
                 for key, values in properties.items()
             }
             ends = np.array([0, *accumulate(map(len, fields))], np.int64)
-            chunks.append(Chunk(namespace, domain, pa.py_buffer(b"".join(fields)), ends, codes))
+            chunk = Chunk(namespace, domain, pa.py_buffer(b"".join(fields)), ends, codes)
+            chunk.know_plain(
+                not any(PARTITION_SUFFIX in names[row] or max(names[row]) >= _MOVED for row in own)
+            )
+            chunks.append(chunk)
     return chunks

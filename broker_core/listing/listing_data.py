@@ -11,6 +11,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -42,6 +43,7 @@ _Array = np.ndarray[Any, Any]
 _REMEMBERED: Final = 8 * 1024
 _REMEMBERED_EACH: Final = 2 * 1024
 _SMALL_PART: Final = 16
+_SIZE: Final = attrgetter("size")
 
 
 class ListingData:
@@ -73,7 +75,7 @@ class ListingData:
         self.mode = mode
         self.chunks = tuple(chunks)
         #: The row of the first topic of each chunk, and the one behind the last.
-        self._starts: list[int] = [0, *accumulate(chunk.size for chunk in self.chunks)]
+        self._starts: list[int] = [0, *accumulate(map(_SIZE, self.chunks))]
         self._bytes_before: list[int] | None = None
         self._form_edges: tuple[list[bytes], list[bytes]] | None = None
         #: How many topics there are.
@@ -380,30 +382,32 @@ class ListingData:
             present[index] = found
         return rows, present
 
-    def place(self, key: bytes) -> tuple[int, int, bool]:
-        """The chunk and the row in it where a name is or would be put, and whether it is there."""
-        low, high = 0, len(self.chunks)
+    def place(self, key: bytes, first: int = 0, end: int | None = None) -> tuple[int, int, bool]:
+        """The chunk and the row in it where a name is or would be put, and whether it is there.
+
+        It is looked for in the chunks from number ``first`` to ``end`` alone.
+        """
+        low, high = first, len(self.chunks) if end is None else end
         while low < high:  # the first chunk that begins behind the name
             middle = (low + high) // 2
             if hash_order_bytes(self.chunks[middle].name(0)) <= key:
                 low = middle + 1
             else:
                 high = middle
-        if not low:
-            return 0, 0, False
+        if low == first:
+            return first, 0, False
         number = low - 1
         chunk = self.chunks[number]
         data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
-        first, last = 0, chunk.size
-        while first < last:
-            middle = (first + last) // 2
+        row, last = 0, chunk.size
+        while row < last:
+            middle = (row + last) // 2
             start, stop = offsets[middle], offsets[middle + 1]
             if hash_order_bytes(bytes(data[start + name_start(stop - start) : stop])) < key:
-                first = middle + 1
+                row = middle + 1
             else:
                 last = middle
-        found = first < chunk.size and hash_order_bytes(chunk.name(first)) == key
-        return number, first, found
+        return number, row, row < chunk.size and hash_order_bytes(chunk.name(row)) == key
 
 
 def _joined_columns(columns: list[Any], type_: pa.DataType) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
@@ -19,8 +21,8 @@ from broker_core.listing.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.names.hash_order import hash_order_key
-from broker_core.names.name_columns import split_full_names
+from broker_core.names.hash_order import hash_order_bytes, hash_order_key
+from broker_core.names.name_columns import as_column, split_full_names
 
 __all__ = ["Changed", "splice"]
 
@@ -39,9 +41,12 @@ class Changed:
     there already.
     """
 
-    removed: pa.LargeStringArray
-    added: pa.LargeStringArray
+    removed: Sequence[str] | pa.LargeStringArray
+    added: Sequence[str] | pa.LargeStringArray
     properties: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.removed) + len(self.added)
 
 
 @dataclass(slots=True)
@@ -56,26 +61,30 @@ class _Touched:
 
 
 def splice(listing: ListingData, changed: Changed) -> ListingData:
-    """``listing`` after a change. Costs the chunks that have the changed names, and a binary search for each name."""
+    """``listing`` after a change. Costs the chunks that have the changed names, and a binary search for each name.
+
+    Raises :exc:`~broker_core.errors.InvalidListing` for an added name that is none of the listing's.
+    """
     listing.check_borders()
-    removed, added = changed.removed, changed.added
-    if len(removed) + len(added) > _MANY and (len(removed) + len(added)) * _MANY_PART > listing.size:
+    if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
     additions = _additions(listing, changed)
+    removed = _keys(changed.removed)
+    others = bisect_left(
+        listing.chunks, PERSISTENT, key=attrgetter("domain")
+    )  # the non-persistent come first
     made: list[Chunk] = []
     is_changed = False
-    others = 0  # chunks of non-persistent topics, which come first
-    while others < len(listing.chunks) and listing.chunks[others].domain == NON_PERSISTENT:
-        others += 1
-    for domain, own in (
-        (NON_PERSISTENT, listing.chunks[:others]),
-        (PERSISTENT, listing.chunks[others:]),
+    for domain, low, high in (
+        (NON_PERSISTENT, 0, others),
+        (PERSISTENT, others, len(listing.chunks)),
     ):
+        prefix = f"{domain}://".encode()
+        keys = [key for key in removed if key.startswith(prefix)]
         addition = [chunk for chunk in additions if chunk.domain == domain]
-        keys = [key for key in _keys(removed) if key.startswith(domain.encode() + b"://")]
-        result = _spliced_domain(listing, own, keys, addition) if keys or addition else own
-        is_changed = is_changed or result is not own
-        made += result
+        result = _spliced_domain(listing, low, high, keys, addition) if keys or addition else None
+        is_changed = is_changed or result is not None
+        made += listing.chunks[low:high] if result is None else result
     return ListingData(listing.namespace, listing.mode, made) if is_changed else listing
 
 
@@ -83,10 +92,12 @@ def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:
     """The chunks of the names that are put in."""
     namespace, added = listing.namespace, changed.added
     if len(added) <= FEW_NAMES:
-        return chunks_of_few(namespace, listing.mode, added.to_pylist(), changed.properties)
-    persistent, other = split_full_names(added, namespace, listing.mode)
+        few = added.to_pylist() if isinstance(added, pa.Array) else added
+        return chunks_of_few(namespace, listing.mode, few, changed.properties)
+    names = as_column(added)
+    persistent, other = split_full_names(names, namespace, listing.mode)
     columns = {key: pa.array(values, pa.large_string()) for key, values in changed.properties.items()}
-    return build_chunks(namespace, persistent, other, _by_domain(added, columns))
+    return build_chunks(namespace, persistent, other, _by_domain(names, columns))
 
 
 def _by_domain(
@@ -104,34 +115,33 @@ def _by_domain(
 
 
 def _spliced_domain(
-    listing: ListingData, own: Sequence[Chunk], removed: Sequence[bytes], addition: Sequence[Chunk]
-) -> Sequence[Chunk]:
-    """The chunks of one domain after a change; ``own`` itself where nothing changed."""
+    listing: ListingData, low: int, high: int, removed: Sequence[bytes], addition: Sequence[Chunk]
+) -> Sequence[Chunk] | None:
+    """The chunks from number ``low`` to ``high``, all of one domain, after a change; ``None`` where nothing changed."""
+    own = listing.chunks[low:high]
     if not own:
-        return addition or own
-    whole = len(own) == len(listing.chunks)
-    data = listing if whole else ListingData(listing.namespace, listing.mode, own)
+        return addition or None
     fresh = joined_chunks(addition) if addition else None
     touched: dict[int, _Touched] = {}
     kept: set[tuple[int, int]] = set()
-    for index, key in enumerate(_keys(fresh.names(0, fresh.size)) if fresh is not None else ()):
-        number, row, is_there = data.place(key)
+    for index, key in enumerate(_keys_of(fresh)):
+        number, row, is_there = listing.place(key, low, high)
         if is_there:
             kept.add((number, row))
             if fresh is not None and fresh.properties:
-                change = touched.setdefault(number, _Touched())
+                change = touched.setdefault(number - low, _Touched())
                 change.kept.append(row)
                 change.kept_from.append(index)
             continue
-        change = touched.setdefault(number, _Touched())
+        change = touched.setdefault(number - low, _Touched())
         change.put.append(row)
         change.fresh.append(index)
     for key in removed:
-        number, row, is_there = data.place(key)
+        number, row, is_there = listing.place(key, low, high)
         if is_there and (number, row) not in kept:
-            touched.setdefault(number, _Touched()).gone.append(row)
+            touched.setdefault(number - low, _Touched()).gone.append(row)
     if not touched:
-        return own
+        return None
     made: list[Chunk] = []
     new: set[int] = set()
     is_changed = False
@@ -145,7 +155,7 @@ def _spliced_domain(
         first = number + 1
     made += own[first:]
     if not is_changed:
-        return own
+        return None
     return _merged(made, new) if new else made
 
 
@@ -208,7 +218,8 @@ def _merged(chunks: Sequence[Chunk], small: set[int]) -> Sequence[Chunk]:
 def _rebuilt(listing: ListingData, changed: Changed) -> ListingData:
     """The listing after so large a change that all names are put in order anew."""
     names = listing.names(listing.pieces(0, listing.size))
-    stays = pc.invert(pc.or_(pc.is_in(names, changed.removed), pc.is_in(names, changed.added)))
+    removed, added = as_column(changed.removed), as_column(changed.added)
+    stays = pc.invert(pc.or_(pc.is_in(names, removed), pc.is_in(names, added)))
     columns: dict[str, pa.LargeStringArray] = {}
     for key, values in changed.properties.items():
         before = [
@@ -216,11 +227,22 @@ def _rebuilt(listing: ListingData, changed: Changed) -> ListingData:
         ]
         kept = pa.concat_arrays([pa.array([], pa.large_string()), *before]).filter(stays)
         columns[key] = pa.concat_arrays([kept, pa.array(values, pa.large_string())])
-    names = pa.concat_arrays([names.filter(stays), changed.added])
+    names = pa.concat_arrays([names.filter(stays), added])
     persistent, other = split_full_names(names, listing.namespace, listing.mode)
     chunks = build_chunks(listing.namespace, persistent, other, _by_domain(names, columns))
     return ListingData(listing.namespace, listing.mode, chunks)
 
 
-def _keys(names: pa.LargeStringArray) -> list[bytes]:
-    return [value.as_buffer().to_pybytes() for value in hash_order_key(names)]
+def _keys(names: Sequence[str] | pa.LargeStringArray) -> list[bytes]:
+    """What puts names in the order of the hash."""
+    if isinstance(names, pa.Array):
+        return [value.as_buffer().to_pybytes() for value in hash_order_key(names)]
+    return [hash_order_bytes(name.encode()) for name in names]
+
+
+def _keys_of(chunk: Chunk | None) -> Sequence[bytes]:
+    if chunk is None:
+        return ()
+    if chunk.size > FEW_NAMES:
+        return _keys(chunk.names(0, chunk.size))
+    return [hash_order_bytes(chunk.name(row)) for row in range(chunk.size)]

@@ -26,7 +26,6 @@ from broker_core.listing.select_by_properties import (
 from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes
 from broker_core.names.listed_names import ListedNames
-from broker_core.names.name_columns import as_column
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
 __all__ = ["Snapshot", "SnapshotRest", "expected_bytes", "load_snapshot", "only_mode"]
@@ -96,7 +95,7 @@ class Snapshot:
     def selecting_bytes(self) -> int:
         """What :meth:`select` may take until it has found the rows, and what these take."""
         data = data_of(self.listing)
-        return 4 * data.size + 12 * max((chunk.size for chunk in data.chunks), default=0)
+        return 4 * data.size + 16 * max((chunk.size for chunk in data.chunks), default=0)
 
     def selected_now(self, pairs: Mapping[str, str], *, quick: bool = True) -> Selection | None:
         """The topics that have all of these properties, if that takes no time; else ``None``: see :meth:`select`.
@@ -154,8 +153,8 @@ class Snapshot:
                 listed[name] = after
         added = [(name, properties) for name, properties in listed.items() if properties is not None]
         changed = Changed(
-            as_column([name for name, properties in listed.items() if properties is None]),
-            as_column([name for name, _ in added]),
+            [name for name, properties in listed.items() if properties is None],
+            [name for name, _ in added],
             {key: [properties.get(key) for _, properties in added] for key in self.property_keys},
         )
         spliced = splice(data, changed) if listed else data

@@ -167,11 +167,9 @@ class SnapshotCache:
         data, kept = data_of(listing), self._kept.get(key)
         # A chunk of the one that is kept has its permits: of a large listing it is not worth asking for each.
         shared = () if kept is None else data_of(kept.snapshot.listing).chunks
-        known = set(map(id, shared)) if len(shared) > 1 else set()
+        fresh = set(data.chunks).difference(shared) if len(shared) > 1 else data.chunks
         parts: list[tuple[object, int]] = [
-            (chunk, chunk.nbytes)
-            for chunk in data.chunks
-            if id(chunk) not in known and not self._is_leased(chunk)
+            (chunk, chunk.nbytes) for chunk in fresh if not self._is_leased(chunk)
         ]
         if self._is_leased(listing):
             return parts if len(data.chunks) > 1 else []
