@@ -11,6 +11,10 @@ from broker_core.listing.listing_part import Part
 from tests.support.topics import listing_of, persistent
 
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 200
+
+
 @pytest.fixture(name="data")
 def ten_topics() -> ListingData:
     return data_of(listing_of(persistent(*(f"{number}{'x' * 40}" for number in range(10)))))

@@ -9,6 +9,9 @@ from broker_core.listing.listing import data_of, part_of
 from broker_core.listing.name_search import NameSearch
 from broker_core.patterns import compile_pattern
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 400
+
 NAMES = sorted(
     f"{domain}://t/n/{local}"
     for domain in ("persistent", "non-persistent")

@@ -17,6 +17,9 @@ from broker_core.listing.page_walk import PageNames, PageStart, PageWalk
 from broker_core.patterns import compile_pattern
 from tests.listing.test_page_order import names_of
 
+#: Bytes of a chunk of the second round.
+TINY_CHUNK = 200
+
 #: What names are made of: prefixes of each other and of partitions, characters that sort differently in UTF-16.
 WORDS = [
     "a",
