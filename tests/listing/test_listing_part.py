@@ -10,7 +10,6 @@ from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
 from tests.support.topics import listing_of, persistent
 
-
 #: Bytes of a chunk of the second round.
 TINY_CHUNK = 200
 
