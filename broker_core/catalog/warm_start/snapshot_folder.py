@@ -91,7 +91,7 @@ class SnapshotFolder:
             with self._opened() as folder:
                 if os.access(".", os.R_OK | os.W_OK | os.X_OK, dir_fd=folder):
                     return None
-                return f"{self.path} cannot be read or written by this user"
+                return f"{self.path} cannot be written by this user, so nothing new is stored"
         except FileNotFoundError:  # it will be made
             return None
         except FolderUnusable as unusable:

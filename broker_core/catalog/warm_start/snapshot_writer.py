@@ -127,7 +127,7 @@ class SnapshotWriter:
         ended = time.monotonic()
         pause = max(self._pause, (ended - began) / _SHARE, (written or 0) / _RATE)
         self._not_before[key] = self._loop.time() + pause
-        if written and ended - self._swept > _SWEEP_PAUSE and self._pace() is Pace.STEADY:
+        if ended - self._swept > _SWEEP_PAUSE and self._pace() is Pace.STEADY:
             self._stored.sweep()
             self._swept = ended
 
@@ -135,6 +135,8 @@ class SnapshotWriter:
         for stored in every:
             if stored.is_worth_it and self._pace() is not Pace.ENDED:
                 self._stored.write(stored, pace=self._pace)
+        if self._swept == -math.inf and self._pace() is not Pace.ENDED:
+            self._stored.sweep()
 
     def _pace(self) -> Pace:
         if not self._stopping.is_set():

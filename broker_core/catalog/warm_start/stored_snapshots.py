@@ -241,7 +241,7 @@ class StoredSnapshots:
             if not self._fails:  # once, until it works again
                 self._fails = True
                 _log.warning(
-                    "snapshots cannot be stored: a restart will read the catalogue",
+                    "snapshots cannot be stored: the next starts may be slow",
                     folder=str(self._folder.path),
                     reason=str(error),
                 )

@@ -38,7 +38,9 @@ def _manifests(folder: SnapshotFolder, files: list[StoredFile]) -> list[tuple[St
     for file in files:
         if _MANIFEST.fullmatch(file.name):
             try:
-                found.append((file, read_manifest(folder, file.name)))
+                manifest = read_manifest(folder, file.name)
+                # A copy under another name is of no use, and would be counted once more.
+                found.append((file, manifest if manifest.name == file.name else None))
             except (OSError, Refused):
                 found.append((file, None))
     return found

@@ -45,7 +45,7 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
     if settings.catalog.snapshots == "folder":
         problem = StoredSnapshots.beside(path).problem()
         if problem is not None:
-            yield Check.warning("catalog.snapshots", f"{problem}; a restart will read the catalogue itself")
+            yield Check.warning("catalog.snapshots", f"{problem}; the next starts may be slow")
     if not path.exists():
         yield Check.warning("catalog.path", f"{path} is not there: the server makes it, without topics")
         return

@@ -212,7 +212,7 @@ def test_a_write_that_fails_is_told_once_until_one_works(
             assert [stored.write(some) for _ in range(3)] == [None] * 3
         assert stored.write(some)
     assert [line["event"] for line in logs] == [
-        "snapshots cannot be stored: a restart will read the catalogue",
+        "snapshots cannot be stored: the next starts may be slow",
         "snapshots are stored again",
     ]
     assert stored.counts.read()["write_failed"] == 3

@@ -113,3 +113,9 @@ def test_a_link_is_removed_and_not_what_it_leads_to(folder: SnapshotFolder, tmp_
 def test_no_folder_is_nothing_to_sweep(folder: SnapshotFolder) -> None:
     assert sweep(folder, 1) == 0
     assert stored_manifests(folder) == []
+
+
+def test_a_copy_of_a_manifest_under_another_name_is_none(folder: SnapshotFolder) -> None:
+    name = put(folder, "a", b"1")
+    folder.write(f"{'0' * 32}.manifest", [folder.read(name, 10_000)])
+    assert [each.name for each in stored_manifests(folder)] == [name]
