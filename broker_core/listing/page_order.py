@@ -27,7 +27,7 @@ def in_page_order(names: pa.LargeStringArray) -> pa.LargeStringArray:
 def first_out_of_order(names: pa.LargeStringArray) -> int | None:
     """The row of the first full name that the next one must not follow; ``None`` where all are in order, each once."""
     bases, numbers = split_partitions(names)
-    ascends = _ascends(hash_order_key(bases), numbers)
+    ascends = _ascends(*_neighbours(hash_order_key(bases)), numbers)
     return None if ascends.all() else int(np.argmin(ascends))
 
 
@@ -37,15 +37,18 @@ def page_order(key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array | Non
     ``key`` is the :func:`~broker_core.names.hash_order.hash_order_key` of their topics, ``numbers`` the number of each
     partition (``None``: no name is one), as :func:`~broker_core.names.partition_columns.split_partitions` gives it.
     """
-    if _ascends(key, numbers).all():
+    before, same = _neighbours(key)
+    if _ascends(before, same, numbers).all():
         return None
-    order = sorted_rows(key)
+    if (before | same).all():  # the names of each topic are together, as a rule
+        order, behind = np.arange(len(key)), before
+    else:
+        order = sorted_rows(key)
+        behind, _ = _neighbours(key.take(pa.array(order)))
     if numbers is None:
         return order
-    # Names of one topic came in any order.
-    topic = np.zeros(len(order), np.int64)
-    topic[topic_ends(key.take(pa.array(order)))[:-1] + 1] = 1
-    ordered: _Array = order[np.lexsort((numbers[order], np.cumsum(topic)))]
+    topic = np.concatenate(([0], np.cumsum(behind)))
+    ordered: _Array = order[np.lexsort((numbers[order], topic))]
     return ordered
 
 
@@ -57,12 +60,16 @@ def topic_ends(topics: pa.LargeBinaryArray | pa.LargeStringArray) -> _Array:
     return np.append(np.flatnonzero(differs), len(topics) - 1)
 
 
-def _ascends(key: pa.LargeBinaryArray, numbers: _Array | None) -> _Array:
-    """For each name but the last, whether it is before the next one."""
+def _neighbours(key: pa.LargeBinaryArray) -> tuple[_Array, _Array]:
+    """For each value but the last, whether it is less than the next one, and whether it is the same."""
     if len(key) < 2:
-        return np.ones(0, bool)
-    ascends: _Array = pc.less(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
-    if numbers is not None and not ascends.all():
-        same = pc.equal(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
-        ascends = ascends | (same & (numbers[:-1] < numbers[1:]))
-    return ascends
+        return np.ones(0, bool), np.zeros(0, bool)
+    less: _Array = pc.less(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
+    if less.all():
+        return less, ~less
+    return less, pc.equal(key[:-1], key[1:]).to_numpy(zero_copy_only=False)
+
+
+def _ascends(before: _Array, same: _Array, numbers: _Array | None) -> _Array:
+    """For each name but the last, whether the next one may follow it."""
+    return before if numbers is None else before | (same & (numbers[:-1] < numbers[1:]))

@@ -86,6 +86,8 @@ def _suffixes(data: _Array, offsets: _Array) -> tuple[_Array, _Array]:
     rows = np.flatnonzero(ends - starts > len(_SUFFIX) + 1)  # a name is left, and a digit
     # From the end on, one digit a round, over those names that had only digits so far.
     for place in range(1, _MOST_DIGITS + 2):
+        if not len(rows):
+            break
         at = ends[rows] - place
         rows = rows[_is_digit(data[at]) & (at > starts[rows] + len(_SUFFIX))]
         digits[rows] += 1
@@ -111,5 +113,7 @@ def _numbers(data: _Array, ends: _Array, digits: _Array) -> _Array:
     value = np.zeros(len(ends), np.int64)
     for place in range(1, _MOST_DIGITS + 1):
         rows = np.flatnonzero(digits >= place)
+        if not len(rows):
+            break
         value[rows] += (data[ends[rows] - place] - np.int64(ord("0"))) * 10 ** (place - 1)
     return value
