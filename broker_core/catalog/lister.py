@@ -309,7 +309,7 @@ class CatalogLister:
                 own = old.in_mode(mode)
                 if own is None:
                     continue
-                changes = read_changes(connection, namespace, own.version)
+                changes = read_changes(connection, namespace, own.version, most=own.most_changes)
                 if isinstance(changes, Gap) or not own.worth_moving(changes):
                     continue
                 if room is not None and (changes or own is not old):

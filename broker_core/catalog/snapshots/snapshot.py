@@ -87,7 +87,12 @@ class Snapshot:
     def worth_moving(self, changes: Changes) -> bool:
         """Whether :meth:`moved` is less work than reading anew."""
         changed = sum(len(change.listed_before) + len(change.listed_after) for change in changes)
-        return changed <= 50 + len(self.listing) // 50
+        return changed <= self.most_changes
+
+    @property
+    def most_changes(self) -> int:
+        """Changed names up to which :meth:`moved` is less work than reading anew; each change has one at least."""
+        return 50 + len(self.listing) // 50
 
     # -- selecting by properties
 

@@ -158,9 +158,16 @@ def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> Ca
 
 
 def read_changes(
-    connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    since: CatalogVersion,
+    *,
+    most: int | None = None,
 ) -> Changes | Gap:
-    """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version."""
+    """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version.
+
+    More than ``most`` of them are not read: a :class:`Gap`, too.
+    """
     now = read_version(connection, namespace)
     number, log_from = connection.execute(
         "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
@@ -179,6 +186,11 @@ def read_changes(
             return Gap(
                 since, now, f"version {since.number} came again with other topics: a copy was restored"
             )
+    if most is not None:
+        counted = "SELECT count(*) FROM (SELECT 1 FROM changes WHERE namespace = ? AND version > ? LIMIT ?)"
+        (found,) = connection.execute(counted, (number, since.number, most + 1)).fetchone()
+        if found > most:
+            return Gap(since, now, f"there are more than {most} changes")
     rows = connection.execute(
         "SELECT version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
         " properties_after, time FROM changes WHERE namespace = ? AND version > ? ORDER BY version, id",

@@ -89,6 +89,7 @@ class StoredSnapshots:
         self._files: weakref.WeakKeyDictionary[Chunk, FileReference] = weakref.WeakKeyDictionary()
         self._asked: dict[str, int] = {}
         self._fails = False
+        self._too_large: set[NamespaceName] = set()
 
     @classmethod
     def beside(cls, catalog: Path, *, property_keys: Sequence[str] = (), limit: int = 0) -> StoredSnapshots:
@@ -195,6 +196,8 @@ class StoredSnapshots:
         return (manifest.catalog_id, manifest.property_keys, manifest.rules) == own
 
     def _refuse(self, name: str, namespace: NamespaceName, error: Exception) -> None:
+        if getattr(error, "errno", None) in _OF_THE_PROCESS:
+            return  # it says nothing of the file, which may be read the next time
         self.counts.add("refused")
         self._forget(name)
         removed = self._folder.remove(name)
@@ -214,6 +217,9 @@ class StoredSnapshots:
         ``pace`` is asked before each file. ``None`` where that failed, or was to end: what was stored before is as it
         was.
         """
+        if self._limit and sum(chunk.column_bytes for chunk in stored.chunks) > self._limit:
+            self._tell_too_large(stored)
+            return None
         written = 0
         try:
             files: list[FileReference] = []
@@ -251,6 +257,15 @@ class StoredSnapshots:
             _log.info("snapshots are stored again", folder=str(self._folder.path))
         self.counts.add("written")
         return written
+
+    def _tell_too_large(self, stored: Stored) -> None:
+        if stored.namespace not in self._too_large:
+            self._too_large.add(stored.namespace)
+            _log.warning(
+                "a namespace is not stored for the next start: it is larger than catalog.snapshots_bytes",
+                namespace=str(stored.namespace),
+                limit=self._limit,
+            )
 
     def _manifest(self, stored: Stored, files: Sequence[FileReference]) -> Manifest:
         name = manifest_name(stored.namespace, stored.mode, self._property_keys)

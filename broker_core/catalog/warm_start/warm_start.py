@@ -45,7 +45,12 @@ class FoundSnapshot:
     @property
     def is_worth_reading(self) -> bool:
         """Whether to read it and to change it is less work than reading the catalogue."""
-        return self.changed_names <= 50 + self.manifest.rows // 100
+        return self.changed_names <= _worth_changing(self.manifest)
+
+
+def _worth_changing(manifest: Manifest) -> int:
+    """Changed names up to which reading a stored snapshot and changing it is less work than reading the catalogue."""
+    return 50 + manifest.rows // 100
 
 
 class WarmStart:
@@ -68,7 +73,8 @@ class WarmStart:
         manifest = self._stored.find(namespace, mode, read_catalog_id(connection))
         if manifest is None:
             return None
-        changes = read_changes(connection, namespace, manifest.catalog_version)
+        most = _worth_changing(manifest)
+        changes = read_changes(connection, namespace, manifest.catalog_version, most=most)
         found = None if isinstance(changes, Gap) else FoundSnapshot(manifest, changes)
         if found is None or not found.is_worth_reading:
             self._stored.stale(manifest)

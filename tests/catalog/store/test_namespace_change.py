@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.store.namespace_change import LogBounds, when
+from broker_core.catalog.store.namespace_change import LogBounds, read_changes, when
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
@@ -154,3 +154,17 @@ def test_only_versions_that_the_log_leads_from_keep_their_stamps(tmp_path: Path)
         with catalog.reading() as connection:
             kept = [number for (number,) in connection.execute("SELECT version FROM stamps")]
     assert kept == [17, 18, 19, 20]
+
+
+def test_more_changes_than_are_of_use_are_not_read(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        before = catalog.version(NAMESPACE)
+        for number in range(5):
+            catalog.create(topic(f"t{number}"))
+        with catalog.reading() as connection:
+            enough = read_changes(connection, NAMESPACE, before, most=5)
+            assert not isinstance(enough, Gap)
+            assert len(list(enough)) == 5
+            gap = read_changes(connection, NAMESPACE, before, most=4)
+            assert isinstance(gap, Gap)
+            assert "more than 4 changes" in gap.reason

@@ -246,11 +246,22 @@ def test_a_manifest_of_much_that_is_not_there_takes_no_memory(
 
 
 def test_what_is_over_the_bound_is_swept(opened: Opened) -> None:
+    opened().write(stored_of(LEAST_TOPICS))
     stored = opened(limit=1)
-    stored.write(stored_of(LEAST_TOPICS))
     stored.sweep()
     assert stored.counts.read()["removed"] == 1
     assert read(opened()) is None
+
+
+def test_what_is_larger_than_the_bound_is_not_written_and_told_once(
+    opened: Opened, some: Stored, path: Path
+) -> None:
+    stored = opened(limit=some.chunks[0].column_bytes)
+    with capture_logs() as logs:
+        assert [stored.write(some) for _ in range(3)] == [None] * 3
+    assert [line["log_level"] for line in logs] == ["warning"]
+    assert not path.exists()
+    assert stored.write(replace(some, chunks=some.chunks[:1]))
 
 
 def test_readers_have_a_bound() -> None:
