@@ -23,7 +23,8 @@ import structlog
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import properties_text
-from broker_core.catalog.snapshots.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_changes

@@ -25,6 +25,7 @@ from broker_core.names.partition_columns import partitioned_local_names
 __all__ = [
     "build_chunks",
     "checked_local_names",
+    "chunks_of_domain",
     "cut_chunk",
     "cuts_by_size",
     "joined_chunks",
@@ -67,14 +68,22 @@ def build_chunks(
     chunks: list[Chunk] = []
     # In the order of the hash all of "non-persistent://" comes before all of "persistent://".
     for domain, names in ((NON_PERSISTENT, non_persistent), (PERSISTENT, persistent)):
-        if names is None or not len(names):
-            continue
-        rows, ordered = _ordered(names, namespace, domain)
-        values = (properties or {}).get(domain, {})
-        if rows is not None:
-            values = {key: column.take(rows) for key, column in values.items()}
-        chunks += _chunks(namespace, domain, ordered, values)
+        if names is not None and len(names):
+            chunks += chunks_of_domain(namespace, domain, names, (properties or {}).get(domain, {}))
     return chunks
+
+
+def chunks_of_domain(
+    namespace: NamespaceName,
+    domain: str,
+    names: pa.LargeStringArray,
+    values: Mapping[str, pa.LargeStringArray],
+) -> Iterator[Chunk]:
+    """The same for one domain."""
+    rows, ordered = _ordered(names, namespace, domain)
+    if rows is not None:
+        values = {key: column.take(rows) for key, column in values.items()}
+    yield from _chunks(namespace, domain, ordered, values)
 
 
 def _chunks(

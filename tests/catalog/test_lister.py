@@ -14,7 +14,8 @@ import pytest
 
 from broker_core.catalog import lister as lister_module
 from broker_core.catalog.lister import CatalogLister
-from broker_core.catalog.snapshots.snapshot import Snapshot, load_snapshot
+from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-import pyarrow as pa
-
-from broker_core.catalog.store.load_columns import load_names
-from broker_core.catalog.store.namespace_change import read_version
 from broker_core.change_log import CatalogVersion, Change, Changes
-from broker_core.listing.block_hashes import BlockHashes
-from broker_core.listing.build_chunks import build_chunks
-from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.listing import Listing, Selection, data_of, listing_of, selection_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_splice import Changed, splice
@@ -23,12 +14,10 @@ from broker_core.listing.select_by_properties import (
     remembered_selection,
     select_by_properties,
 )
-from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
+from broker_core.names import Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes
-from broker_core.names.listed_names import ListedNames
-from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
-__all__ = ["Snapshot", "SnapshotRest", "expected_bytes", "load_snapshot", "only_mode"]
+__all__ = ["Snapshot", "SnapshotRest"]
 
 #: Bytes of what else a moved snapshot has that the one before did not have.
 _MOVED: Final = 16 * 1024
@@ -164,90 +153,3 @@ class Snapshot:
         )
         spliced = splice(data, changed) if listed else data
         return Snapshot(version, self.listing if spliced is data else listing_of(spliced), self.property_keys)
-
-
-def only_mode(connection: sqlite3.Connection, namespace: NamespaceName) -> Mode | None:
-    """The mode that lists all topics of a namespace, where they are of one domain (or there are none)."""
-    has = "SELECT 1 FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? LIMIT 1"
-    domains = [
-        code for code in range(len(DOMAINS)) if connection.execute(has, (str(namespace), code)).fetchone()
-    ]
-    if len(domains) > 1:
-        return None
-    return Mode.NON_PERSISTENT if domains == [1] else Mode.PERSISTENT
-
-
-#: Bytes of a listing, of each chunk besides its columns, and the same of one that is not alone.
-_LISTING: Final = 9 * 1024
-_CHUNK: Final = 2560
-_SHARED: Final = 4096
-_SIZES: Final = (
-    "SELECT total(n), total(n * bytes), total(n > 1 OR listed <> '*'), total(properties) FROM ("
-    "SELECT CASE listed WHEN '*' THEN 1 ELSE listed_names(listed) END AS n, listed,"
-    " length(CAST(base AS BLOB)) AS bytes, ifnull(length(properties), 0) AS properties"
-    " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ?)"
-)
-
-
-def expected_bytes(
-    connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode, property_keys: Sequence[str] = ()
-) -> int:
-    """About the :attr:`Snapshot.nbytes` that :func:`load_snapshot` will have, in a tenth of its time; never less, as a
-    rule."""
-    connection.create_function(
-        "listed_names", 1, lambda text: len(ListedNames.parse(text)), deterministic=True
-    )
-    total = 0
-    prefix = len(str(namespace)) + 1
-    for code, domain in enumerate(DOMAINS):
-        if not mode.lists(domain):
-            continue
-        names, text, parted, properties = map(
-            int, connection.execute(_SIZES, (str(namespace), code)).fetchone()
-        )
-        if parted:
-            text += names * len(f"{PARTITION_SUFFIX}{max(names - 1, 0)}")
-        fields = text + names * (
-            len(domain) + 3 + prefix + 3
-        )  # domain://namespace/, a tag, a length of two bytes
-        chunks = 1 + fields // chunk_size().made
-        total += (
-            fields
-            + fields // 8
-            + 8 * names
-            + BlockHashes.expected_bytes(names)
-            + _CHUNK
-            + (chunks - 1) * (_CHUNK + _SHARED)
-        )
-        if parted:
-            total += fields + 20 * names  # what patterns match is not the end of the fields then
-        if property_keys:
-            total += properties + 2 * 4 * names * len(property_keys)  # and room for as many remembered rows
-    return total + _LISTING
-
-
-def load_snapshot(
-    connection: sqlite3.Connection,
-    namespace: NamespaceName,
-    mode: Mode,
-    property_keys: Sequence[str] = (),
-) -> Snapshot:
-    """Read a namespace; ``connection`` is within a transaction, so that version and topics are of one state."""
-    version = read_version(connection, namespace)
-    row = connection.execute("SELECT id FROM namespaces WHERE name = ?", (str(namespace),)).fetchone()
-    if row is None:
-        return Snapshot.of_nothing(version.catalog_id, namespace, mode, property_keys)
-    (number,) = row
-    chunks: list[Chunk] = []
-    for code, domain in ((1, NON_PERSISTENT), (0, PERSISTENT)):
-        if mode.lists(domain):
-            loaded = load_names(connection, number, code, property_keys)
-            # What is in the file was checked when it was written.
-            names = {domain: loaded.names}
-            chunks += build_chunks(
-                namespace, names.get(PERSISTENT), names.get(NON_PERSISTENT), {domain: loaded.properties}
-            )
-            del loaded, names
-    # Building needs more than twice what stays: give it back to the system, not to the next build.
-    pa.default_memory_pool().release_unused()
-    return Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), property_keys)

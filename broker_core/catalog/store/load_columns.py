@@ -10,7 +10,7 @@ and joining columns. Properties come as JSON texts, of which Arrow's own reader 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,10 +21,10 @@ import pyarrow.json
 
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
-__all__ = ["LoadedNames", "expand_listed", "load_names"]
+__all__ = ["LoadedNames", "expand_listed", "load_names", "read_names"]
 
-#: Topics read at a time, so that no step holds the interpreter for long; SQLite's own strings end at a gigabyte.
-_CHUNK: Final = 200_000
+#: Topics read at a time, so that no step holds the interpreter for long, nor much memory.
+_BLOCK: Final = 25_000
 _TEXT: Final = pa.large_string()
 
 _LAST: Final = (
@@ -56,34 +56,42 @@ def load_names(
     connection: sqlite3.Connection, namespace: int, domain: int, property_keys: Sequence[str] = ()
 ) -> LoadedNames:
     """All topics of one domain of a namespace (both by their numbers in the file), within the caller's transaction."""
-    names: list[pa.LargeStringArray] = []
-    properties: dict[str, list[pa.LargeStringArray]] = {key: [] for key in property_keys}
+    blocks = [block for block, _ in read_names(connection, namespace, domain, property_keys)]
+    return LoadedNames(
+        _concat([block.names for block in blocks]),
+        {key: _concat([block.properties[key] for block in blocks]) for key in property_keys},
+    )
+
+
+def read_names(
+    connection: sqlite3.Connection, namespace: int, domain: int, property_keys: Sequence[str] = ()
+) -> Iterator[tuple[LoadedNames, str | None]]:
+    """The same, a block of topics at a time in the order of UTF-8, each with the greatest topic of the block.
+
+    The names of all later blocks are greater than that, ``None`` of the last block.
+    """
     after = ""
     while True:
-        # The last name of this chunk; of the last chunk, a text behind all names.
-        row = connection.execute(_LAST, (namespace, domain, after, _CHUNK - 1)).fetchone()
-        last = row[0] if row else "\U0010ffff" * 8192
-        part = (namespace, domain, after, last)
+        row = connection.execute(_LAST, (namespace, domain, after, _BLOCK - 1)).fetchone()
+        last = row[0] if row else None
+        # Up to the last topic of the block, or to a text behind all names.
+        part = (namespace, domain, after, last or "\U0010ffff" * 8192)
         joined, others = connection.execute(_NAMES, part).fetchone()
         if joined is not None:
             if not others and not property_keys:
-                names.append(_split(joined))
+                yield LoadedNames(_split(joined), {}), last
             else:
                 del joined
-                expanded, values = _expanded(connection.execute(_ALL, part).fetchone(), property_keys)
-                names.append(expanded)
-                for key, column in values.items():
-                    properties[key].append(column)
-        if row is None:
+                yield LoadedNames(*_expanded(connection.execute(_ALL, part).fetchone(), property_keys)), last
+        if last is None:
             break
         after = last
-    return LoadedNames(_concat(names), {key: _concat(parts) for key, parts in properties.items()})
 
 
 def _expanded(
     row: tuple[bytes, bytes, bytes], property_keys: Sequence[str]
 ) -> tuple[pa.LargeStringArray, dict[str, pa.LargeStringArray]]:
-    """The names that a chunk of topics is listed by, and the properties of each name."""
+    """The names that a block of topics is listed by, and the properties of each name."""
     names, topic_of = expand_listed(_split(row[0]), _split(row[1]))
     if not property_keys:
         return names, {}

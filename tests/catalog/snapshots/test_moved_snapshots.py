@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from broker_core.catalog.snapshots.snapshot import Snapshot, load_snapshot
+from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, Changes, Operation
 from broker_core.listing.build_chunks import build_chunks

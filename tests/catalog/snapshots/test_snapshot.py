@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.errors import PairRefused
-from broker_core.catalog.snapshots.snapshot import Snapshot, expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.namespace_change import read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.change_log import Changes
 from broker_core.listing.listing import Selection
-from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
@@ -47,33 +47,6 @@ def brute_force(catalog: SqliteCatalog, mode: Mode, pairs: Mapping[str, str]) ->
             and not record.name.is_system
             and pairs.items() <= record.properties.items()
         }
-
-
-def test_a_namespace_in_memory(catalog: SqliteCatalog) -> None:
-    bring(
-        catalog,
-        {"name": "b", "partitions": 2, "properties": {"region": "eu", "x": "y"}},
-        {"name": "a"},
-        {"name": "non-persistent://a/b/n", "properties": {"region": "eu"}},
-        {"name": "__change_events", "properties": {"region": "eu"}},
-    )
-    snapshot = load(catalog, Mode.PERSISTENT)
-    assert snapshot.version == catalog.version(NAMESPACE)
-    assert snapshot.listing.names.to_pylist() == [
-        "persistent://a/b/a",
-        "persistent://a/b/b-partition-0",
-        "persistent://a/b/b-partition-1",
-    ]
-    assert snapshot.listing.topics_hash == topics_hash(snapshot.listing.names.to_pylist())
-    assert names_of(snapshot.select({"region": "eu"})) == {
-        "persistent://a/b/b-partition-0",
-        "persistent://a/b/b-partition-1",
-    }
-    assert len(snapshot.select({"region": "us"})) == 0
-    assert len(snapshot.select({"region": "eu", "team": "t"})) == 0
-    assert len(snapshot.select({})) == 3
-    assert len(load(catalog, Mode.NON_PERSISTENT).listing) == 1
-    assert len(load(catalog).select({"region": "eu"})) == 3
 
 
 def test_a_namespace_that_never_was_is_empty(catalog: SqliteCatalog) -> None:
@@ -127,32 +100,6 @@ def test_few_changes_are_worth_moving(catalog: SqliteCatalog) -> None:
     assert not snapshot.worth_moving(changes)
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-@pytest.mark.parametrize("keys", [(), KEYS])
-@pytest.mark.parametrize("kind", ["plain", "partitioned", "mixed", "properties", "nothing"])
-def test_what_a_snapshot_will_hold_is_known_before_it_is_read(
-    catalog: SqliteCatalog, mode: Mode, keys: tuple[str, ...], kind: str
-) -> None:
-    lines: list[object] = []
-    for number in range({"nothing": 0, "partitioned": 60}.get(kind, 3000)):
-        line: dict[str, object] = {"name": f"orders-é-{number}"}
-        if kind == "partitioned":
-            line["partitions"] = 100
-        if kind == "mixed" and number % 3 == 0:
-            line["name"] = f"non-persistent://a/b/orders-{number}"
-        if kind == "properties":
-            line["properties"] = {"region": f"r{number % 7}", "team": f"team-{number}"}
-        lines.append(line)
-    bring(catalog, *lines)
-    snapshot = load(catalog, mode, keys)
-    with catalog.reading() as connection:
-        expected = expected_bytes(connection, NAMESPACE, mode, keys)
-    if kind == "nothing":
-        assert expected < 100_000
-    else:
-        assert snapshot.nbytes <= expected <= 1.5 * snapshot.nbytes + 20_000
-
-
 def test_what_a_moved_snapshot_will_hold_is_known_too(catalog: SqliteCatalog) -> None:
     bring(catalog, *({"name": f"orders-{number}"} for number in range(1000)))
     old = load(catalog)
@@ -175,20 +122,6 @@ def test_what_selecting_takes_is_known_before(catalog: SqliteCatalog) -> None:
     finally:
         tracemalloc.stop()
     assert snapshot.selecting_bytes // 3 < took <= snapshot.selecting_bytes + 10_000
-
-
-def test_which_mode_lists_all(catalog: SqliteCatalog) -> None:
-    def only() -> Mode | None:
-        with catalog.reading() as connection:
-            return only_mode(connection, NAMESPACE)
-
-    assert only() is Mode.PERSISTENT
-    bring(catalog, {"name": "non-persistent://a/b/n"})
-    assert only() is Mode.NON_PERSISTENT
-    bring(catalog, {"name": "a"})
-    assert only() is None
-    catalog.delete(TopicName.parse("non-persistent://a/b/n"))
-    assert only() is Mode.PERSISTENT
 
 
 NAMES = [

@@ -86,7 +86,7 @@ def test_all_names_and_properties_are_loaded(
         pytest.MonkeyPatch.context() as patch,
         SqliteCatalog(tmp_path_factory.mktemp("l") / "c.sqlite") as catalog,
     ):
-        patch.setattr("broker_core.catalog.store.load_columns._CHUNK", chunk)
+        patch.setattr("broker_core.catalog.store.load_columns._BLOCK", chunk)
         import_topics(catalog, NamespaceName("other", "space"), io.BytesIO(b"theirs"))
         import_topics(catalog, NAMESPACE, io.BytesIO("\n".join(lines).encode()))
         with catalog.topics(NAMESPACE) as (_, records):

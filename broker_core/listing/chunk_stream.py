@@ -1,0 +1,108 @@
+"""Building the chunks of a domain while its names are still being read: names of a few chunks alone are held besides.
+
+Names come a block at a time, about in the order of UTF-8. Of some that came, later ones may still go in front: the
+partitions of ``a`` sort behind ``a-b``. These wait. UTF-16, whose order is that of the hash, has the same order but for
+names with characters beyond the BMP beside such with the last of it: where both came, all are put in order at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.listing.build_chunks import chunks_of_domain, joined_chunks
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_size import chunk_size
+from broker_core.names import NamespaceName
+from broker_core.names.name_columns import column_data, without_ends
+
+__all__ = ["ChunkStream"]
+
+_TEXT = pa.large_string()
+#: Lead bytes of the last characters of the BMP, and of those beyond it: UTF-16 has these in front of those.
+_LAST, _BEYOND = 0xEE, 0xF0
+
+
+class ChunkStream:
+    """The chunks of one domain, of local names that are checked: system topics are left out, each is there once.
+
+    ``keys`` are the properties of which each block has the values (or nulls).
+    """
+
+    def __init__(self, namespace: NamespaceName, domain: str, keys: tuple[str, ...] = ()) -> None:
+        self._namespace = namespace
+        self._domain = domain
+        self._head = len(f"{domain}://{namespace}/")
+        self._names: list[pa.LargeStringArray] = []
+        self._values: dict[str, list[pa.LargeStringArray]] = {key: [] for key in keys}
+        self._waiting = 0  # about how many bytes they will be
+        self._chunks: list[Chunk] = []
+        self._has_last = self._has_beyond = False
+
+    def add(
+        self, names: pa.LargeStringArray, values: Mapping[str, pa.LargeStringArray], last: str | None
+    ) -> None:
+        """A block of names. All names of later blocks are greater than ``last``; ``None``: there are no more."""
+        data, offsets = column_data(names)
+        text = np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])]
+        if len(text) and int(text.max()) >= _LAST:
+            self._has_beyond |= int(text.max()) >= _BEYOND
+            self._has_last |= bool(((text >= _LAST) & (text < _BEYOND)).any())
+        self._names.append(names)
+        for key, waiting in self._values.items():
+            waiting.append(values[key])
+        self._waiting += len(text) + (self._head + 2) * len(names)
+        if last is not None and not self._is_mixed and self._waiting >= chunk_size().most:
+            self._build(last)
+
+    def chunks(self) -> list[Chunk]:
+        """The chunks of all names that were added."""
+        if self._is_mixed:
+            self._take_back()
+        self._build(None)
+        made = self._chunks
+        if len(made) > 1 and made[-1].fields_size < chunk_size().least:
+            end = made.pop()
+            if made[-1].fields_size + end.fields_size <= chunk_size().most:
+                end = joined_chunks([made.pop(), end])
+            made.append(end)
+        return made
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether the order that names come in may be another one than that of the hash."""
+        return self._has_last and self._has_beyond
+
+    def _build(self, last: str | None) -> None:
+        """Make chunks of what waits, up to ``last``."""
+        names = pa.concat_arrays([pa.array([], _TEXT), *self._names])
+        values = {key: pa.concat_arrays([pa.array([], _TEXT), *parts]) for key, parts in self._values.items()}
+        self._names = []
+        self._values = {key: [] for key in values}
+        self._waiting = 0
+        if last is not None:
+            later = pc.greater(names, pa.scalar(last, _TEXT))
+            if later.true_count:
+                self._names = [names.filter(later)]
+                self._values = {key: [column.filter(later)] for key, column in values.items()}
+                self._waiting = self._names[0].nbytes + self._head * later.true_count
+                now = pc.invert(later)
+                names, values = (
+                    names.filter(now),
+                    {key: column.filter(now) for key, column in values.items()},
+                )
+        if len(names):
+            self._chunks += chunks_of_domain(self._namespace, self._domain, names, values)
+
+    def _take_back(self) -> None:
+        """Let the names of all chunks wait again."""
+        made, self._chunks = self._chunks, []
+        self._names = [
+            *(without_ends(chunk.names(0, chunk.size), self._head, 0) for chunk in made),
+            *self._names,
+        ]
+        for key, waiting in self._values.items():
+            self._values[key] = [*(chunk.properties[key].column() for chunk in made), *waiting]
