@@ -76,13 +76,15 @@ def read_names(
         last = row[0] if row else None
         # Up to the last topic of the block, or to a text behind all names.
         part = (namespace, domain, after, last or "\U0010ffff" * 8192)
-        joined, others = connection.execute(_NAMES, part).fetchone()
-        if joined is not None:
-            if not others and not property_keys:
-                yield LoadedNames(_split(joined), {}), last
-            else:
-                del joined
-                yield LoadedNames(*_expanded(connection.execute(_ALL, part).fetchone(), property_keys)), last
+        joined, others = (None, True) if property_keys else connection.execute(_NAMES, part).fetchone()
+        if joined is not None and not others:
+            yield LoadedNames(_split(joined), {}), last
+        elif others:
+            del joined
+            row = connection.execute(_ALL, part).fetchone()
+            if row[0] is not None:
+                yield LoadedNames(*_expanded(row, property_keys)), last
+            del row
         if last is None:
             break
         after = last
