@@ -8,56 +8,26 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Self
 
 import google_crc32c
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.crc_combine import shifted, shifted_one
 from broker_core.listing.fields_codec import decode_fields
+from broker_core.listing.joined_crcs import JoinedCrcs, TextCrc, joined
 from broker_core.listing.topics_hash import extend_crc
 from broker_core.names.name_columns import column_data
 
-__all__ = ["BlockHashes", "TextCrc", "crc_of_fields", "joined", "text_of_fields", "without_first_comma"]
+__all__ = ["BlockHashes", "crc_of_fields", "text_of_fields"]
 
 #: Rows of a block that is made anew; by changes it gets smaller, and larger up to twice as many.
 _BLOCK: Final = 256
+#: Bytes of what is known of a block, about.
+_EACH: Final = 112
 #: Names that are decoded at a time.
 _HASHED: Final = 32 * 1024
-_COMMA: Final = int(google_crc32c.value(b","))
-
-
-@dataclass(frozen=True, slots=True)
-class TextCrc:
-    """The CRC32C of some names in a row, each behind a comma, and how many bytes that text has."""
-
-    crc: int
-    size: int
-
-
-def joined(parts: Sequence[TextCrc]) -> TextCrc:
-    """What texts that follow each other are together."""
-    if len(parts) == 1:
-        return parts[0]
-    return _joined([part.crc for part in parts], [part.size for part in parts])
-
-
-def _joined(crcs: Sequence[int], sizes: Sequence[int]) -> TextCrc:
-    ends = np.cumsum(np.array(sizes, np.int64))
-    total = int(ends[-1]) if len(ends) else 0
-    moved = shifted(np.array(crcs, np.uint32), total - ends)
-    return TextCrc(int(np.bitwise_xor.reduce(moved)), total)
-
-
-def without_first_comma(text: TextCrc) -> int:
-    """The CRC32C that the topics hash is of: names with commas between them."""
-    if not text.size:
-        return 0
-    return text.crc ^ shifted_one(_COMMA, text.size - 1)
 
 
 def text_of_fields(fields: pa.LargeBinaryArray, head: int | None = None) -> Iterator[memoryview]:
@@ -88,12 +58,15 @@ class BlockHashes:
     ``ends`` is the row behind the last of each block.
     """
 
-    __slots__ = ("crcs", "ends", "sizes")
+    __slots__ = ("_joined", "crcs", "ends", "sizes")
 
-    def __init__(self, ends: list[int], crcs: list[int], sizes: list[int]) -> None:
+    def __init__(
+        self, ends: list[int], crcs: list[int], sizes: list[int], joined_crcs: JoinedCrcs | None = None
+    ) -> None:
         self.ends = ends
         self.crcs = crcs
         self.sizes = sizes
+        self._joined = joined_crcs
 
     @classmethod
     def of(cls, fields: pa.LargeBinaryArray) -> Self:
@@ -115,16 +88,18 @@ class BlockHashes:
     @property
     def nbytes(self) -> int:
         """Bytes that they take, about."""
-        return 100 * len(self.ends)
+        return _EACH * len(self.ends)
 
     @staticmethod
     def expected_bytes(rows: int) -> int:
         """Bytes that those of so many rows take."""
-        return 100 * (rows // _BLOCK + 1)
+        return _EACH * (rows // _BLOCK + 1)
 
     def total(self) -> TextCrc:
         """The CRC of all rows."""
-        return self._joined(0, len(self.ends))
+        if self._joined is None:
+            self._joined = JoinedCrcs.of(self.crcs, self.sizes)
+        return self._joined.total
 
     def between(self, fields: pa.LargeBinaryArray, low: int, high: int, head: int | None = None) -> TextCrc:
         """The CRC of the rows from ``low`` to ``high`` of ``fields``, whose blocks these are; ``head`` as above."""
@@ -135,7 +110,7 @@ class BlockHashes:
         return joined(
             [
                 crc_of_fields(fields.slice(low, begin - low), head),
-                self._joined(first, last),
+                JoinedCrcs.of(self.crcs[first:last], self.sizes[first:last]).total,
                 crc_of_fields(fields.slice(end, high - end), head),
             ]
         )
@@ -155,29 +130,34 @@ class BlockHashes:
             for row in rows:
                 block = min(bisect_right(self.ends, row), last)
                 changed[block] = changed.get(block, 0) + step
+        if not changed:
+            return self
+        # What is before the first of them and behind the last is taken as it is.
+        first, end = min(changed), max(changed) + 1
         ends: list[int] = []
         crcs: list[int] = []
         sizes: list[int] = []
-        moved = begin = 0
-        for block, end in enumerate(self.ends):
-            if block in changed or moved:
-                start, moved = begin + moved, moved + changed.get(block, 0)
-                if block in changed:
-                    for low, high in _cut(start, end + moved):
-                        text = crc_of_fields(fields.slice(low, high - low))
-                        ends.append(high)
-                        crcs.append(text.crc)
-                        sizes.append(text.size)
-                    begin = end
-                    continue
-            ends.append(end + moved)
-            crcs.append(self.crcs[block])
-            sizes.append(self.sizes[block])
-            begin = end
-        return BlockHashes(ends, crcs, sizes)
-
-    def _joined(self, first: int, last: int) -> TextCrc:
-        return _joined(self.crcs[first:last], self.sizes[first:last])
+        moved = 0
+        begin = self.ends[first - 1] if first else 0
+        for block in range(first, end):
+            start, begin = begin + moved, self.ends[block]
+            moved += changed.get(block, 0)
+            if block in changed:
+                for low, high in _cut(start, begin + moved):
+                    text = crc_of_fields(fields.slice(low, high - low))
+                    ends.append(high)
+                    crcs.append(text.crc)
+                    sizes.append(text.size)
+            else:
+                ends.append(begin + moved)
+                crcs.append(self.crcs[block])
+                sizes.append(self.sizes[block])
+        return BlockHashes(
+            [*self.ends[:first], *ends, *(row + moved for row in self.ends[end:])],
+            [*self.crcs[:first], *crcs, *self.crcs[end:]],
+            [*self.sizes[:first], *sizes, *self.sizes[end:]],
+            None if self._joined is None else self._joined.replaced(first, end, crcs, sizes),
+        )
 
 
 def _cut(low: int, high: int) -> list[tuple[int, int]]:

@@ -20,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.block_hashes import BlockHashes, TextCrc, crc_of_fields, joined, text_of_fields
+from broker_core.listing.block_hashes import BlockHashes, crc_of_fields, text_of_fields
 from broker_core.listing.check_encoded_names import check_fields, checked_column
 from broker_core.listing.chunk_forms import ChunkForms, PlainForms, SortedForms, are_plain
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.fields_codec import binary_column, decode_fields, gathered, name_start
+from broker_core.listing.joined_crcs import TextCrc, joined
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.listing.topics_hash import extend_crc
 from broker_core.memory.bounded_cache import BoundedCache

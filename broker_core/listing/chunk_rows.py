@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.block_hashes import TextCrc
 from broker_core.listing.fields_codec import gathered
+from broker_core.listing.joined_crcs import TextCrc
 
 __all__ = ["ChunkRows"]
 

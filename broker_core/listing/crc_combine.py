@@ -13,7 +13,7 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 
-__all__ = ["joined_groups", "shifted", "shifted_one"]
+__all__ = ["joined_groups", "shifted", "shifted_alike", "shifted_one"]
 
 _POLYNOMIAL: Final = 0x82F63B78  # CRC32C (Castagnoli), bits reversed
 _MOST_BITS: Final = 48  # lengths are below 2**48 bytes
@@ -24,12 +24,12 @@ _COMMA: Final = int(google_crc32c.value(b","))
 _Array = np.ndarray[Any, Any]
 
 
-@lru_cache(maxsize=_MOST_BITS // _DIGIT)
-def _operators(digit: int) -> _Array:
-    """What shifts by each value of a digit, the lowest first: uint32 of shape (16 * 4 * 256)."""
+@lru_cache(maxsize=2 * _MOST_BITS // _DIGIT)
+def _operators(digit: int, *, back: bool = False) -> _Array:
+    """What shifts by each value of a digit, the lowest first, or ``back``: uint32 of shape (16 * 4 * 256)."""
     if digit:
         # The last of the digit before shifts by 15 of its units; one unit more makes one of this digit's.
-        before = _operators(digit - 1).reshape(-1, 1024)
+        before = _operators(digit - 1, back=back).reshape(-1, 1024)
         unit = _applied(before[1], before[-1])
     else:
         register = np.arange(256, dtype=np.uint32)
@@ -38,7 +38,15 @@ def _operators(digit: int) -> _Array:
                 np.uint32
             )
         values = np.arange(256, dtype=np.uint32)
-        unit = np.concatenate([register, *(values << np.uint32(8 * (byte - 1)) for byte in (1, 2, 3))])
+        if back:
+            # The high byte tells which low byte was shifted out.
+            low = np.empty(256, np.uint32)
+            low[register >> np.uint32(24)] = values
+            every = np.concatenate([values << np.uint32(8 * byte) for byte in range(4)])
+            was = low[every >> np.uint32(24)]
+            unit = ((every ^ register[was]) << np.uint32(8)) | was
+        else:
+            unit = np.concatenate([register, *(values << np.uint32(8 * (byte - 1)) for byte in (1, 2, 3))])
     operators = np.empty((1 << _DIGIT, 1024), np.uint32)
     for byte in range(4):  # nothing is shifted by zero bytes
         operators[0, 256 * byte : 256 * (byte + 1)] = np.arange(256, dtype=np.uint32) << np.uint32(8 * byte)
@@ -67,6 +75,20 @@ def shifted(crcs: _Array, sizes: _Array) -> _Array:
     for digit in range(-(-longest.bit_length() // _DIGIT)):
         values = (lengths >> (_DIGIT * digit)) & ((1 << _DIGIT) - 1)
         result = _applied(_operators(digit), result, (values << 10).reshape(-1, 1))
+    return result
+
+
+def shifted_alike(crcs: _Array, size: int) -> _Array:
+    """Each CRC (uint32) moved in front of ``size`` bytes more; of fewer where it is less than 0."""
+    if abs(size) >> _MOST_BITS:
+        raise ValueError(f"a length of {size} bytes: at most 2**{_MOST_BITS}")
+    result, left, digit = np.array(crcs, np.uint32), abs(size), 0
+    while left:
+        value = left & ((1 << _DIGIT) - 1)
+        if value:
+            result = _applied(_operators(digit, back=size < 0)[value << 10 : (value + 1) << 10], result)
+        left >>= _DIGIT
+        digit += 1
     return result
 
 

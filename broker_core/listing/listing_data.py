@@ -7,11 +7,10 @@ The chunks of ``non-persistent://`` come before those of ``persistent://``.
 from __future__ import annotations
 
 import re
-import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -19,17 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.block_hashes import TextCrc, joined, without_first_comma
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
-from broker_core.listing.chunk_size import chunk_size
+from broker_core.listing.claimed_chunks import claimed_chunks
 from broker_core.listing.fields_codec import name_start
+from broker_core.listing.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
 from broker_core.listing.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory.bounded_cache import BoundedCache
-from broker_core.memory.mapped_memory import map_of
-from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
+from broker_core.names import Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes, hash_order_key
-from broker_core.names.name_columns import column_data
 
 __all__ = ["ListingData", "Pieces", "RowsKey"]
 
@@ -55,6 +52,7 @@ class ListingData:
         "_bytes_before",
         "_form_edges",
         "_hash",
+        "_joined",
         "_nbytes",
         "_starts",
         "chunks",
@@ -83,6 +81,7 @@ class ListingData:
         #: The hash of the whole listing as its maker claims it.
         self.said_hash: str | None = None
         self._hash: str | None = None
+        self._joined: JoinedCrcs | None = None
         self._nbytes: int | None = None
         self._borders_checked = True
         self._believed = False
@@ -109,34 +108,7 @@ class ListingData:
         """From fields that were encoded elsewhere, in read-only memory: checked before they are sent."""
         if said_hash is not None and re.fullmatch("[0-9a-f]{8}", said_hash) is None:
             raise InvalidListing(f"{said_hash!r:.40} is no topics hash: 8 lower-case hex digits")
-        # A column without topics is checked too, and then makes no chunk.
-        parts = [_claimed_column(column) for column in columns]
-        file = map_of(parts[0][0]) if mapped and len(parts) == 1 else None
-        chunks: list[Chunk] = []
-        if file is None:
-            for buffer, offsets in parts:
-                chunks += _claimed_chunks(namespace, mode, buffer, _own(offsets))
-        else:
-            if file.has_name:
-                warnings.warn(
-                    f"{file.path} is mapped for a listing and still has a name: "
-                    "whoever cuts it short ends this process",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
-            column, (buffer, offsets) = columns[0], parts[0]
-            held = column.buffers()[1]
-            are_mapped = held is not None and map_of(held) is not None
-            if are_mapped:  # by the very buffer that was asked about
-                offsets = np.frombuffer(held, np.int64)[column.offset : column.offset + len(column) + 1]
-            chunks += _claimed_chunks(
-                namespace,
-                mode,
-                buffer,
-                offsets if are_mapped else _own(offsets),
-                mapped=True,
-                offsets_mapped=are_mapped,
-            )
+        chunks = claimed_chunks(namespace, mode, columns, mapped=mapped)
         data = cls(namespace, mode, chunks)
         data.said_hash = None if said_hash is None else str.__str__(said_hash)
         data._borders_checked = len(chunks) < 2
@@ -341,14 +313,24 @@ class ListingData:
         known = self.known_range_hash(low, high)
         if known is None:
             if high - low == self.size:
-                self._hash = known = crc_text(
-                    without_first_comma(joined([chunk.crc for chunk in self.chunks]))
-                )
+                if self._joined is None:
+                    self._joined = JoinedCrcs.of(*_crcs_of(self.chunks))
+                self._hash = known = crc_text(without_first_comma(self._joined.total))
             else:
                 known = self.hash(self.pieces(low, high))
                 if remember:
                     self.memo.put(("\0hash", (low, high)), known)
         return known
+
+    def follow(self, former: ListingData) -> None:
+        """Take over what is known of the hash of the listing before a change: only new chunks are looked at."""
+        if former._joined is None:
+            return
+        first = _alike(former.chunks, self.chunks)
+        most = min(len(former.chunks), len(self.chunks)) - first
+        last = min(_alike(former.chunks[::-1], self.chunks[::-1]), most)
+        new = self.chunks[first : len(self.chunks) - last]
+        self._joined = former._joined.replaced(first, len(former.chunks) - last, *_crcs_of(new))
 
     def know_hash(self, topics_hash: str) -> None:
         """Take the hash of all that was computed while the listing was made."""
@@ -410,78 +392,19 @@ class ListingData:
         return number, row, row < chunk.size and hash_order_bytes(chunk.name(row)) == key
 
 
+def _alike(some: Sequence[Chunk], others: Sequence[Chunk]) -> int:
+    """How many chunks at the beginning of both are the same."""
+    alike = [*map(is_, some, others), False]
+    return alike.index(False)
+
+
+def _crcs_of(chunks: Sequence[Chunk]) -> tuple[list[int], list[int]]:
+    """The CRC of each, and its bytes."""
+    texts = [chunk.crc for chunk in chunks]
+    return [text.crc for text in texts], [text.size for text in texts]
+
+
 def _joined_columns(columns: list[Any], type_: pa.DataType) -> Any:
     if not columns:
         return pa.array([], type_)
     return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
-
-
-def _own(offsets: _Array) -> _Array:
-    return np.frombuffer(offsets.tobytes(), np.int64)
-
-
-def _claimed_column(column: object) -> tuple[pa.Buffer, _Array]:
-    """The memory of a foreign column, whose first and last offset are within its bytes."""
-    if not isinstance(column, pa.Array) or not pa.types.is_large_binary(column.type):
-        kind = column.type if isinstance(column, pa.Array) else type(column).__name__
-        raise InvalidListing(f"encoded names are a column of large_binary, not of {kind}")
-    try:
-        column.validate()
-    except pa.ArrowException as error:
-        raise InvalidListing(f"encoded names: {error!s:.200}") from None
-    if column.null_count:
-        raise InvalidListing("encoded names must not be null")
-    return column_data(column)
-
-
-def _claimed_chunks(
-    namespace: NamespaceName,
-    mode: Mode,
-    buffer: pa.Buffer,
-    offsets: _Array,
-    *,
-    mapped: bool = False,
-    offsets_mapped: bool = False,
-) -> Iterator[Chunk]:
-    """Chunks of a foreign column: of what is not mapped, copies."""
-    rows = len(offsets) - 1
-    first, last = int(offsets[0]), int(offsets[-1])
-    if not 0 <= first <= last <= buffer.size:
-        raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
-    if not rows:
-        return
-    others = _others(buffer, offsets) if mode is Mode.ALL else 0 if mode is Mode.PERSISTENT else rows
-    # By numbers alone: what the offsets say in between was not looked at.
-    step = max(rows * chunk_size().made // max(last - first, 1), 1)
-    for domain, begin, end in ((NON_PERSISTENT, 0, others), (PERSISTENT, others, rows)):
-        parts = -(-(end - begin) // step)
-        cuts = np.unique(np.linspace(begin, end, parts + 1).astype(np.int64)).tolist() if parts else []
-        for low, high in pairwise(cuts):
-            own = offsets[low : high + 1]
-            if mapped:
-                yield Chunk.claimed(
-                    namespace, domain, buffer, own, mapped=True, offsets_mapped=offsets_mapped
-                )
-                continue
-            start, stop = int(own[0]), int(own[-1])
-            if not 0 <= start <= stop <= buffer.size:
-                raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
-            yield Chunk.claimed(
-                namespace, domain, pa.py_buffer(bytes(memoryview(buffer)[start:stop])), own - start
-            )
-
-
-def _others(buffer: pa.Buffer, offsets: _Array) -> int:
-    """How many of the names are non-persistent, if they are in order; chunks are checked for it."""
-    data = memoryview(buffer)
-    low, high = 0, len(offsets) - 1
-    while low < high:
-        middle = (low + high) // 2
-        start, stop = offsets.item(middle), offsets.item(middle + 1)
-        if not 0 <= start < stop <= len(data):
-            raise InvalidListing("the offsets of encoded names do not ascend within their bytes")
-        if bytes(data[start + name_start(stop - start) : stop][:1]) == b"n":
-            low = middle + 1
-        else:
-            high = middle
-    return low

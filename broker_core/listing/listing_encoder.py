@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing, InvalidName
-from broker_core.listing.block_hashes import TextCrc
 from broker_core.listing.build_chunks import cut_chunk, cuts_by_size
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.fields_codec import binary_column, encode_fields
+from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topic_field import TAG

@@ -85,7 +85,11 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
         result = _spliced_domain(listing, low, high, keys, addition) if keys or addition else None
         is_changed = is_changed or result is not None
         made += listing.chunks[low:high] if result is None else result
-    return ListingData(listing.namespace, listing.mode, made) if is_changed else listing
+    if not is_changed:
+        return listing
+    spliced = ListingData(listing.namespace, listing.mode, made)
+    spliced.follow(listing)
+    return spliced
 
 
 def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:

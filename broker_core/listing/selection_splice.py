@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.block_hashes import joined
 from broker_core.listing.build_chunks import cut_chunk, joined_chunks
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.chunk_splice import spliced_chunk
+from broker_core.listing.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
 from broker_core.listing.name_places import Place, places

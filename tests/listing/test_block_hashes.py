@@ -10,13 +10,8 @@ import pytest
 
 from broker_core import EncodedNames, Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing.block_hashes import (
-    BlockHashes,
-    TextCrc,
-    crc_of_fields,
-    joined,
-    without_first_comma,
-)
+from broker_core.listing.block_hashes import BlockHashes, crc_of_fields
+from broker_core.listing.joined_crcs import TextCrc, joined, without_first_comma
 from broker_core.listing.topics_hash import crc_text, topics_hash
 
 LOCAL = [f"{number:05}{'x' * (number % 3 * 70)}" for number in range(20_000)]

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from broker_core.errors import InvalidListing
-from broker_core.listing.block_hashes import without_first_comma
 from broker_core.listing.chunk import Chunk, rows_key
+from broker_core.listing.joined_crcs import without_first_comma
 from broker_core.listing.listing import data_of
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.listing.topics_hash import crc_text, topics_hash

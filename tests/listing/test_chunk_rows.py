@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from broker_core.listing.block_hashes import without_first_comma
 from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.joined_crcs import without_first_comma
 from broker_core.listing.listing import data_of
 from broker_core.listing.topics_hash import crc_text, topics_hash
 from tests.support.topics import listing_of, persistent

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.crc_combine import joined_groups, shifted, shifted_one
+from broker_core.listing.crc_combine import joined_groups, shifted, shifted_alike, shifted_one
 from broker_core.listing.topics_hash import crc_text, topics_hash, utf16_key
 from tests.support.topics import full_names
 
@@ -80,3 +80,14 @@ def test_one_is_moved_as_a_column_is() -> None:
         assert shifted_one(crc, size) == int(moved)
     with pytest.raises(ValueError, match="length"):
         shifted_one(1, 2**48)
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=5), st.integers(-(2**47), 2**47))
+def test_all_are_shifted_by_the_same_number_of_bytes_and_back(crcs: list[int], size: int) -> None:
+    column = np.array(crcs, np.uint32)
+    forth = shifted_alike(column, size)
+    assert shifted_alike(forth, -size).tolist() == crcs
+    if size >= 0:
+        assert forth.tolist() == shifted(column, np.full(len(crcs), size)).tolist()
+    with pytest.raises(ValueError, match="at most"):
+        shifted_alike(column, -(2**48))

@@ -148,17 +148,6 @@ def test_the_order_is_looked_at_across_stretches() -> None:
         listing.range(0, 4100).check()
 
 
-def test_several_columns_and_none() -> None:
-    built, _, _ = both(30)
-    column = built.all().column()
-    listing = Listing.from_encoded("t/n", Mode.ALL, [column[:10], column[10:]])
-    assert listing.names.equals(built.names)
-    assert len(Listing.from_encoded("t/n", Mode.ALL, [])) == 0
-    for bad in (pa.array(["a"]), pa.array([None], pa.large_binary())):
-        with pytest.raises(InvalidListing):
-            Listing.from_encoded("t/n", Mode.ALL, bad)
-
-
 def test_the_order_is_looked_at_across_chunks() -> None:
     _, encoded, _ = both(3000)
     fields = encoded.all().column().to_pylist()
@@ -173,16 +162,6 @@ def test_the_order_is_looked_at_across_chunks() -> None:
                 some.check()
     good.all().check()
     assert good.all().is_checked
-
-
-def test_offsets_that_lead_elsewhere() -> None:
-    data = pa.py_buffer(b"".join(both(500)[1].all().column().to_pylist()))
-    for wrong in (-1, len(data) + 1, 2**62, -(2**63)):
-        offsets = np.array([0, *[wrong] * 50, len(data)], np.int64)
-        column = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 51, [None, pa.py_buffer(offsets), data])
-        for mode in Mode:
-            with pytest.raises(InvalidListing):
-                Listing.from_encoded(NAMESPACE, mode, column).all().check()
 
 
 def test_a_change_shares_all_other_chunks() -> None:

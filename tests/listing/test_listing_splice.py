@@ -10,9 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.joined_crcs import TextCrc
+from broker_core.listing.listing import data_of
 from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
+from tests.support.chunks import tiny_chunks
 from tests.support.topics import assert_listing, full_names, listing_of, persistent, visible
 
 #: Bytes of a chunk of the second round.
@@ -130,3 +134,28 @@ def test_where_a_name_is_or_would_be(names: list[str], others: list[str], data: 
         assert is_there == (name in shown)
         keys = [utf16_key(each) for each in shown]
         assert row == sum(key < utf16_key(name) for key in keys)
+
+
+def test_the_hash_after_a_change_asks_new_chunks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tiny_chunks(1000):
+        names = persistent(*(f"{number:04}" for number in range(400)))
+        listing = listing_of(names)
+        assert listing.topics_hash == topics_hash(names)
+        asked: list[Chunk] = []
+        whole = Chunk.__dict__["crc"].fget
+
+        def counted(chunk: Chunk) -> TextCrc:
+            asked.append(chunk)
+            found: TextCrc = whole(chunk)
+            return found
+
+        monkeypatch.setattr(Chunk, "crc", property(counted))
+        for name in ("0100x", "0399x", "", "0200" + "y" * 300):
+            before = data_of(listing).chunks
+            listing = listing.with_changes([], persistent(f"0{name}"))
+            names = sorted({*names, *persistent(f"0{name}")})
+            assert listing.topics_hash == topics_hash(names)
+            new = set(data_of(listing).chunks) - set(before)
+            assert set(asked) == new
+            assert len(new) < len(before) // 3
+            asked.clear()

@@ -25,9 +25,9 @@ import pyarrow as pa
 
 from broker_core.catalog.warm_start.column_file import ColumnFile
 from broker_core.catalog.warm_start.refusals import Refused
-from broker_core.listing.block_hashes import TextCrc
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_forms import SortedForms
+from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.property_codes import NO_VALUE, PropertyCodes
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes
