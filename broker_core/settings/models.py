@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
 from broker_core.service_addresses import service_addresses
+from broker_core.settings.table import Table
 
 __all__ = [
     "CatalogSettings",
@@ -40,11 +41,7 @@ def _connections(value: object) -> object:
     return number
 
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-class PulsarSettings(_Table):
+class PulsarSettings(Table):
     """``[pulsar]``: the server of Pulsar's binary protocol."""
 
     listen: ListenAddress = Field(
@@ -78,7 +75,7 @@ class PulsarSettings(_Table):
     )
 
 
-class HttpSettings(_Table):
+class HttpSettings(Table):
     """``[http]``: metrics and health over HTTP; without the table there is no HTTP."""
 
     listen: ListenAddress = Field(
@@ -91,7 +88,7 @@ class HttpSettings(_Table):
     )
 
 
-class CatalogSettings(_Table):
+class CatalogSettings(Table):
     """``[catalog]``: the embedded catalogue of topics, one SQLite file."""
 
     path: Path = Field(
@@ -120,7 +117,7 @@ class CatalogSettings(_Table):
     )
 
 
-class UpstreamSettings(_Table):
+class UpstreamSettings(Table):
     """``[upstream]``: the cluster that this server is the lookup gateway of."""
 
     service_url: str = Field(
@@ -135,7 +132,7 @@ class UpstreamSettings(_Table):
         return url
 
 
-class PatternsSettings(_Table):
+class PatternsSettings(Table):
     """``[patterns]``: which patterns are evaluated here, and what happens to the others."""
 
     evaluate: bool = Field(
@@ -151,7 +148,7 @@ class PatternsSettings(_Table):
     )
 
 
-class LimitsSettings(_Table):
+class LimitsSettings(Table):
     """``[limits]``: memory, time and places. Sizes are powers of 1024; 0 permits is no limit."""
 
     connections: Annotated[int | Literal["auto"], BeforeValidator(_connections)] = Field(
@@ -183,7 +180,7 @@ class LimitsSettings(_Table):
     )
 
 
-class PluginsSettings(_Table):
+class PluginsSettings(Table):
     """``[plugins]``: which plugins are asked, in which order; and a table ``[plugins.NAME]`` of each plugin's own.
 
     The tables are free here; the plugin registry checks them against what each plugin declares.
@@ -215,7 +212,7 @@ class PluginsSettings(_Table):
         return self.tables.get(name, {})
 
 
-class LogSettings(_Table):
+class LogSettings(Table):
     """``[log]``: what is logged, how and where."""
 
     level: Literal["debug", "info", "warning", "error"] = Field(
@@ -235,7 +232,7 @@ class LogSettings(_Table):
     )
 
 
-class Settings(_Table):
+class Settings(Table):
     """All settings. Immutable; ``http`` and ``upstream`` are ``None`` where their table is absent."""
 
     pulsar: PulsarSettings = PulsarSettings()
