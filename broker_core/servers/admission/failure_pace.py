@@ -7,6 +7,7 @@ few seconds at the most, which is less than any client's own time limit for a co
 
 from __future__ import annotations
 
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class FailurePace:
 
     def _count(self, network: str, now: float) -> float:
         count, since = self._failures.get(network, (0.0, now))
-        return count * 0.5 ** ((now - since) / _HALF)
+        return count * math.pow(0.5, (now - since) / _HALF)
 
 
 def _network(host: str) -> str:
