@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker_core.upstream.pulsar.connection_pool import ConnectionPool
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster
+from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 
-__all__ = ["ConnectionPool", "LookupRelay", "UpstreamCluster", "UpstreamLister", "UpstreamOptions"]
+__all__ = ["LookupRelay", "UpstreamCluster", "UpstreamConnections", "UpstreamLister", "UpstreamOptions"]

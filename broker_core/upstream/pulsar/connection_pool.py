@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import structlog
 
-from broker_core.client import ClientError, ConnectionLost, LookupClient
+from broker_core.client import ClientError, ConnectionLost, LookupClient, ServiceUrl
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import CommandConnected
 
@@ -35,6 +35,7 @@ class ConnectionPool:
     def __init__(
         self,
         options: UpstreamOptions,
+        service_url: str,
         *,
         size: int,
         busy: int,
@@ -42,6 +43,7 @@ class ConnectionPool:
         on_connected: Callable[[CommandConnected], None],
     ) -> None:
         self._options = options
+        self._service_url = ServiceUrl.parse(service_url).text
         self._size = size
         self._busy = busy
         self._max_frame = max_frame
@@ -99,7 +101,7 @@ class ConnectionPool:
             except TimeoutError:
                 pass
             if not self._open:
-                raise ConnectionLost(f"no connection to {self._options.upstream.service_url}: {self._reason}")
+                raise ConnectionLost(f"no connection to {self._service_url}: {self._reason}")
         client = min(self._open, key=lambda each: each.pending)
         if client.pending >= self._busy and len(self._open) < self._size:
             self._connect()
@@ -120,7 +122,7 @@ class ConnectionPool:
         options = self._options
         while True:
             client = LookupClient(
-                options.upstream.service_url,
+                self._service_url,
                 client_version=options.client_version,
                 connect_timeout=options.connect_timeout,
                 keep_alive=options.pulsar.keep_alive,
@@ -134,7 +136,7 @@ class ConnectionPool:
                 self._failures += 1
                 self._reason = str(failed)
                 log = _log.warning if self._failures == 1 else _log.debug
-                log("upstream unreachable", service_url=options.upstream.service_url, reason=self._reason)
+                log("upstream unreachable", service_url=self._service_url, reason=self._reason)
                 self._tell()
                 if self._open:
                     return
@@ -148,7 +150,7 @@ class ConnectionPool:
                 self._on_connected(client.server)
                 _log.info(
                     "upstream connected",
-                    service_url=options.upstream.service_url,
+                    service_url=self._service_url,
                     server=client.server.server_version,
                     connections=len(self._open),
                 )

@@ -8,8 +8,8 @@ from typing import Final
 from broker_core.access.asker import Asker
 from broker_core.client import ClientError, HandshakeRefused, LookupClient, ServerRefused, server_error
 from broker_core.errors import ServerError
-from broker_core.upstream.pulsar.connection_pool import ConnectionPool
 from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.wire.pulsar import (
     LOOKUP_COMMANDS,
     BaseCommand,
@@ -40,8 +40,8 @@ class LookupRelay:
     docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
     """
 
-    def __init__(self, pool: ConnectionPool, options: UpstreamOptions) -> None:
-        self._pool = pool
+    def __init__(self, connections: UpstreamConnections, options: UpstreamOptions) -> None:
+        self._connections = connections
         self._options = options
         self._pending = 0
         self._server = CommandConnected()
@@ -59,10 +59,10 @@ class LookupRelay:
         """Take note of what the brokers say of themselves."""
         self._server = server
 
-    async def answer(self, command: BaseCommand, asker: Asker) -> bytes:  # noqa: ARG002
+    async def answer(self, command: BaseCommand, asker: Asker) -> bytes:
         """The whole frame that answers the command; raises nothing but a cancellation.
 
-        ``asker`` is the client: every request is sent as this server's own until there is authentication.
+        ``asker`` is the client: it is asked over connections of its principal.
         """
         if self._pending >= self._options.lookups:
             return self._failed(command, "too many lookups wait for the brokers")
@@ -76,7 +76,7 @@ class LookupRelay:
             # Both times are needed: the second also covers the wait for a connection, and a second try.
             async with asyncio.timeout(self._options.lookup_timeout):
                 question = row.without_identity(command)
-                answer = await self._pool.use(lambda client: self._ask(client, question))
+                answer = await self._connections.use(asker, lambda client: self._ask(client, question))
             return _passed_on(row, answer, request_id)
         except HandshakeRefused as refused:
             return self._failed(command, f"they refused the connection: {refused}")

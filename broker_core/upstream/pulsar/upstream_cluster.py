@@ -7,10 +7,9 @@ from typing import Final
 
 import structlog
 
-from broker_core.client import ServiceUrl
-from broker_core.upstream.pulsar.connection_pool import ConnectionPool
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 from broker_core.wire.pulsar import DEFAULT_MAX_MESSAGE_SIZE, CommandConnected
 
@@ -28,17 +27,16 @@ class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait."""
 
     def __init__(self, options: UpstreamOptions) -> None:
-        ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
-        self._lookups = ConnectionPool(
+        self._lookups = UpstreamConnections(
             options,
             size=options.lookup_connections,
             busy=_LOOKUPS_IN_FLIGHT,
             max_frame=_MAX_LOOKUP_ANSWER,
             on_connected=self._connected,
         )
-        self._listings = ConnectionPool(
+        self._listings = UpstreamConnections(
             options,
             size=options.listing_connections,
             busy=1,
@@ -50,9 +48,7 @@ class UpstreamCluster:
 
     async def start(self, wait: float = 2.0) -> None:
         """Begin to connect, and wait at most ``wait`` seconds for the first attempt; the cluster may well be down."""
-        self._lookups.start()
-        self._listings.start()
-        await asyncio.gather(self._lookups.attempted(wait), self._listings.attempted(wait))
+        await asyncio.gather(self._lookups.start(wait), self._listings.start(wait))
 
     async def stop(self) -> None:
         """Close all connections; what is asked over them fails."""

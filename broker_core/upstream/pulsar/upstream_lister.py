@@ -11,8 +11,8 @@ from broker_core.errors.pulsar_codes import cause_of
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
-from broker_core.upstream.pulsar.connection_pool import ConnectionPool
 from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 
 __all__ = ["UpstreamLister"]
 
@@ -33,8 +33,8 @@ class UpstreamLister:
     #: The brokers get both; they know the gateway, not its clients.
     depends_on: Final = frozenset({"pattern", "properties"})
 
-    def __init__(self, pool: ConnectionPool, options: UpstreamOptions) -> None:
-        self._pool = pool
+    def __init__(self, connections: UpstreamConnections, options: UpstreamOptions) -> None:
+        self._connections = connections
         self._options = options
         self._places = asyncio.Semaphore(options.listings)
 
@@ -103,4 +103,4 @@ class UpstreamLister:
                 admit=admit,
             )
 
-        return await self._pool.use(ask)
+        return await self._connections.use(request.asker, ask)

@@ -48,7 +48,9 @@ async def pool_to(
         first_backoff=0.005,
         longest_backoff=0.02,
     )
-    pool = ConnectionPool(options, size=size, busy=busy, max_frame=None, on_connected=on_connected)
+    pool = ConnectionPool(
+        options, options.upstream.service_url, size=size, busy=busy, max_frame=None, on_connected=on_connected
+    )
     try:
         yield pool
     finally:
