@@ -48,7 +48,17 @@ REFUSALS: Final = (
 )
 
 #: Why the server closed a connection.
-CLOSURES: Final = ("bad_frame", "handshake", "keep_alive", "stalled", "slow", "internal", "buffers")
+CLOSURES: Final = (
+    "bad_frame",
+    "handshake",
+    "keep_alive",
+    "stalled",
+    "slow",
+    "internal",
+    "buffers",
+    "authentication",
+    "expired",
+)
 
 #: Why a client gets no place: the bound that was reached.
 NO_PLACE: Final = ("connections", "address", "files")

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
-from broker_core.servers.connection.command_handler import Closing, OutgoingAnswer
+from broker_core.servers.connection.command_handler import (
+    Awaited,
+    Closing,
+    OutgoingAnswer,
+    Unasked,
+)
 
-__all__ = ["ClientConnection", "Closing", "ConnectionContext", "OutgoingAnswer"]
+__all__ = [
+    "Awaited",
+    "ClientConnection",
+    "Closing",
+    "ConnectionContext",
+    "OutgoingAnswer",
+    "Unasked",
+]

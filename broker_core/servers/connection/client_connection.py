@@ -2,7 +2,7 @@
 
 What a command means is the protocol's (:mod:`~broker_core.servers.connection.command_handler`); here it is read and its
 answer is written. A frame that does not parse, a frame over the limit and a silent peer (one that sends nothing, or
-reads nothing of its answers) close a connection; nothing else that a client does.
+reads nothing of its answers) close a connection, and what the protocol says; nothing else that a client does.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import ServerLoad
 from broker_core.servers.connection.answer_writer import AnswerWriter
-from broker_core.servers.connection.command_handler import Closing, CommandHandler, Job
+from broker_core.servers.connection.awaited_replies import AwaitedReplies
+from broker_core.servers.connection.command_handler import Awaited, Closing, CommandHandler, Job, Unasked
 from broker_core.servers.connection.command_queue import CommandQueue
+from broker_core.servers.connection.last_frame import LastFrame
 from broker_core.servers.connection.requests_under_way import RequestsUnderWay
 
 __all__ = ["ClientConnection", "ConnectionContext", "ConnectionSettings"]
@@ -54,14 +56,14 @@ class ConnectionContext:
 class ClientConnection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop.
 
-    ``handler`` makes the handler of a client by its address. ``opened`` is called when there is a connection,
-    ``closed`` when it is over.
+    ``handler`` makes the handler of a client, by its address and by what does as the handler says without a command.
+    ``opened`` is called when there is a connection, ``closed`` when it is over.
     """
 
     def __init__(
         self,
         context: ConnectionContext,
-        handler: Callable[[str], CommandHandler],
+        handler: Callable[[str, Unasked], CommandHandler],
         *,
         opened: Callable[[ClientConnection], None],
         closed: Callable[[ClientConnection], None],
@@ -74,6 +76,8 @@ class ClientConnection(asyncio.Protocol):
         self._requests = RequestsUnderWay(
             context.load, failed=self._request_failed, ended=self._close_if_drained
         )
+        self._awaited = AwaitedReplies(context.load, replied=self._replied, failed=self._request_failed)
+        self._last: LastFrame | None = None  # of a connection that ends
         self._handler: CommandHandler
         self._transport: asyncio.Transport
         self._queue: CommandQueue
@@ -91,7 +95,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
-        self._handler = self._make_handler(self._address)
+        self._handler = self._make_handler(self._address, self._unasked)
         self._writer = AnswerWriter(
             transport,
             context.permits,
@@ -105,7 +109,7 @@ class ClientConnection(asyncio.Protocol):
             self._handler.splitter(),
             handle=self._handle,
             failed=self._failed,
-            is_crowded=lambda: self._writer.is_crowded,
+            is_crowded=lambda: self._writer.is_crowded or self._awaited.holds,
             begin=self._writer.gather,
             end=self._writer.write_gathered,
             count=context.load.hold,
@@ -116,17 +120,23 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         self._closed(self)
         self._keep_alive.cancel()
+        if self._last is not None:
+            self._last.close()
+        self._handler.closed()
         self._queue.close()
         self._writer.closed()
         self._requests.cancel()
+        self._awaited.cancel()
 
     def pause_writing(self) -> None:
         self._writer.paused()
 
     def resume_writing(self) -> None:
         self._writer.resumed()
-        if self._handler.draining:
-            # Not now: within this call of the transport, closing it would end the connection twice.
+        # Not now: within this call of the transport, closing it would end the connection twice.
+        if self._last is not None:
+            self._loop.call_soon(self._last.left)
+        elif self._handler.draining:
             self._loop.call_soon(self._close_if_drained)
 
     def drain(self) -> None:
@@ -151,26 +161,48 @@ class ClientConnection(asyncio.Protocol):
         if self._handler.draining and not self._requests and self._writer.is_idle:
             self._transport.close()
 
-    def _close_for(self, reason: str, event: str, **values: object) -> None:
+    def _close_for(self, reason: str, event: str | None, **values: object) -> None:
         """Close at once, counted and logged. ``reason`` is a label of the metrics."""
         was_open = not self._transport.is_closing()
         self._transport.abort()  # first: nothing that is said of it may be in the way
-        if was_open:
-            self._context.metrics.connection_closed(reason)
+        if was_open and self._last is None:
+            self._say_closed(reason, event, **values)
+
+    def _say_closed(self, reason: str, event: str | None, **values: object) -> None:
+        self._context.metrics.connection_closed(reason)
+        if event is not None:
             log = _log.error if reason == "internal" else _log.info
             log(event, peer=self._address, client=self._handler.client, reason=reason, **values)
+
+    def _close_as(self, closing: Closing) -> None:
+        """Close as the handler wishes: at once, or with a last frame."""
+        if not closing.last:
+            self._close_for(closing.reason, closing.event, **closing.values)
+            return
+        self._last = LastFrame(
+            self._transport,
+            closing.last,
+            closing.delay,
+            send=self._writer.send,
+            is_idle=lambda: self._writer.is_idle,
+        )
+        self._say_closed(closing.reason, closing.event, **closing.values)
+        self._queue.close()
+        self._requests.cancel()
+        self._awaited.cancel()
+        self._transport.resume_reading()  # to see the client's end
 
     def _stalled(self, seconds: float) -> None:
         self._close_for("stalled", "peer stopped reading or reads too slowly", seconds=round(seconds, 1))
 
     def _tick(self) -> None:
         """Ask a silent peer whether it is there, or close it, as its protocol says."""
-        if self._transport.is_closing():
+        if self._transport.is_closing() or self._last is not None:
             return
         # While an answer is on its way, a question would come behind it: a peer that takes none of it stalls.
         done = self._handler.tick(quiet=self._transport.is_reading() and self._writer.is_idle)
         if isinstance(done, Closing):
-            self._close_for(done.reason, done.event, **done.values)
+            self._close_as(done)
             return
         if done is not None:
             self._writer.send(done)
@@ -179,6 +211,9 @@ class ClientConnection(asyncio.Protocol):
     # -- bytes in ---------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self._last is not None:
+            self._last.received(len(data))
+            return
         self._handler.heard = True
         self._queue.feed(data)
         if self._queue.size and self._context.load.is_too_much(self._queue.size):
@@ -204,8 +239,28 @@ class ClientConnection(asyncio.Protocol):
             return
         if isinstance(done, bytes):
             self._writer.send(done)
+        elif isinstance(done, Awaited):
+            if not self._awaited.start(done, len(command)):
+                self._close_for("buffers", "too much memory in commands under way")
+        elif isinstance(done, Closing):
+            self._close_as(done)
         else:
             self._begin(done, len(command))
+
+    def _replied(self, reply: bytes | Closing | None) -> None:
+        """A reply that was awaited is known."""
+        if reply is not None:
+            self._unasked(reply)
+        if not self._transport.is_closing() and self._last is None:
+            self._queue.go_on()
+
+    def _unasked(self, reply: bytes | Closing) -> None:
+        if self._transport.is_closing() or self._last is not None:
+            return
+        if isinstance(reply, Closing):
+            self._close_as(reply)
+        else:
+            self._writer.send(reply)
 
     def _begin(self, job: Job, size: int) -> None:
         """Answer at once what is known and small, where there is room; let the rest have a place and a task."""

@@ -7,23 +7,45 @@ So a handler is tested without a socket.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permit_budget import PermitBudget
 
-__all__ = ["Closing", "CommandHandler", "FrameSplitter", "Job", "OutgoingAnswer"]
+__all__ = ["Awaited", "Closing", "CommandHandler", "FrameSplitter", "Job", "OutgoingAnswer", "Unasked"]
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The connection is to be closed. ``reason`` is a label of the metrics, ``event`` what the log says."""
+    """The connection is to be closed. ``reason`` is a label of the metrics, ``event`` what the log says (``None``: all
+    is said already).
+
+    The client reads ``last`` before, where there is one: it goes out after ``delay`` seconds, and nothing that the
+    client sends meanwhile is looked at.
+    """
 
     reason: str
-    event: str
+    event: str | None
     values: Mapping[str, object] = field(default_factory=dict)
+    last: bytes = b""
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """The reply to a command is known later: ``reply`` is called once, and gives it. It takes no place of a request.
+
+    With ``holds``, the commands that follow wait for it. It is cancelled when the client is gone.
+    """
+
+    reply: Callable[[], Coroutine[Any, Any, bytes | Closing | None]]
+    holds: bool = True
+
+
+#: Does what a handler says without a command having asked for it. Nothing happens where the connection ends already.
+Unasked: TypeAlias = Callable[["bytes | Closing"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +106,17 @@ class CommandHandler(Protocol):
     def splitter(self) -> FrameSplitter:
         """What cuts this client's bytes into commands."""
 
-    def handle(self, command: bytes, /) -> bytes | Job | None:
-        """What is to be done for a command: send a small frame, do a job, or nothing."""
+    def handle(self, command: bytes, /) -> bytes | Job | Awaited | Closing | None:
+        """What is to be done for a command: send a small frame, do a job, wait, close, or nothing."""
 
     def tick(self, *, quiet: bool) -> bytes | Closing | None:
         """What is to be done when the interval of the keep-alive is over: ask the client, or give it up.
 
         ``quiet`` says that no answer is on its way, and that the client is read.
         """
+
+    def closed(self) -> None:
+        """The connection is over."""
 
     def is_bad_frame(self, error: Exception, /) -> bool:
         """Whether the client sent what cannot be understood, rather than this server having failed."""

@@ -96,6 +96,9 @@ class PulsarCommandHandler:
     def client(self) -> str:
         return self._asker.client_version if self._asker is not None else ""
 
+    def closed(self) -> None:
+        """Nothing outlives the connection."""
+
     def splitter(self) -> FrameDecoder:
         return FrameDecoder(self._frame_limit)
 

@@ -17,7 +17,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import Acceptor, ConnectionLimits, ServerLoad
-from broker_core.servers.connection import ClientConnection, ConnectionContext
+from broker_core.servers.connection import ClientConnection, ConnectionContext, Unasked
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
@@ -174,7 +174,7 @@ class PulsarServer:
 
         return ClientConnection(self._context, self._handler, opened=self._opened, closed=closed)
 
-    def _handler(self, address: str) -> PulsarCommandHandler:
+    def _handler(self, address: str, _unasked: Unasked) -> PulsarCommandHandler:
         return PulsarCommandHandler(self._services, address, self._loop.time)
 
     def _opened(self, connection: ClientConnection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,8 +17,9 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import ServerLoad
 from broker_core.servers.connection.client_connection import ClientConnection, ConnectionContext
-from broker_core.servers.connection.command_handler import Closing, OutgoingAnswer
+from broker_core.servers.connection.command_handler import Awaited, Closing, OutgoingAnswer, Unasked
 from broker_core.settings import PulsarSettings
+from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 
 
@@ -70,8 +72,12 @@ class Echo:
 class LineHandler:
     client = "lines"
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, unasked: Unasked) -> None:
         self.address = address
+        self.unasked = unasked
+        self.is_closed = False
+        self.reply: bytes | Closing | None = b"reply\n"
+        self.reply_gate = asyncio.Event()
         self.heard = False
         self.draining = False
         self.gate = asyncio.Event()
@@ -83,14 +89,27 @@ class LineHandler:
     def splitter(self) -> LineSplitter:
         return LineSplitter()
 
-    def handle(self, command: bytes) -> bytes | Echo | None:
+    def handle(self, command: bytes) -> bytes | Echo | Awaited | Closing | None:
         if command == b"bad frame":
             raise UnicodeError("no line")
         if command == b"hello" or self.draining:
             return b"hello\n" if not self.draining else None
+        if command == b"bye":
+            return Closing("authentication", "not let in", last=b"no\n")
+        if command.startswith(b"wait"):
+            return Awaited(self._reply, holds=not command.startswith(b"wait aside"))
         job = Echo(command, self.gate)
         self.jobs.append(job)
         return job
+
+    async def _reply(self) -> bytes | Closing | None:
+        await self.reply_gate.wait()
+        if self.reply == b"bug":
+            raise KeyError("bug")
+        return self.reply
+
+    def closed(self) -> None:
+        self.is_closed = True
 
     def tick(self, *, quiet: bool) -> bytes | Closing | None:
         self.quiet.append(quiet)
@@ -113,8 +132,8 @@ class Peer:
         self.sock: socket.socket
         self._received = b""
 
-    def handler(self, address: str) -> LineHandler:
-        self.handlers.append(LineHandler(address))
+    def handler(self, address: str, unasked: Unasked) -> LineHandler:
+        self.handlers.append(LineHandler(address, unasked))
         return self.handlers[-1]
 
     def connection(self) -> ClientConnection:
@@ -159,6 +178,7 @@ async def connected(places: int = 0, **settings: Any) -> AsyncIterator[Peer]:
             peer.sock.close()
     assert (peer.load.slots.taken, peer.load.buffered_bytes, permits.direct.acquired) == (0, 0, 0)
     assert all(job.released for job in peer.handlers[0].jobs)
+    assert peer.handlers[0].is_closed
     permits.close()
 
 
@@ -238,3 +258,119 @@ async def test_a_connection_that_is_drained_closes_when_its_last_answer_has_left
         assert await peer.line() == b"<last>\n"
         assert await peer.line() == b"(closed)"
         assert peer.closings("internal") is None or peer.closings("internal") == 0
+
+
+async def test_what_follows_a_command_waits_for_its_reply() -> None:
+    async with connected() as peer:
+        handler = peer.handlers[0]
+        await peer.send(b"wait\nsmall\nhello\n")
+        await eventually(lambda: peer.load.request_tasks)
+        await peer.send(b"smaller\n")
+        assert not handler.jobs
+        handler.reply_gate.set()
+        assert [await peer.line() for _ in range(4)] == [
+            b"reply\n",
+            b"<small>\n",
+            b"hello\n",
+            b"<smaller>\n",
+        ]
+
+
+async def test_other_commands_go_on_beside_an_awaited_reply() -> None:
+    async with connected() as peer:
+        handler = peer.handlers[0]
+        await peer.send(b"wait aside\n")
+        await eventually(lambda: peer.load.request_tasks)
+        await peer.send(b"small\n")
+        assert await peer.line() == b"<small>\n"
+        handler.reply_gate.set()
+        assert await peer.line() == b"reply\n"
+
+
+async def test_a_reply_may_be_none_or_fail() -> None:
+    async with connected() as peer:
+        handler = peer.handlers[0]
+        handler.reply_gate.set()
+        handler.reply = None
+        await peer.send(b"wait\nhello\n")
+        assert await peer.line() == b"hello\n"
+        handler.reply = b"bug"
+        await peer.send(b"wait\n")
+        assert await peer.line() == b"(closed)"
+        assert peer.closings("internal") == 1
+
+
+async def test_a_long_command_that_waits_counts_as_memory() -> None:
+    async with connected() as peer:
+        await peer.send(b"wait" + b"x" * 100_000 + b"\n")
+        await eventually(lambda: peer.load.buffered_bytes == 100_004)
+        peer.handlers[0].reply_gate.set()
+        assert await peer.line() == b"reply\n"
+        peer.load.hold(64 * 1024 * 1024)
+        await peer.send(b"wait" + b"x" * 100_000 + b"\n")
+        assert await peer.line() == b"(closed)"
+        assert peer.closings("buffers") == 1
+        peer.load.hold(-64 * 1024 * 1024)
+
+
+async def test_the_client_reads_the_last_frame_and_nothing_after_it_is_looked_at() -> None:
+    async with connected() as peer:
+        handler = peer.handlers[0]
+        await peer.send(b"hello\nbye\nhello\nlater\n")
+        assert await peer.line() == b"hello\n"
+        await peer.send(b"small\n" * 100)
+        assert await peer.line() == b"no\n"
+        assert await peer.line() == b"(closed)"
+        assert not handler.jobs
+        assert not handler.is_closed, "the client has not read all yet"
+        peer.sock.shutdown(socket.SHUT_WR)
+        await eventually(lambda: peer.closed)
+        assert peer.closings("authentication") == 1
+
+
+async def test_a_reply_may_be_the_last_frame_and_requests_under_way_end_with_it() -> None:
+    async with connected() as peer:
+        handler = peer.handlers[0]
+        handler.gate.clear()
+        await peer.send(b"request\nwait\nhello\n")
+        await eventually(lambda: len(peer.load.request_tasks) == 2)
+        handler.reply = Closing("authentication", None, last=b"no\n")
+        handler.reply_gate.set()
+        assert await peer.line() == b"no\n"
+        assert await peer.line() == b"(closed)"
+        await eventually(lambda: not peer.load.request_tasks)
+
+
+async def test_what_a_handler_does_unasked() -> None:
+    async with connected() as peer:
+        handler = peer.handlers[0]
+        handler.unasked(b"news\n")
+        assert await peer.line() == b"news\n"
+        handler.gate.clear()
+        await peer.send(b"request\n")
+        await eventually(lambda: peer.load.request_tasks)
+        handler.unasked(Closing("expired", "credentials have expired"))
+        handler.unasked(b"news\n")
+        assert await peer.line() == b"(closed)"
+        assert peer.closings("expired") == 1
+
+
+async def test_one_that_never_closes_is_closed_after_the_last_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with connected(keep_alive=0.01) as peer:
+        handler = peer.handlers[0]
+        await peer.send(b"bye\n")
+        assert await peer.line() == b"no\n"
+        handler.next_tick = Closing("keep_alive", "peer was silent")
+        time_passes(monkeypatch, 2.0)
+        await eventually(lambda: peer.closed)
+        assert (peer.closings("authentication"), peer.closings("keep_alive")) == (1, 0)
+
+
+async def test_a_flood_after_the_last_frame_ends_it() -> None:
+    async with connected() as peer:
+        await peer.send(b"bye\n")
+        assert await peer.line() == b"no\n"
+        with contextlib.suppress(ConnectionError):
+            while not peer.closed:
+                await peer.send(b"x" * 10_000)
+                await asyncio.sleep(0)

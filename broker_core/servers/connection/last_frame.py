@@ -1,0 +1,74 @@
+"""The last frame of a connection: the client gets to read it, then the connection is closed.
+
+A socket that is closed while something that came from the client is unread is reset by the system, and the reset drops
+what the client has not read. So after the frame the server only says that it sends nothing more, and closes when the
+client has, or a second later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["LastFrame"]
+
+#: Seconds for a client to read the frame and to close.
+_LINGER: Final = 1.0
+#: Bytes that a client may send meanwhile.
+_MOST: Final = 64 * 1024
+
+
+class LastFrame:
+    """``frame`` goes out after ``delay`` seconds by ``send``; ``is_idle`` says whether all that was sent has left."""
+
+    __slots__ = ("_frame", "_is_idle", "_is_sent", "_loop", "_received", "_send", "_timer", "_transport")
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        frame: bytes,
+        delay: float,
+        *,
+        send: Callable[[bytes], None],
+        is_idle: Callable[[], bool],
+    ) -> None:
+        self._transport = transport
+        self._frame = frame
+        self._send = send
+        self._is_idle = is_idle
+        self._is_sent = False
+        self._received = 0
+        self._loop = asyncio.get_running_loop()
+        # Not now: the connection may be in the midst of what a transport has called.
+        self._timer: asyncio.Handle = (
+            self._loop.call_later(delay, self._tell) if delay > 0 else self._loop.call_soon(self._tell)
+        )
+
+    def received(self, size: int) -> None:
+        """The client has sent so much more, which nobody reads."""
+        self._received += size
+        if self._received > _MOST:
+            self._transport.abort()
+
+    def left(self) -> None:
+        """All bytes have left: nothing more follows."""
+        transport = self._transport
+        if not self._is_sent or not self._is_idle() or transport.is_closing():
+            return
+        if transport.can_write_eof():
+            transport.write_eof()
+        else:
+            transport.close()
+
+    def close(self) -> None:
+        """The connection is over."""
+        self._timer.cancel()
+
+    def _tell(self) -> None:
+        if self._transport.is_closing():
+            return
+        self._send(self._frame)
+        self._is_sent = True
+        self._timer = self._loop.call_later(_LINGER, self._transport.abort)
+        self.left()
