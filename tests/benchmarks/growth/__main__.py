@@ -96,6 +96,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--against", type=Path, help="the folder of another source tree")
     parser.add_argument("--rounds", type=int, default=int(environment("BENCH_GROWTH_ROUNDS", "1")))
     parser.add_argument("--repeats", type=int, default=7, help="of each change and page")
+    parser.add_argument(
+        "--random-changes", type=int, default=100_000, help="topics changed at random, a tenth of them alone"
+    )
     parser.add_argument("--seconds", type=float, default=20.0, help="beside changes, and of slow readers")
     parser.add_argument("--plot", type=Path, help="an SVG of the growth")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the folder of made catalogues")

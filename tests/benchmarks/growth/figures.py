@@ -92,6 +92,12 @@ PARTS: Final[Mapping[str, tuple[Figure, ...]]] = {
         Figure("changes per second", "changes a second", ""),
         Figure("growth", "growth of the resident memory", "MB", _both(40)),
     ),
+    "random": (
+        Figure("changed", "topics changed at random; answers as of a fresh load", ""),
+        Figure("alone", "of them alone", ""),
+        Figure("looks", "comparisons with a fresh load", ""),
+        Figure("cpu", "answer and hash after a change or a block, CPU, mean", "ms"),
+    ),
     "restart": (
         Figure("cold ready", "first start: process start to ready", "ms"),
         Figure("cold full", "first start: first answer, everything", "ms"),

@@ -29,6 +29,8 @@ _SIDE_BY_SIDE: Final = 2_000_000
 _PINNED_TOPICS: Final = 10_000_000
 #: Seconds; a server writes its snapshots two seconds after they were read.
 _PATIENCE: Final = 4.0
+#: Comparisons with a fresh load.
+_LOOKS: Final = 5
 _CHANGES: Final = ("create", "delete", "property")
 
 
@@ -87,6 +89,8 @@ class _Parts:
             for tree in self.trees:
                 if self._wants("changes", "pages"):
                     self._in_process(tree, made)
+                if self._wants("random"):
+                    self._random(tree, made)
                 if self._wants("restart"):
                     self._tell(tree, "restarts")
                     with self.catalogues.copy(made) as catalog:
@@ -150,6 +154,23 @@ class _Parts:
             self._add(tree, "changes", changes)
         if self._wants("pages"):
             self._add(tree, "pages", pages)
+
+    def _random(self, tree: Tree, made: Path) -> None:
+        """Random changes; it fails where the answers are not those of a fresh load."""
+        self._tell(tree, "random changes")
+        changes = self.options.random_changes
+        with self.catalogues.copy(made) as catalog:
+            figures = tree.program(
+                "random_changes",
+                catalog=catalog,
+                namespace=namespace_of(self.size),
+                property_keys=PROPERTY_KEYS,
+                topics=changed_topics(self.size),
+                changes=changes,
+                alone=changes // 10,
+                looks=_LOOKS,
+            )
+        self._add(tree, "random", figures)
 
     def _wants(self, *parts: str) -> bool:
         return not set(parts).isdisjoint(self.options.parts)

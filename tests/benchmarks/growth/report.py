@@ -15,6 +15,7 @@ _HEADINGS: Final = {
     "pages": "Pages and slow readers",
     "questions": "Questions and memory",
     "under-change": "16 clients, 400 questions a second, beside changes",
+    "random": "Random changes, compared with a fresh load",
     "restart": "Restart",
     "namespaces": "Many small namespaces",
 }

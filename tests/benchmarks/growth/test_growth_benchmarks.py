@@ -151,7 +151,8 @@ def test_it_reports_a_short_run(catalogues: Catalogues, tmp_path: Path) -> None:
     output, plot = tmp_path / "results.json", tmp_path / "growth.svg"
     cache = catalogues.of_topics(SIZE).parent
     command = [sys.executable, "-m", "tests.benchmarks.growth", "--sizes", str(SIZE), "--namespaces", "30"]
-    effort = ["--seconds", "0.5", "--repeats", "2", "--cache", str(cache), "--plot", str(plot)]
+    effort = ["--seconds", "0.5", "--repeats", "2", "--random-changes", "3000"]
+    effort += ["--cache", str(cache), "--plot", str(plot)]
     done = subprocess.run(
         [*command, *effort, "--output", str(output)], capture_output=True, text=True, check=False, timeout=200
     )
