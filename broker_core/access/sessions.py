@@ -1,0 +1,97 @@
+"""The credentials that live connections were authenticated with, for a gateway that passes them on to its brokers.
+
+Nothing is kept of a connection that is gone. Credentials are shown nowhere: not in a ``repr``, not in a log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
+
+from broker_core.access.asker import Asker
+
+__all__ = ["ClientCredentials", "Sessions"]
+
+_Identity: TypeAlias = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """What a client was authenticated with: the name of the method and its data.
+
+    ``original_method`` and ``original_data`` are those that a proxy passes on of its own client, where it does.
+    """
+
+    method: str
+    data: bytes = field(repr=False)
+    original_method: str | None = None
+    original_data: str | None = field(default=None, repr=False)
+
+
+class _Group:
+    """The sessions of one identity."""
+
+    __slots__ = ("__weakref__", "sessions")
+
+    def __init__(self) -> None:
+        self.sessions: WeakSet[_Session] = WeakSet()
+
+
+class _Session:
+    """The credentials of one connection; ``order`` says which are the latest of a group."""
+
+    __slots__ = ("__weakref__", "credentials", "group", "order")
+
+    def __init__(self, credentials: ClientCredentials, group: _Group, order: int) -> None:
+        self.credentials = credentials
+        self.group = group
+        self.order = order
+
+
+class Sessions:
+    """The latest credentials by connection (``asker.connection``, which takes weak references), and by identity."""
+
+    def __init__(self) -> None:
+        self._by_connection: WeakKeyDictionary[object, _Session] = WeakKeyDictionary()
+        # A group lives as long as one of its sessions, and a session as long as its connection.
+        self._groups: WeakValueDictionary[_Identity, _Group] = WeakValueDictionary()
+        self._order: Final = count()
+
+    def __len__(self) -> int:
+        return len(self._by_connection)
+
+    def put(self, asker: Asker, credentials: ClientCredentials) -> None:
+        """Keep the credentials of a client that was authenticated, in place of earlier ones of its connection."""
+        session = self._by_connection.get(asker.connection)
+        if session is not None:
+            session.credentials, session.order = credentials, next(self._order)
+            return
+        identity = (asker.role, asker.original_principal)
+        group = self._groups.get(identity)
+        if group is None:
+            group = self._groups[identity] = _Group()
+        session = _Session(credentials, group, next(self._order))
+        group.sessions.add(session)
+        self._by_connection[asker.connection] = session
+
+    def end(self, asker: Asker) -> None:
+        """The connection is over: forget its credentials."""
+        self._by_connection.pop(asker.connection, None)
+
+    def credentials_of(self, asker: Asker) -> ClientCredentials | None:
+        """The latest credentials of the asker's connection; ``None`` where none are kept."""
+        try:
+            session = self._by_connection.get(asker.connection)
+        except TypeError:  # an asker of HTTP, whose connection takes no weak references
+            return None
+        return None if session is None else session.credentials
+
+    def any_of(self, role: str | None, original_principal: str | None) -> ClientCredentials | None:
+        """The latest credentials of any live connection with this identity; ``None`` where there is none."""
+        group = self._groups.get((role, original_principal))
+        if group is None:
+            return None
+        latest = max(group.sessions, key=lambda session: session.order, default=None)
+        return None if latest is None else latest.credentials
