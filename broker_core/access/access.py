@@ -19,6 +19,7 @@ ACTIONS: Final = {
     "describe": "PARTITIONED_METADATA",
     "lookup": "LOOKUP",
     "schema": "GET_SCHEMA",
+    "put_schema": "GET_OR_CREATE_SCHEMA",
 }
 
 
@@ -26,7 +27,7 @@ ACTIONS: Final = {
 class Access:
     """A client wants to do something with a namespace, or with one topic of it; immutable.
 
-    ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"`` and ``"schema"``;
+    ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"``, ``"schema"`` and ``"put_schema"``;
     ``topic`` is ``None`` for ``"list"``.
     """
 

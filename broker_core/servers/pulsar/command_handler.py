@@ -232,7 +232,7 @@ class PulsarCommandHandler:
 
 
 def _refuse(command: BaseCommand, message: str) -> bytes | None:
-    """Refuse a command that has no place here; one without a request id cannot be answered and is dropped."""
-    if commands.request_id_of(command) is None and command.type != BaseCommand.CONNECT:
+    """Refuse a command that has no place here; one that nobody waits for an answer of is dropped."""
+    if not commands.is_answered(command) and command.type != BaseCommand.CONNECT:
         return None
     return commands.refuse(command, ServerError.NotAllowedError, message)

@@ -16,13 +16,13 @@ from google.protobuf.message import DecodeError
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar.frames import FrameError, frame
 from broker_core.wire.pulsar.get_topics_response import get_topics_response_head
-from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     AuthData,
     BaseCommand,
     CommandConnect,
     CommandConnected,
     CommandError,
+    CommandGetOrCreateSchema,
     CommandGetSchema,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
@@ -32,6 +32,7 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     FeatureFlags,
     KeyValue,
 )
+from broker_core.wire.pulsar.refusals import awaits_answer, refusal_in_own_form
 
 __all__ = [
     "CONNECTION_REQUEST_ID",
@@ -43,9 +44,11 @@ __all__ = [
     "decode",
     "encode",
     "error",
+    "get_or_create_schema",
     "get_schema",
     "get_topics",
     "get_topics_response_head",
+    "is_answered",
     "lookup",
     "partitioned_metadata",
     "partitioned_metadata_response",
@@ -271,18 +274,27 @@ def get_schema(request_id: int, topic: str, schema_version: bytes | None = None)
     return encode(BaseCommand(type=BaseCommand.GET_SCHEMA, getSchema=body))
 
 
+def get_or_create_schema(request_id: int, topic: str, schema: bytes) -> bytes:
+    """GET_OR_CREATE_SCHEMA: the version of a schema, which becomes the topic's; ``schema`` is an encoded ``Schema``."""
+    body = CommandGetOrCreateSchema(request_id=request_id, topic=topic, schema=schema)
+    return encode(BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, getOrCreateSchema=body))
+
+
+def is_answered(command: BaseCommand) -> bool:
+    """Whether the sender of a command waits for an answer."""
+    return awaits_answer(command, request_id_of(command))
+
+
 def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes:
     """Any request refused, in the form that its answers have: an ERROR where they have none of their own.
 
-    A command without a request id gets an ERROR about the connection.
+    A command that nobody waits for an answer of gets an ERROR about the connection.
     """
     request_id = request_id_of(command)
-    if request_id is None:
-        return error(CONNECTION_REQUEST_ID, code, message)
-    row = LOOKUP_COMMANDS.get(command.type)
-    if row is not None:
-        return encode(row.failed(request_id, code, _text(message)))
-    return error(request_id, code, message)
+    answer = refusal_in_own_form(command, request_id, code, _text(message))
+    if answer is not None:
+        return encode(answer)
+    return error(CONNECTION_REQUEST_ID if request_id is None else request_id, code, message)
 
 
 def _pairs(properties: Mapping[str, str] | None) -> Iterable[KeyValue] | None:

@@ -17,7 +17,7 @@ from google.protobuf.descriptor import Descriptor
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
 
-__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupCommand"]
+__all__ = ["LOOKUP_COMMANDS", "MOST_PARTITIONS", "LookupCommand", "error_fields"]
 
 #: The number of partitions is unsigned in an answer, but Java and Go read it into a signed int.
 MOST_PARTITIONS: Final = 2**31 - 1
@@ -42,13 +42,14 @@ class LookupCommand:
     """One lookup command.
 
     ``action`` is one of :data:`broker_core.access.access.ACTIONS`. ``fault`` gets the body of a broker's answer, and
-    says why a client does not get it, if so.
+    says why a client does not get it, if so. ``asks_owner``: only the broker that serves the topic answers.
     """
 
     request: BaseCommand.Type.ValueType
     response: BaseCommand.Type.ValueType
     action: str
     fault: Callable[[Any], str | None] = _nothing
+    asks_owner: bool = False
 
     def request_body(self, command: BaseCommand) -> Any:
         """What is asked: the body of a command of this type."""
@@ -78,7 +79,7 @@ class LookupCommand:
         outcome = body.DESCRIPTOR.fields_by_name.get("response")
         if outcome is not None:
             body.response = outcome.enum_type.values_by_name["Failed"].number
-        code_field, text_field = _error_fields(body.DESCRIPTOR)
+        code_field, text_field = error_fields(body.DESCRIPTOR)
         setattr(body, code_field, code)
         setattr(body, text_field, message)
         return answer
@@ -100,7 +101,7 @@ class LookupCommand:
         body = self.response_body(answer)
         body.request_id = request_id
         _clear(body, _OF_THE_SENDER)
-        code_field, text_field = _error_fields(body.DESCRIPTOR)
+        code_field, text_field = error_fields(body.DESCRIPTOR)
         if body.HasField(code_field):
             code, text = known(getattr(body, code_field), getattr(body, text_field))
             setattr(body, code_field, code)
@@ -111,7 +112,8 @@ def _body_name(kind: int) -> str:
     return BaseCommand.DESCRIPTOR.fields_by_number[kind].name
 
 
-def _error_fields(body: Descriptor) -> tuple[str, str]:
+def error_fields(body: Descriptor) -> tuple[str, str]:
+    """The names of the fields of an answer that hold the code and the text of an error."""
     return next(names for names in _ERRORS if names[0] in body.fields_by_name)
 
 
@@ -147,6 +149,12 @@ LOOKUP_COMMANDS: Final[Mapping[int, LookupCommand]] = MappingProxyType(
                 BaseCommand.LOOKUP, BaseCommand.LOOKUP_RESPONSE, action="lookup", fault=_lookup_fault
             ),
             LookupCommand(BaseCommand.GET_SCHEMA, BaseCommand.GET_SCHEMA_RESPONSE, action="schema"),
+            LookupCommand(
+                BaseCommand.GET_OR_CREATE_SCHEMA,
+                BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
+                action="put_schema",
+                asks_owner=True,
+            ),
         )
     }
 )

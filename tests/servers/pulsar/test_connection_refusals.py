@@ -85,14 +85,26 @@ async def test_too_many_or_too_large_properties(properties: dict[str, str]) -> N
         assert (await client.ask(NAMESPACE, properties=fits)).topics
 
 
-BROKER_COMMANDS = sorted(
+#: With an answer of their own, which refuses them.
+OWN_FORM = {
+    "ack": "ackResponse",
+    "consumerStats": "consumerStatsResponse",
+    "newTxn": "newTxnResponse",
+    "addPartitionToTxn": "addPartitionToTxnResponse",
+    "addSubscriptionToTxn": "addSubscriptionToTxnResponse",
+    "endTxn": "endTxnResponse",
+    "endTxnOnPartition": "endTxnOnPartitionResponse",
+    "endTxnOnSubscription": "endTxnOnSubscriptionResponse",
+    "tcClientConnectRequest": "tcClientConnectResponse",
+    "scalableTopicSubscribe": "scalableTopicSubscribeResponse",
+}
+LOOKUPS = ("partitionMetadata", "lookupTopic", "getSchema", "getOrCreateSchema")
+REQUESTS = {
     field.name
     for field in BaseCommand.DESCRIPTOR.fields
-    if field.message_type is not None
-    and "request_id" in field.message_type.fields_by_name
-    and field.name
-    not in ("getTopicsOfNamespace", "partitionMetadata", "lookupTopic", "getSchema", "watchTopicListClose")
-)
+    if field.message_type is not None and "request_id" in field.message_type.fields_by_name
+}
+BROKER_COMMANDS = sorted(REQUESTS - {"getTopicsOfNamespace", "watchTopicListClose", *LOOKUPS, *OWN_FORM})
 
 
 @pytest.mark.parametrize("name", BROKER_COMMANDS)
@@ -102,6 +114,36 @@ async def test_what_belongs_to_a_broker_is_refused_by_its_request_id(name: str) 
         assert (error.request_id, error.error) == (3, ServerError.NotAllowedError)
         if name in ("producer", "subscribe", "seek"):
             assert error.message.startswith(f"{name.upper()} belongs to a broker")
+
+
+@pytest.mark.parametrize(("name", "answer"), OWN_FORM.items())
+async def test_what_has_an_answer_of_its_own_is_refused_by_it(name: str, answer: str) -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        await client.send(commands.encode(of_broker(name, 3)))
+        body = getattr(await client.receive(), answer)
+        assert body.request_id == 3
+        assert ServerError.NotAllowedError in [value for _, value in body.ListFields()]
+        await client.ping()
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "key"),
+    [
+        ("scalableTopicLookup", "scalableTopicUpdate", "session_id"),
+        ("watchScalableTopics", "watchScalableTopicsUpdate", "watch_id"),
+        ("watchTcAssignments", "watchTcAssignmentsUpdate", "watch_id"),
+    ],
+)
+async def test_sessions_and_watches_are_refused_by_their_id(name: str, answer: str, key: str) -> None:
+    async with serving(lister()) as s, await s.client() as client:
+        number = BaseCommand.DESCRIPTOR.fields_by_name[name].number
+        command = BaseCommand(type=BaseCommand.Type.ValueType(number))
+        setattr(getattr(command, name), key, 5)
+        await client.send(commands.encode(command))
+        body = getattr(await client.receive(), answer)
+        assert (getattr(body, key), body.error) == (5, ServerError.NotAllowedError)
+        assert "belongs to a broker" in body.message
+        await client.ping()
 
 
 async def test_what_has_no_request_id_is_dropped() -> None:

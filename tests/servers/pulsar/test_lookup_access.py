@@ -26,6 +26,7 @@ def about(topic: str) -> list[BaseCommand]:
         command(commands.partitioned_metadata(1, topic)),
         command(commands.lookup(1, topic)),
         command(commands.get_schema(1, topic)),
+        command(commands.get_or_create_schema(1, topic, b"")),
     ]
 
 
@@ -33,7 +34,7 @@ def test_each_command_has_an_action_of_its_own() -> None:
     asked = about("persistent://acme/orders/x-partition-3")
     assert {each.type for each in asked} == set(LOOKUP_COMMANDS)
     wanted = [lookup_access(each, ASKER) for each in asked]
-    assert [access.action for access in wanted] == ["describe", "lookup", "schema"]
+    assert [access.action for access in wanted] == ["describe", "lookup", "schema", "put_schema"]
     assert {access.action for access in wanted} | {"list"} == set(ACTIONS)
     for access in wanted:
         assert (str(access.namespace), str(access.topic)) == (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
@@ -257,13 +258,14 @@ def test_lookups() -> None:
 def test_the_request_id_of_any_request(name: str, number: int) -> None:
     kind = BaseCommand.Type.Value(name)
     command = BaseCommand(type=kind)
+    fillers = {FieldDescriptor.TYPE_STRING: "x", FieldDescriptor.TYPE_BYTES: b""}
     body = body_of(command)
     for field in body.DESCRIPTOR.fields:
         if field.is_required:
             setattr(
                 body,
                 field.name,
-                77 if field.name == "request_id" else "x" if field.type == field.TYPE_STRING else 0,
+                77 if field.name == "request_id" else fillers.get(field.type, 0),
             )
     assert body.DESCRIPTOR.fields_by_number[number].name == "request_id"
     assert commands.request_id_of(only(commands.encode(command))) == 77

@@ -777,8 +777,62 @@ class CommandGetSchemaResponse(_message.Message):
 Global___CommandGetSchemaResponse: _TypeAlias = CommandGetSchemaResponse  # noqa: Y015
 
 @_typing.final
+class CommandGetOrCreateSchema(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.int
+    topic: _builtins.str
+    schema: _builtins.bytes
+    """a Schema: passed on as it came"""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.int | None = ...,
+        topic: _builtins.str | None = ...,
+        schema: _builtins.bytes | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "schema", b"schema", "topic", b"topic"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "schema", b"schema", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandGetOrCreateSchema: _TypeAlias = CommandGetOrCreateSchema  # noqa: Y015
+
+@_typing.final
+class CommandGetOrCreateSchemaResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    SCHEMA_VERSION_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.int
+    error_code: _builtins.int
+    error_message: _builtins.str
+    schema_version: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.int | None = ...,
+        error_code: _builtins.int | None = ...,
+        error_message: _builtins.str | None = ...,
+        schema_version: _builtins.bytes | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "error_message", b"error_message", "request_id", b"request_id", "schema_version", b"schema_version"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "error_message", b"error_message", "request_id", b"request_id", "schema_version", b"schema_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandGetOrCreateSchemaResponse: _TypeAlias = CommandGetOrCreateSchemaResponse  # noqa: Y015
+
+@_typing.final
 class CommandSubscribe(_message.Message):
-    """---- commands of a broker: known so that they can be refused by their request id ----------------------------------"""
+    """---- commands of a broker: known so that they can be refused, by what their answers are found by -----------------"""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -950,7 +1004,7 @@ Global___CommandOfConsumer: _TypeAlias = CommandOfConsumer  # noqa: Y015
 
 @_typing.final
 class CommandOfBroker(_message.Message):
-    """CONSUMER_STATS, GET_OR_CREATE_SCHEMA and the requests of transactions."""
+    """CONSUMER_STATS, TC_CLIENT_CONNECT_REQUEST and SCALABLE_TOPIC_SUBSCRIBE."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -968,6 +1022,257 @@ class CommandOfBroker(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommandOfBroker: _TypeAlias = CommandOfBroker  # noqa: Y015
+
+@_typing.final
+class CommandConsumerStatsResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.int
+    error_code: _builtins.int
+    error_message: _builtins.str
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.int | None = ...,
+        error_code: _builtins.int | None = ...,
+        error_message: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "error_message", b"error_message", "request_id", b"request_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "error_message", b"error_message", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandConsumerStatsResponse: _TypeAlias = CommandConsumerStatsResponse  # noqa: Y015
+
+@_typing.final
+class CommandOfBrokerResponse(_message.Message):
+    """TC_CLIENT_CONNECT_RESPONSE and SCALABLE_TOPIC_SUBSCRIBE_RESPONSE."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.int
+    error: _builtins.int
+    message: _builtins.str
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.int | None = ...,
+        error: _builtins.int | None = ...,
+        message: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "request_id", b"request_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandOfBrokerResponse: _TypeAlias = CommandOfBrokerResponse  # noqa: Y015
+
+@_typing.final
+class CommandNewTxn(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TC_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.int
+    tc_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.int | None = ...,
+        tc_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "tc_id", b"tc_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "tc_id", b"tc_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandNewTxn: _TypeAlias = CommandNewTxn  # noqa: Y015
+
+@_typing.final
+class CommandOfTxn(_message.Message):
+    """The other requests of transactions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TXNID_LEAST_BITS_FIELD_NUMBER: _builtins.int
+    TXNID_MOST_BITS_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.int
+    txnid_least_bits: _builtins.int
+    txnid_most_bits: _builtins.int
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.int | None = ...,
+        txnid_least_bits: _builtins.int | None = ...,
+        txnid_most_bits: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "txnid_least_bits", b"txnid_least_bits", "txnid_most_bits", b"txnid_most_bits"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "txnid_least_bits", b"txnid_least_bits", "txnid_most_bits", b"txnid_most_bits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandOfTxn: _TypeAlias = CommandOfTxn  # noqa: Y015
+
+@_typing.final
+class CommandOfTxnResponse(_message.Message):
+    """What answers each of them, NEW_TXN too."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TXNID_LEAST_BITS_FIELD_NUMBER: _builtins.int
+    TXNID_MOST_BITS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.int
+    txnid_least_bits: _builtins.int
+    txnid_most_bits: _builtins.int
+    error: _builtins.int
+    message: _builtins.str
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.int | None = ...,
+        txnid_least_bits: _builtins.int | None = ...,
+        txnid_most_bits: _builtins.int | None = ...,
+        error: _builtins.int | None = ...,
+        message: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "request_id", b"request_id", "txnid_least_bits", b"txnid_least_bits", "txnid_most_bits", b"txnid_most_bits"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "request_id", b"request_id", "txnid_least_bits", b"txnid_least_bits", "txnid_most_bits", b"txnid_most_bits"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandOfTxnResponse: _TypeAlias = CommandOfTxnResponse  # noqa: Y015
+
+@_typing.final
+class CommandOfScalableTopic(_message.Message):
+    """SCALABLE_TOPIC_LOOKUP and SCALABLE_TOPIC_CLOSE."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandOfScalableTopic: _TypeAlias = CommandOfScalableTopic  # noqa: Y015
+
+@_typing.final
+class CommandScalableTopicUpdate(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.int
+    error: _builtins.int
+    message: _builtins.str
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.int | None = ...,
+        error: _builtins.int | None = ...,
+        message: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "session_id", b"session_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandScalableTopicUpdate: _TypeAlias = CommandScalableTopicUpdate  # noqa: Y015
+
+@_typing.final
+class CommandOfWatch(_message.Message):
+    """WATCH_SCALABLE_TOPICS, WATCH_TC_ASSIGNMENTS and what closes them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WATCH_ID_FIELD_NUMBER: _builtins.int
+    watch_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        watch_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["watch_id", b"watch_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["watch_id", b"watch_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandOfWatch: _TypeAlias = CommandOfWatch  # noqa: Y015
+
+@_typing.final
+class CommandWatchScalableTopicsUpdate(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WATCH_ID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    watch_id: _builtins.int
+    error: _builtins.int
+    message: _builtins.str
+    def __init__(
+        self,
+        *,
+        watch_id: _builtins.int | None = ...,
+        error: _builtins.int | None = ...,
+        message: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "watch_id", b"watch_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "watch_id", b"watch_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandWatchScalableTopicsUpdate: _TypeAlias = CommandWatchScalableTopicsUpdate  # noqa: Y015
+
+@_typing.final
+class CommandWatchTcAssignmentsUpdate(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WATCH_ID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    watch_id: _builtins.int
+    error: _builtins.int
+    message: _builtins.str
+    def __init__(
+        self,
+        *,
+        watch_id: _builtins.int | None = ...,
+        error: _builtins.int | None = ...,
+        message: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "watch_id", b"watch_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "message", b"message", "watch_id", b"watch_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandWatchTcAssignmentsUpdate: _TypeAlias = CommandWatchTcAssignmentsUpdate  # noqa: Y015
 
 @_typing.final
 class CommandAck(_message.Message):
@@ -990,6 +1295,34 @@ class CommandAck(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommandAck: _TypeAlias = CommandAck  # noqa: Y015
+
+@_typing.final
+class CommandAckResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONSUMER_ID_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    consumer_id: _builtins.int
+    error: _builtins.int
+    message: _builtins.str
+    request_id: _builtins.int
+    def __init__(
+        self,
+        *,
+        consumer_id: _builtins.int | None = ...,
+        error: _builtins.int | None = ...,
+        message: _builtins.str | None = ...,
+        request_id: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["consumer_id", b"consumer_id", "error", b"error", "message", b"message", "request_id", b"request_id"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consumer_id", b"consumer_id", "error", b"error", "message", b"message", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CommandAckResponse: _TypeAlias = CommandAckResponse  # noqa: Y015
 
 @_typing.final
 class CommandIgnored(_message.Message):
@@ -1080,6 +1413,12 @@ class BaseCommand(_message.Message):
         WATCH_TOPIC_UPDATE: BaseCommand._Type.ValueType  # 66
         WATCH_TOPIC_LIST_CLOSE: BaseCommand._Type.ValueType  # 67
         TOPIC_MIGRATED: BaseCommand._Type.ValueType  # 68
+        SCALABLE_TOPIC_LOOKUP: BaseCommand._Type.ValueType  # 70
+        SCALABLE_TOPIC_UPDATE: BaseCommand._Type.ValueType  # 71
+        SCALABLE_TOPIC_CLOSE: BaseCommand._Type.ValueType  # 72
+        SCALABLE_TOPIC_SUBSCRIBE: BaseCommand._Type.ValueType  # 73
+        SCALABLE_TOPIC_SUBSCRIBE_RESPONSE: BaseCommand._Type.ValueType  # 74
+        SCALABLE_TOPIC_ASSIGNMENT_UPDATE: BaseCommand._Type.ValueType  # 75
         WATCH_SCALABLE_TOPICS: BaseCommand._Type.ValueType  # 76
         WATCH_SCALABLE_TOPICS_UPDATE: BaseCommand._Type.ValueType  # 77
         WATCH_SCALABLE_TOPICS_CLOSE: BaseCommand._Type.ValueType  # 78
@@ -1088,7 +1427,7 @@ class BaseCommand(_message.Message):
         WATCH_TC_ASSIGNMENTS_CLOSE: BaseCommand._Type.ValueType  # 81
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper):
-        """The number of a type is the number of its field below. Numbers 70 to 75 are scalable topics (Pulsar 5.0)."""
+        """The number of a type is the number of its field below. Numbers 70 to 81 came with Pulsar 5.0."""
 
     NO_COMMAND: BaseCommand.Type.ValueType  # 0
     """not of the protocol: an open enum begins at zero"""
@@ -1150,6 +1489,12 @@ class BaseCommand(_message.Message):
     WATCH_TOPIC_UPDATE: BaseCommand.Type.ValueType  # 66
     WATCH_TOPIC_LIST_CLOSE: BaseCommand.Type.ValueType  # 67
     TOPIC_MIGRATED: BaseCommand.Type.ValueType  # 68
+    SCALABLE_TOPIC_LOOKUP: BaseCommand.Type.ValueType  # 70
+    SCALABLE_TOPIC_UPDATE: BaseCommand.Type.ValueType  # 71
+    SCALABLE_TOPIC_CLOSE: BaseCommand.Type.ValueType  # 72
+    SCALABLE_TOPIC_SUBSCRIBE: BaseCommand.Type.ValueType  # 73
+    SCALABLE_TOPIC_SUBSCRIBE_RESPONSE: BaseCommand.Type.ValueType  # 74
+    SCALABLE_TOPIC_ASSIGNMENT_UPDATE: BaseCommand.Type.ValueType  # 75
     WATCH_SCALABLE_TOPICS: BaseCommand.Type.ValueType  # 76
     WATCH_SCALABLE_TOPICS_UPDATE: BaseCommand.Type.ValueType  # 77
     WATCH_SCALABLE_TOPICS_CLOSE: BaseCommand.Type.ValueType  # 78
@@ -1179,6 +1524,7 @@ class BaseCommand(_message.Message):
     LOOKUPTOPIC_FIELD_NUMBER: _builtins.int
     LOOKUPTOPICRESPONSE_FIELD_NUMBER: _builtins.int
     CONSUMERSTATS_FIELD_NUMBER: _builtins.int
+    CONSUMERSTATSRESPONSE_FIELD_NUMBER: _builtins.int
     SEEK_FIELD_NUMBER: _builtins.int
     GETLASTMESSAGEID_FIELD_NUMBER: _builtins.int
     GETTOPICSOFNAMESPACE_FIELD_NUMBER: _builtins.int
@@ -1187,18 +1533,38 @@ class BaseCommand(_message.Message):
     GETSCHEMARESPONSE_FIELD_NUMBER: _builtins.int
     AUTHCHALLENGE_FIELD_NUMBER: _builtins.int
     AUTHRESPONSE_FIELD_NUMBER: _builtins.int
+    ACKRESPONSE_FIELD_NUMBER: _builtins.int
     GETORCREATESCHEMA_FIELD_NUMBER: _builtins.int
+    GETORCREATESCHEMARESPONSE_FIELD_NUMBER: _builtins.int
     NEWTXN_FIELD_NUMBER: _builtins.int
+    NEWTXNRESPONSE_FIELD_NUMBER: _builtins.int
     ADDPARTITIONTOTXN_FIELD_NUMBER: _builtins.int
+    ADDPARTITIONTOTXNRESPONSE_FIELD_NUMBER: _builtins.int
     ADDSUBSCRIPTIONTOTXN_FIELD_NUMBER: _builtins.int
+    ADDSUBSCRIPTIONTOTXNRESPONSE_FIELD_NUMBER: _builtins.int
     ENDTXN_FIELD_NUMBER: _builtins.int
+    ENDTXNRESPONSE_FIELD_NUMBER: _builtins.int
     ENDTXNONPARTITION_FIELD_NUMBER: _builtins.int
+    ENDTXNONPARTITIONRESPONSE_FIELD_NUMBER: _builtins.int
     ENDTXNONSUBSCRIPTION_FIELD_NUMBER: _builtins.int
+    ENDTXNONSUBSCRIPTIONRESPONSE_FIELD_NUMBER: _builtins.int
     TCCLIENTCONNECTREQUEST_FIELD_NUMBER: _builtins.int
+    TCCLIENTCONNECTRESPONSE_FIELD_NUMBER: _builtins.int
     WATCHTOPICLIST_FIELD_NUMBER: _builtins.int
     WATCHTOPICLISTSUCCESS_FIELD_NUMBER: _builtins.int
     WATCHTOPICUPDATE_FIELD_NUMBER: _builtins.int
     WATCHTOPICLISTCLOSE_FIELD_NUMBER: _builtins.int
+    SCALABLETOPICLOOKUP_FIELD_NUMBER: _builtins.int
+    SCALABLETOPICUPDATE_FIELD_NUMBER: _builtins.int
+    SCALABLETOPICCLOSE_FIELD_NUMBER: _builtins.int
+    SCALABLETOPICSUBSCRIBE_FIELD_NUMBER: _builtins.int
+    SCALABLETOPICSUBSCRIBERESPONSE_FIELD_NUMBER: _builtins.int
+    WATCHSCALABLETOPICS_FIELD_NUMBER: _builtins.int
+    WATCHSCALABLETOPICSUPDATE_FIELD_NUMBER: _builtins.int
+    WATCHSCALABLETOPICSCLOSE_FIELD_NUMBER: _builtins.int
+    WATCHTCASSIGNMENTS_FIELD_NUMBER: _builtins.int
+    WATCHTCASSIGNMENTSUPDATE_FIELD_NUMBER: _builtins.int
+    WATCHTCASSIGNMENTSCLOSE_FIELD_NUMBER: _builtins.int
     type: Global___BaseCommand.Type.ValueType
     @_builtins.property
     def connect(self) -> Global___CommandConnect: ...
@@ -1243,6 +1609,8 @@ class BaseCommand(_message.Message):
     @_builtins.property
     def consumerStats(self) -> Global___CommandOfBroker: ...
     @_builtins.property
+    def consumerStatsResponse(self) -> Global___CommandConsumerStatsResponse: ...
+    @_builtins.property
     def seek(self) -> Global___CommandOfConsumer: ...
     @_builtins.property
     def getLastMessageId(self) -> Global___CommandOfConsumer: ...
@@ -1259,21 +1627,39 @@ class BaseCommand(_message.Message):
     @_builtins.property
     def authResponse(self) -> Global___CommandAuthResponse: ...
     @_builtins.property
-    def getOrCreateSchema(self) -> Global___CommandOfBroker: ...
+    def ackResponse(self) -> Global___CommandAckResponse: ...
     @_builtins.property
-    def newTxn(self) -> Global___CommandOfBroker: ...
+    def getOrCreateSchema(self) -> Global___CommandGetOrCreateSchema: ...
     @_builtins.property
-    def addPartitionToTxn(self) -> Global___CommandOfBroker: ...
+    def getOrCreateSchemaResponse(self) -> Global___CommandGetOrCreateSchemaResponse: ...
     @_builtins.property
-    def addSubscriptionToTxn(self) -> Global___CommandOfBroker: ...
+    def newTxn(self) -> Global___CommandNewTxn: ...
     @_builtins.property
-    def endTxn(self) -> Global___CommandOfBroker: ...
+    def newTxnResponse(self) -> Global___CommandOfTxnResponse: ...
     @_builtins.property
-    def endTxnOnPartition(self) -> Global___CommandOfBroker: ...
+    def addPartitionToTxn(self) -> Global___CommandOfTxn: ...
     @_builtins.property
-    def endTxnOnSubscription(self) -> Global___CommandOfBroker: ...
+    def addPartitionToTxnResponse(self) -> Global___CommandOfTxnResponse: ...
+    @_builtins.property
+    def addSubscriptionToTxn(self) -> Global___CommandOfTxn: ...
+    @_builtins.property
+    def addSubscriptionToTxnResponse(self) -> Global___CommandOfTxnResponse: ...
+    @_builtins.property
+    def endTxn(self) -> Global___CommandOfTxn: ...
+    @_builtins.property
+    def endTxnResponse(self) -> Global___CommandOfTxnResponse: ...
+    @_builtins.property
+    def endTxnOnPartition(self) -> Global___CommandOfTxn: ...
+    @_builtins.property
+    def endTxnOnPartitionResponse(self) -> Global___CommandOfTxnResponse: ...
+    @_builtins.property
+    def endTxnOnSubscription(self) -> Global___CommandOfTxn: ...
+    @_builtins.property
+    def endTxnOnSubscriptionResponse(self) -> Global___CommandOfTxnResponse: ...
     @_builtins.property
     def tcClientConnectRequest(self) -> Global___CommandOfBroker: ...
+    @_builtins.property
+    def tcClientConnectResponse(self) -> Global___CommandOfBrokerResponse: ...
     @_builtins.property
     def watchTopicList(self) -> Global___CommandWatchTopicList: ...
     @_builtins.property
@@ -1282,6 +1668,28 @@ class BaseCommand(_message.Message):
     def watchTopicUpdate(self) -> Global___CommandWatchTopicUpdate: ...
     @_builtins.property
     def watchTopicListClose(self) -> Global___CommandWatchTopicListClose: ...
+    @_builtins.property
+    def scalableTopicLookup(self) -> Global___CommandOfScalableTopic: ...
+    @_builtins.property
+    def scalableTopicUpdate(self) -> Global___CommandScalableTopicUpdate: ...
+    @_builtins.property
+    def scalableTopicClose(self) -> Global___CommandOfScalableTopic: ...
+    @_builtins.property
+    def scalableTopicSubscribe(self) -> Global___CommandOfBroker: ...
+    @_builtins.property
+    def scalableTopicSubscribeResponse(self) -> Global___CommandOfBrokerResponse: ...
+    @_builtins.property
+    def watchScalableTopics(self) -> Global___CommandOfWatch: ...
+    @_builtins.property
+    def watchScalableTopicsUpdate(self) -> Global___CommandWatchScalableTopicsUpdate: ...
+    @_builtins.property
+    def watchScalableTopicsClose(self) -> Global___CommandOfWatch: ...
+    @_builtins.property
+    def watchTcAssignments(self) -> Global___CommandOfWatch: ...
+    @_builtins.property
+    def watchTcAssignmentsUpdate(self) -> Global___CommandWatchTcAssignmentsUpdate: ...
+    @_builtins.property
+    def watchTcAssignmentsClose(self) -> Global___CommandOfWatch: ...
     def __init__(
         self,
         *,
@@ -1307,6 +1715,7 @@ class BaseCommand(_message.Message):
         lookupTopic: Global___CommandLookupTopic | None = ...,
         lookupTopicResponse: Global___CommandLookupTopicResponse | None = ...,
         consumerStats: Global___CommandOfBroker | None = ...,
+        consumerStatsResponse: Global___CommandConsumerStatsResponse | None = ...,
         seek: Global___CommandOfConsumer | None = ...,
         getLastMessageId: Global___CommandOfConsumer | None = ...,
         getTopicsOfNamespace: Global___CommandGetTopicsOfNamespace | None = ...,
@@ -1315,22 +1724,42 @@ class BaseCommand(_message.Message):
         getSchemaResponse: Global___CommandGetSchemaResponse | None = ...,
         authChallenge: Global___CommandAuthChallenge | None = ...,
         authResponse: Global___CommandAuthResponse | None = ...,
-        getOrCreateSchema: Global___CommandOfBroker | None = ...,
-        newTxn: Global___CommandOfBroker | None = ...,
-        addPartitionToTxn: Global___CommandOfBroker | None = ...,
-        addSubscriptionToTxn: Global___CommandOfBroker | None = ...,
-        endTxn: Global___CommandOfBroker | None = ...,
-        endTxnOnPartition: Global___CommandOfBroker | None = ...,
-        endTxnOnSubscription: Global___CommandOfBroker | None = ...,
+        ackResponse: Global___CommandAckResponse | None = ...,
+        getOrCreateSchema: Global___CommandGetOrCreateSchema | None = ...,
+        getOrCreateSchemaResponse: Global___CommandGetOrCreateSchemaResponse | None = ...,
+        newTxn: Global___CommandNewTxn | None = ...,
+        newTxnResponse: Global___CommandOfTxnResponse | None = ...,
+        addPartitionToTxn: Global___CommandOfTxn | None = ...,
+        addPartitionToTxnResponse: Global___CommandOfTxnResponse | None = ...,
+        addSubscriptionToTxn: Global___CommandOfTxn | None = ...,
+        addSubscriptionToTxnResponse: Global___CommandOfTxnResponse | None = ...,
+        endTxn: Global___CommandOfTxn | None = ...,
+        endTxnResponse: Global___CommandOfTxnResponse | None = ...,
+        endTxnOnPartition: Global___CommandOfTxn | None = ...,
+        endTxnOnPartitionResponse: Global___CommandOfTxnResponse | None = ...,
+        endTxnOnSubscription: Global___CommandOfTxn | None = ...,
+        endTxnOnSubscriptionResponse: Global___CommandOfTxnResponse | None = ...,
         tcClientConnectRequest: Global___CommandOfBroker | None = ...,
+        tcClientConnectResponse: Global___CommandOfBrokerResponse | None = ...,
         watchTopicList: Global___CommandWatchTopicList | None = ...,
         watchTopicListSuccess: Global___CommandWatchTopicListSuccess | None = ...,
         watchTopicUpdate: Global___CommandWatchTopicUpdate | None = ...,
         watchTopicListClose: Global___CommandWatchTopicListClose | None = ...,
+        scalableTopicLookup: Global___CommandOfScalableTopic | None = ...,
+        scalableTopicUpdate: Global___CommandScalableTopicUpdate | None = ...,
+        scalableTopicClose: Global___CommandOfScalableTopic | None = ...,
+        scalableTopicSubscribe: Global___CommandOfBroker | None = ...,
+        scalableTopicSubscribeResponse: Global___CommandOfBrokerResponse | None = ...,
+        watchScalableTopics: Global___CommandOfWatch | None = ...,
+        watchScalableTopicsUpdate: Global___CommandWatchScalableTopicsUpdate | None = ...,
+        watchScalableTopicsClose: Global___CommandOfWatch | None = ...,
+        watchTcAssignments: Global___CommandOfWatch | None = ...,
+        watchTcAssignmentsUpdate: Global___CommandWatchTcAssignmentsUpdate | None = ...,
+        watchTcAssignmentsClose: Global___CommandOfWatch | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "addPartitionToTxn", b"addPartitionToTxn", "addSubscriptionToTxn", b"addSubscriptionToTxn", "authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "consumerStats", b"consumerStats", "endTxn", b"endTxn", "endTxnOnPartition", b"endTxnOnPartition", "endTxnOnSubscription", b"endTxnOnSubscription", "error", b"error", "flow", b"flow", "getLastMessageId", b"getLastMessageId", "getOrCreateSchema", b"getOrCreateSchema", "getSchema", b"getSchema", "getSchemaResponse", b"getSchemaResponse", "getTopicsOfNamespace", b"getTopicsOfNamespace", "getTopicsOfNamespaceResponse", b"getTopicsOfNamespaceResponse", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "newTxn", b"newTxn", "partitionMetadata", b"partitionMetadata", "partitionMetadataResponse", b"partitionMetadataResponse", "ping", b"ping", "pong", b"pong", "producer", b"producer", "redeliverUnacknowledgedMessages", b"redeliverUnacknowledgedMessages", "seek", b"seek", "send", b"send", "subscribe", b"subscribe", "success", b"success", "tcClientConnectRequest", b"tcClientConnectRequest", "type", b"type", "unsubscribe", b"unsubscribe", "watchTopicList", b"watchTopicList", "watchTopicListClose", b"watchTopicListClose", "watchTopicListSuccess", b"watchTopicListSuccess", "watchTopicUpdate", b"watchTopicUpdate"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "ackResponse", b"ackResponse", "addPartitionToTxn", b"addPartitionToTxn", "addPartitionToTxnResponse", b"addPartitionToTxnResponse", "addSubscriptionToTxn", b"addSubscriptionToTxn", "addSubscriptionToTxnResponse", b"addSubscriptionToTxnResponse", "authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "consumerStats", b"consumerStats", "consumerStatsResponse", b"consumerStatsResponse", "endTxn", b"endTxn", "endTxnOnPartition", b"endTxnOnPartition", "endTxnOnPartitionResponse", b"endTxnOnPartitionResponse", "endTxnOnSubscription", b"endTxnOnSubscription", "endTxnOnSubscriptionResponse", b"endTxnOnSubscriptionResponse", "endTxnResponse", b"endTxnResponse", "error", b"error", "flow", b"flow", "getLastMessageId", b"getLastMessageId", "getOrCreateSchema", b"getOrCreateSchema", "getOrCreateSchemaResponse", b"getOrCreateSchemaResponse", "getSchema", b"getSchema", "getSchemaResponse", b"getSchemaResponse", "getTopicsOfNamespace", b"getTopicsOfNamespace", "getTopicsOfNamespaceResponse", b"getTopicsOfNamespaceResponse", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "newTxn", b"newTxn", "newTxnResponse", b"newTxnResponse", "partitionMetadata", b"partitionMetadata", "partitionMetadataResponse", b"partitionMetadataResponse", "ping", b"ping", "pong", b"pong", "producer", b"producer", "redeliverUnacknowledgedMessages", b"redeliverUnacknowledgedMessages", "scalableTopicClose", b"scalableTopicClose", "scalableTopicLookup", b"scalableTopicLookup", "scalableTopicSubscribe", b"scalableTopicSubscribe", "scalableTopicSubscribeResponse", b"scalableTopicSubscribeResponse", "scalableTopicUpdate", b"scalableTopicUpdate", "seek", b"seek", "send", b"send", "subscribe", b"subscribe", "success", b"success", "tcClientConnectRequest", b"tcClientConnectRequest", "tcClientConnectResponse", b"tcClientConnectResponse", "type", b"type", "unsubscribe", b"unsubscribe", "watchScalableTopics", b"watchScalableTopics", "watchScalableTopicsClose", b"watchScalableTopicsClose", "watchScalableTopicsUpdate", b"watchScalableTopicsUpdate", "watchTcAssignments", b"watchTcAssignments", "watchTcAssignmentsClose", b"watchTcAssignmentsClose", "watchTcAssignmentsUpdate", b"watchTcAssignmentsUpdate", "watchTopicList", b"watchTopicList", "watchTopicListClose", b"watchTopicListClose", "watchTopicListSuccess", b"watchTopicListSuccess", "watchTopicUpdate", b"watchTopicUpdate"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "addPartitionToTxn", b"addPartitionToTxn", "addSubscriptionToTxn", b"addSubscriptionToTxn", "authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "consumerStats", b"consumerStats", "endTxn", b"endTxn", "endTxnOnPartition", b"endTxnOnPartition", "endTxnOnSubscription", b"endTxnOnSubscription", "error", b"error", "flow", b"flow", "getLastMessageId", b"getLastMessageId", "getOrCreateSchema", b"getOrCreateSchema", "getSchema", b"getSchema", "getSchemaResponse", b"getSchemaResponse", "getTopicsOfNamespace", b"getTopicsOfNamespace", "getTopicsOfNamespaceResponse", b"getTopicsOfNamespaceResponse", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "newTxn", b"newTxn", "partitionMetadata", b"partitionMetadata", "partitionMetadataResponse", b"partitionMetadataResponse", "ping", b"ping", "pong", b"pong", "producer", b"producer", "redeliverUnacknowledgedMessages", b"redeliverUnacknowledgedMessages", "seek", b"seek", "send", b"send", "subscribe", b"subscribe", "success", b"success", "tcClientConnectRequest", b"tcClientConnectRequest", "type", b"type", "unsubscribe", b"unsubscribe", "watchTopicList", b"watchTopicList", "watchTopicListClose", b"watchTopicListClose", "watchTopicListSuccess", b"watchTopicListSuccess", "watchTopicUpdate", b"watchTopicUpdate"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "ackResponse", b"ackResponse", "addPartitionToTxn", b"addPartitionToTxn", "addPartitionToTxnResponse", b"addPartitionToTxnResponse", "addSubscriptionToTxn", b"addSubscriptionToTxn", "addSubscriptionToTxnResponse", b"addSubscriptionToTxnResponse", "authChallenge", b"authChallenge", "authResponse", b"authResponse", "close_consumer", b"close_consumer", "close_producer", b"close_producer", "connect", b"connect", "connected", b"connected", "consumerStats", b"consumerStats", "consumerStatsResponse", b"consumerStatsResponse", "endTxn", b"endTxn", "endTxnOnPartition", b"endTxnOnPartition", "endTxnOnPartitionResponse", b"endTxnOnPartitionResponse", "endTxnOnSubscription", b"endTxnOnSubscription", "endTxnOnSubscriptionResponse", b"endTxnOnSubscriptionResponse", "endTxnResponse", b"endTxnResponse", "error", b"error", "flow", b"flow", "getLastMessageId", b"getLastMessageId", "getOrCreateSchema", b"getOrCreateSchema", "getOrCreateSchemaResponse", b"getOrCreateSchemaResponse", "getSchema", b"getSchema", "getSchemaResponse", b"getSchemaResponse", "getTopicsOfNamespace", b"getTopicsOfNamespace", "getTopicsOfNamespaceResponse", b"getTopicsOfNamespaceResponse", "lookupTopic", b"lookupTopic", "lookupTopicResponse", b"lookupTopicResponse", "message", b"message", "newTxn", b"newTxn", "newTxnResponse", b"newTxnResponse", "partitionMetadata", b"partitionMetadata", "partitionMetadataResponse", b"partitionMetadataResponse", "ping", b"ping", "pong", b"pong", "producer", b"producer", "redeliverUnacknowledgedMessages", b"redeliverUnacknowledgedMessages", "scalableTopicClose", b"scalableTopicClose", "scalableTopicLookup", b"scalableTopicLookup", "scalableTopicSubscribe", b"scalableTopicSubscribe", "scalableTopicSubscribeResponse", b"scalableTopicSubscribeResponse", "scalableTopicUpdate", b"scalableTopicUpdate", "seek", b"seek", "send", b"send", "subscribe", b"subscribe", "success", b"success", "tcClientConnectRequest", b"tcClientConnectRequest", "tcClientConnectResponse", b"tcClientConnectResponse", "type", b"type", "unsubscribe", b"unsubscribe", "watchScalableTopics", b"watchScalableTopics", "watchScalableTopicsClose", b"watchScalableTopicsClose", "watchScalableTopicsUpdate", b"watchScalableTopicsUpdate", "watchTcAssignments", b"watchTcAssignments", "watchTcAssignmentsClose", b"watchTcAssignmentsClose", "watchTcAssignmentsUpdate", b"watchTcAssignmentsUpdate", "watchTopicList", b"watchTopicList", "watchTopicListClose", b"watchTopicListClose", "watchTopicListSuccess", b"watchTopicListSuccess", "watchTopicUpdate", b"watchTopicUpdate"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
