@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
     ClientError,
     ConnectionLost,
+    ConnectTimeout,
+    CredentialsFailed,
     HandshakeRefused,
     InvalidServiceUrl,
     OperationTimeout,
     ServerRefused,
+    TlsFailed,
     UnexpectedAnswer,
 )
 from broker_core.client.errors import server_error as server_error  # for other parts of the core
+from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_client import (
     BrokerAddress,
     LookupClient,
     TopicSchema,
     default_client_version,
 )
-from broker_core.client.pulsar.lookup_connection import Credentials
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.lazy_exports import lazy_exports
@@ -31,14 +35,19 @@ if TYPE_CHECKING:
 __all__ = [
     "BrokerAddress",
     "ClientError",
+    "ClientTls",
+    "ConnectTimeout",
     "ConnectionLost",
     "Credentials",
+    "CredentialsFailed",
     "HandshakeRefused",
     "InvalidServiceUrl",
     "LookupClient",
     "OperationTimeout",
+    "OriginalPrincipal",
     "ServerRefused",
     "ServiceUrl",
+    "TlsFailed",
     "TopicSchema",
     "TopicsAnswer",
     "UnexpectedAnswer",

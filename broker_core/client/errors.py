@@ -3,6 +3,9 @@
 ClientError
 |-- InvalidServiceUrl      a service URL that does not parse
 |-- ConnectionLost         no connection, or it broke before the answer came
+|   |-- ConnectTimeout     no connection within the time for it
+|   |-- CredentialsFailed  no credentials to connect with
+|   |-- TlsFailed          no connection by TLS: a certificate that is not trusted, a file that cannot be used
 |-- OperationTimeout       no answer in time
 |-- UnexpectedAnswer       an answer that breaks the protocol or does not fit its question
 |-- ServerRefused          the server answered with an error; ``code`` says which
@@ -15,11 +18,14 @@ from broker_core.errors import BrokerCoreError, ServerError
 
 __all__ = [
     "ClientError",
+    "ConnectTimeout",
     "ConnectionLost",
+    "CredentialsFailed",
     "HandshakeRefused",
     "InvalidServiceUrl",
     "OperationTimeout",
     "ServerRefused",
+    "TlsFailed",
     "UnexpectedAnswer",
     "server_error",
 ]
@@ -35,6 +41,20 @@ class InvalidServiceUrl(ClientError, ValueError):
 
 class ConnectionLost(ClientError):
     """There is no connection, or it broke while an answer was awaited; asking again may succeed."""
+
+
+class ConnectTimeout(ConnectionLost):
+    """There is no connection within the time for it: nobody answers, or the handshake does not end."""
+
+
+class CredentialsFailed(ConnectionLost):
+    """There are no credentials to connect with: their source failed. The message shows nothing of them."""
+
+
+class TlsFailed(ConnectionLost):
+    """There is no connection by TLS: the server's certificate is not trusted or of another host, the server speaks
+    no TLS or refuses the client's certificate, or a file of the client's cannot be used.
+    """
 
 
 class OperationTimeout(ClientError):

@@ -91,12 +91,12 @@ def test_a_plugin_is_enabled_once() -> None:
         PluginsSettings(enabled=("a", "b", "a"))
 
 
-@pytest.mark.parametrize("url", ["pulsar://127.0.0.1:6651", "pulsar://a,b:6651", "pulsar://[::1]:6650/"])
+@pytest.mark.parametrize("url", ["pulsar://127.0.0.1:6651", "pulsar://a,b:6651", "pulsar+ssl://[::1]:6650/"])
 def test_an_upstream_is_a_service_url(url: str) -> None:
     assert UpstreamSettings(service_url=url).service_url == url
 
 
-@pytest.mark.parametrize("url", ["", "http://h:1", "pulsar+ssl://h:1", "pulsar://", "pulsar://h:0", "h:6650"])
+@pytest.mark.parametrize("url", ["", "http://h:1", "pulsar+tls://h:1", "pulsar://", "pulsar://h:0", "h:6650"])
 def test_another_url_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="service_url"):
         UpstreamSettings(service_url=url)

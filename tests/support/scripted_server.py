@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self
@@ -52,19 +53,21 @@ class ScriptedServer:
         keep_alive: bool = True,
         topic_watchers: bool = False,
         max_message_size: int = 5_242_880,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.script = script
         self.handshake = handshake
         self.keep_alive = keep_alive
         self.topic_watchers = topic_watchers
         self.max_message_size = max_message_size
+        self.tls = tls
         self.peers: list[Peer] = []
         self.port = 0
         self._server: asyncio.Server | None = None
 
     @property
     def url(self) -> str:
-        return f"pulsar://127.0.0.1:{self.port}"
+        return f"pulsar{'+ssl' if self.tls is not None else ''}://127.0.0.1:{self.port}"
 
     @property
     def received(self) -> list[BaseCommand]:
@@ -72,7 +75,7 @@ class ScriptedServer:
         return [command for peer in self.peers for command in peer.received]
 
     async def start(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
     ClientError,
     ConnectionLost,
@@ -16,7 +17,8 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
     server_error,
 )
-from broker_core.client.pulsar.lookup_connection import Admit, Answer, Credentials, LookupConnection
+from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
+from broker_core.client.pulsar.lookup_connection import Admit, Answer, LookupConnection
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError
@@ -71,9 +73,10 @@ class LookupClient:
     """One connection to a service URL, used as ``async with LookupClient("pulsar://host:port") as client``.
 
     ``operation_timeout`` and ``keep_alive`` in seconds; ``max_frame`` bounds an answer, in bytes with its header (no
-    bound by default); ``on_lost`` is called once the connection is open no more. Requests may run side by side. A
-    lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make another
-    client. All methods raise :exc:`~broker_core.client.errors.ClientError`.
+    bound by default); ``on_lost`` is called once the connection is open no more. ``tls`` is for ``pulsar+ssl://``,
+    where ``ClientTls()`` is the default; ``original`` is the principal that a proxy asks for. Requests may run side by
+    side. A lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make
+    another client. All methods raise :exc:`~broker_core.client.errors.ClientError`.
     """
 
     def __init__(
@@ -85,7 +88,9 @@ class LookupClient:
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
         max_frame: int | None = None,
+        tls: ClientTls | None = None,
         credentials: Credentials | None = None,
+        original: OriginalPrincipal | None = None,
         on_lost: Callable[[], None] | None = None,
     ) -> None:
         self.service_url = ServiceUrl.parse(service_url)
@@ -94,7 +99,9 @@ class LookupClient:
         self._connect_timeout = connect_timeout
         self._keep_alive = keep_alive
         self._max_frame = max_frame
+        self._tls = (tls or ClientTls()) if self.service_url.is_tls else None
         self._credentials = credentials
+        self._original = original
         self._on_lost = on_lost
         self._connection: LookupConnection | None = None
 
@@ -106,7 +113,9 @@ class LookupClient:
                 self._connection = await LookupConnection.open(
                     addresses[(first + attempt) % len(addresses)],
                     client_version=self.client_version,
+                    tls=self._tls,
                     credentials=self._credentials,
+                    original=self._original,
                     connect_timeout=self._connect_timeout,
                     keep_alive=self._keep_alive,
                     max_frame=self._max_frame,

@@ -1,4 +1,4 @@
-"""One connection to a lookup service: handshake, requests by their id, keep-alive.
+"""One connection to a lookup service: TLS, handshake, requests by their id, keep-alive.
 
 Nothing here reconnects: a lost connection fails its requests, and its owner opens another.
 """
@@ -6,19 +6,25 @@ Nothing here reconnects: a lost connection fails its requests, and its owner ope
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast
 
+from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
     ClientError,
     ConnectionLost,
+    ConnectTimeout,
+    CredentialsFailed,
     HandshakeRefused,
     OperationTimeout,
     ServerRefused,
+    TlsFailed,
     UnexpectedAnswer,
     server_error,
 )
+from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import (
@@ -31,7 +37,7 @@ from broker_core.wire.pulsar import (
     commands,
 )
 
-__all__ = ["Admit", "Answer", "Credentials", "LookupConnection"]
+__all__ = ["Admit", "Answer", "LookupConnection"]
 
 #: What answers a request: the command, decoded; but the answer to a listing as it came, for
 #: :class:`~broker_core.client.pulsar.topics_answer.TopicsAnswer` to read.
@@ -44,18 +50,9 @@ Admit: TypeAlias = Callable[[int], Awaitable[None]]
 _NO_FRAME_LIMIT: Final = MAX_COMMAND_SIZE + 8
 _TOPICS_RESPONSE: Final = b"\x08\x21"  # the type, as every encoder puts it first
 _STALLED: Final = 1.0  # seconds without a byte in the middle of a frame
+_TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
+_TLS_ALERT: Final = b"\x15\x03"  # how a server that expects TLS answers plain bytes
 _MAX_UNSENT: Final = 4 * 1024 * 1024  # bytes that a server may leave unread before it counts as dead
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """The credentials of a connection: an authentication method and its data, read again for every challenge."""
-
-    method: str = "none"
-    data: Callable[[], bytes] | None = None
-
-    def current(self) -> bytes | None:
-        return None if self.data is None else self.data()
 
 
 @dataclass(slots=True)
@@ -69,12 +66,21 @@ class _Pending:
 class LookupConnection(asyncio.BufferedProtocol):
     """An open connection; :meth:`open` makes one."""
 
-    def __init__(self, address: tuple[str, int], *, max_frame: int | None, credentials: Credentials) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        *,
+        max_frame: int | None,
+        credentials: Credentials,
+        original: OriginalPrincipal | None = None,
+    ) -> None:
         self.address = address
         self.server: CommandConnected = CommandConnected()
         self.client_version = ""
         self._loop = asyncio.get_running_loop()
         self._credentials = credentials
+        self._original = original
+        self._challenge: asyncio.Task[bytes | None] | None = None  # makes the answer to AUTH_CHALLENGE
         self._frames = BufferedFrameDecoder(_NO_FRAME_LIMIT if max_frame is None else max_frame)
         self._transport: asyncio.Transport | None = None
         self._connected: asyncio.Future[None] = self._loop.create_future()
@@ -96,7 +102,9 @@ class LookupConnection(asyncio.BufferedProtocol):
         address: tuple[str, int],
         *,
         client_version: str,
+        tls: ClientTls | None = None,
         credentials: Credentials | None = None,
+        original: OriginalPrincipal | None = None,
         connect_timeout: float = 10.0,
         keep_alive: float = 30.0,
         max_frame: int | None = None,
@@ -106,28 +114,19 @@ class LookupConnection(asyncio.BufferedProtocol):
 
         Raises :exc:`ConnectionLost`, or :exc:`HandshakeRefused` where the server says no.
         """
-        credentials = credentials or Credentials()
-        connection = cls(address, max_frame=max_frame, credentials=credentials)
+        connection = cls(
+            address, max_frame=max_frame, credentials=credentials or Credentials(), original=original
+        )
         connection.client_version = client_version
         try:
             async with asyncio.timeout(connect_timeout):
-                await connection._loop.create_connection(lambda: connection, *address)
-                connection._send(
-                    commands.connect(
-                        client_version,
-                        auth_method_name=credentials.method,
-                        auth_data=credentials.current(),
-                        feature_flags=FeatureFlags(supports_auth_refresh=True) if credentials.data else None,
-                    )
-                )
+                greeting = await connection._greeting()
+                await connection._connect(tls)
+                connection._send(greeting)
                 await connection._connected
         except TimeoutError:
             connection.abort(ConnectionLost("given up"))
-            raise ConnectionLost(f"{connection._shown} did not answer within {connect_timeout:g} s") from None
-        except OSError as refused:
-            raise ConnectionLost(
-                f"cannot connect to {connection._shown}: {refused.strerror or refused}"
-            ) from None
+            raise ConnectTimeout(f"{connection._shown} did not answer within {connect_timeout:g} s") from None
         except BaseException as failed:
             connection.abort(ConnectionLost(f"given up: {failed}"))
             raise
@@ -135,9 +134,73 @@ class LookupConnection(asyncio.BufferedProtocol):
         connection._keep_alive = connection._loop.call_later(keep_alive, connection._tick, keep_alive)
         return connection
 
+    async def _greeting(self) -> bytes:
+        """CONNECT, with the credentials as they are now."""
+        original = self._original
+        of_original = None if original is None else original.credentials
+        try:
+            data = await self._credentials.current()
+            original_data = None if of_original is None else await of_original.current()
+        except Exception as failed:  # noqa: BLE001  # whatever their source raises
+            raise _no_credentials(failed) from None
+        return commands.connect(
+            self.client_version,
+            auth_method_name=self._credentials.method,
+            auth_data=data,
+            original_principal=None if original is None else original.name,
+            original_auth_data=original_data,
+            original_auth_method=None if of_original is None else of_original.method,
+            feature_flags=FeatureFlags(supports_auth_refresh=True) if self._refreshed.data else None,
+        )
+
+    @property
+    def _refreshed(self) -> Credentials:
+        """The credentials that the server asks for again when they run out: those of the principal that is asked for,
+        if it has them. docs/reference/pulsar-behaviour.md#credentials-that-run-out
+        """
+        original = self._original
+        return self._credentials if original is None or original.credentials is None else original.credentials
+
+    async def _connect(self, tls: ClientTls | None) -> None:
+        """Connect the socket, with TLS if asked for; from then on the server's bytes arrive."""
+        host, port = self.address
+        try:
+            if tls is None:
+                await self._loop.create_connection(lambda: self, host, port)
+            else:
+                await self._loop.create_connection(
+                    lambda: self,
+                    host,
+                    port,
+                    ssl=await asyncio.to_thread(tls.context),
+                    server_hostname=host.partition("%")[0].removesuffix("."),
+                    ssl_shutdown_timeout=_TLS_END,
+                )
+        except ssl.SSLError as failed:
+            raise TlsFailed(self._tls_failure(failed)) from None
+        except (ConnectionResetError, ConnectionAbortedError):
+            if tls is None:
+                raise ConnectionLost(f"{self._shown} closed the connection at once") from None
+            raise TlsFailed(
+                f"{self._shown} closed the connection in the TLS handshake: it may speak no TLS"
+            ) from None
+        except OSError as refused:
+            raise ConnectionLost(f"cannot connect to {self._shown}: {refused.strerror or refused}") from None
+
+    def _tls_failure(self, failed: ssl.SSLError) -> str:
+        if isinstance(failed, ssl.SSLCertVerificationError):
+            return f"the certificate of {self._shown} is not accepted: {failed.verify_message}"
+        if failed.reason == "WRONG_VERSION_NUMBER":
+            return f"{self._shown} speaks no TLS"
+        return f"TLS with {self._shown} failed: {failed.reason or failed}"
+
     @property
     def _shown(self) -> str:
         return f"{self.address[0]}:{self.address[1]}"
+
+    @property
+    def _is_tls(self) -> bool:
+        return self._transport is not None and self._transport.get_extra_info("sslcontext") is not None
 
     @property
     def is_open(self) -> bool:
@@ -247,7 +310,17 @@ class LookupConnection(asyncio.BufferedProtocol):
         return False  # closes the transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(ConnectionLost(f"lost the connection to {self._shown}" + (f": {exc}" if exc else "")))
+        if isinstance(exc, ssl.SSLError) and not self._connected.done():
+            self._fail(TlsFailed(self._tls_failure(exc)))
+        elif self._is_tls and not self._connected.done():
+            self._fail(
+                TlsFailed(
+                    f"{self._shown} closed the connection after the TLS handshake: it may want a certificate of the "
+                    "client, or not accept the one it got"
+                )
+            )
+        else:
+            self._fail(ConnectionLost(f"lost the connection to {self._shown}" + (f": {exc}" if exc else "")))
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -266,9 +339,10 @@ class LookupConnection(asyncio.BufferedProtocol):
             self._on_error(
                 decoded.error.request_id, *server_error(decoded.error.error, decoded.error.message)
             )
-        elif kind == BaseCommand.AUTH_CHALLENGE and self._credentials.data is not None:
-            data = self._credentials.data()
-            self._send(commands.auth_response(self.client_version, self._credentials.method, data))
+        elif kind == BaseCommand.AUTH_CHALLENGE and self._refreshed.data is not None:
+            if self._challenge is None:
+                self._challenge = self._loop.create_task(self._refreshed.current())
+                self._challenge.add_done_callback(self._answer_challenge)
         elif kind == BaseCommand.CONNECTED and not self._connected.done():
             self.server = decoded.connected
             self._connected.set_result(None)
@@ -280,6 +354,16 @@ class LookupConnection(asyncio.BufferedProtocol):
             if request_id is not None:
                 listing = kind == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
                 self._on_answer(request_id, kind, command if listing else decoded)
+
+    def _answer_challenge(self, made: asyncio.Task[bytes | None]) -> None:
+        self._challenge = None
+        if made.cancelled() or self._lost is not None:
+            return
+        failed = made.exception()
+        if failed is not None:
+            self.abort(_no_credentials(failed))
+            return
+        self._send(commands.auth_response(self.client_version, self._refreshed.method, made.result() or b""))
 
     def _on_answer(self, request_id: int, kind: int, answer: Answer) -> None:
         pending = self._pending.pop(request_id, None)
@@ -344,11 +428,23 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._lost = reason
         if self._keep_alive is not None:
             self._keep_alive.cancel()
+        if self._challenge is not None:
+            self._challenge.cancel()
         if not self._connected.done():
+            if bytes(self._frames.start[:2]) == _TLS_ALERT:
+                reason = TlsFailed(f"{self._shown} speaks TLS only: its URL is pulsar+ssl://")
             self._connected.set_exception(reason)
+            self._connected.exception()  # nobody may wait for it yet
         pending, self._pending = self._pending, {}
         for each in pending.values():
             if not each.answer.done():
                 each.answer.set_exception(ConnectionLost(str(reason)))
         if self._on_lost is not None:
             self._on_lost()
+
+
+def _no_credentials(failed: BaseException) -> CredentialsFailed:
+    if isinstance(failed, CredentialsFailed):
+        return failed
+    # Of an unforeseen error the type alone: its text may hold what was read.
+    return CredentialsFailed(f"no credentials to connect with: {type(failed).__name__}")

@@ -1,11 +1,14 @@
-"""Service URLs: ``pulsar://host:port``, or several hosts of one cluster as ``pulsar://host1:port1,host2:port2``."""
+"""Service URLs: ``pulsar://host:port``, or several hosts of one cluster as ``pulsar://host1:port1,host2:port2``.
+
+With TLS they begin with ``pulsar+ssl://``.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from broker_core.client.errors import InvalidServiceUrl
-from broker_core.service_addresses import service_addresses
+from broker_core.service_addresses import is_tls, service_addresses
 
 __all__ = ["ServiceUrl"]
 
@@ -24,6 +27,11 @@ class ServiceUrl:
             return cls(text, service_addresses(text))
         except ValueError as invalid:
             raise InvalidServiceUrl(str(invalid)) from None
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the service is asked by TLS."""
+        return is_tls(self.text)
 
     def __str__(self) -> str:
         return self.text

@@ -54,6 +54,12 @@ class BufferedFrameDecoder:
         held = memoryview(self._chunk) if self._large is None else self._large
         return held[HEADER_SIZE : max(HEADER_SIZE, self._filled)]
 
+    @property
+    def start(self) -> memoryview:
+        """The first bytes of the frame that is being read, its header included, as far as they are there."""
+        held = memoryview(self._chunk) if self._large is None else self._large
+        return held[: min(self._filled, HEADER_SIZE)]
+
     def get_buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
         if self._large_size and self._large is None:

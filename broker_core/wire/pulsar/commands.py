@@ -123,14 +123,20 @@ def connect(
     protocol_version: int = PROTOCOL_VERSION,
     auth_method_name: str = "none",
     auth_data: bytes | None = None,
+    original_principal: str | None = None,
+    original_auth_data: bytes | None = None,
+    original_auth_method: str | None = None,
     feature_flags: FeatureFlags | None = None,
 ) -> bytes:
-    """CONNECT, the first command of a client."""
+    """CONNECT, the first command of a client. Only a proxy names an original principal, for which it asks."""
     body = CommandConnect(
         client_version=client_version,
         protocol_version=protocol_version,
         auth_method_name=auth_method_name,
         auth_data=auth_data,
+        original_principal=original_principal,
+        original_auth_data=None if original_auth_data is None else original_auth_data.decode(),
+        original_auth_method=original_auth_method,
         feature_flags=feature_flags,
     )
     return encode(BaseCommand(type=BaseCommand.CONNECT, connect=body))

@@ -14,11 +14,11 @@ from broker_core.client.errors import (
     ServerRefused,
     UnexpectedAnswer,
 )
-from broker_core.client.pulsar.lookup_connection import Credentials, LookupConnection
+from broker_core.client.pulsar.lookup_connection import LookupConnection
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError, TooManyRequests
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.messages.pulsar_api_pb2 import AuthData, BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
@@ -230,28 +230,6 @@ async def test_a_handshake_that_never_ends() -> None:
 async def test_nobody_there() -> None:
     with pytest.raises(ConnectionLost, match=r"cannot connect to 127\.0\.0\.1"):
         await LookupConnection.open(("127.0.0.1", free_port()), client_version="Test-1")
-
-
-async def test_credentials_are_sent_and_asked_for_anew() -> None:
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        if command.type == BaseCommand.PARTITIONED_METADATA:
-            challenge = BaseCommand(type=BaseCommand.AUTH_CHALLENGE)
-            challenge.authChallenge.challenge.CopyFrom(
-                AuthData(auth_method_name="token", auth_data=b"PulsarAuthRefresh")
-            )
-            peer.send(commands.encode(challenge))
-        else:
-            peer.send(commands.partitioned_metadata_response(0, 5))
-
-    tokens = iter([b"first", b"second"])
-    async with ScriptedServer(script) as server:
-        connection = await open_to(server, credentials=Credentials("token", lambda: next(tokens)))
-        assert await partitions(connection) == 5
-        connect, _, response = server.received
-        assert (connect.connect.auth_method_name, connect.connect.auth_data) == ("token", b"first")
-        assert connect.connect.feature_flags.supports_auth_refresh
-        assert response.authResponse.response.auth_data == b"second"
-        await connection.close()
 
 
 async def test_closing_fails_what_is_asked() -> None:

@@ -14,12 +14,14 @@ from broker_core.client.pulsar.service_url import ServiceUrl
         ("pulsar://a.example.org:1/", [("a.example.org", 1)]),
         ("pulsar://a:1,b,c:3", [("a", 1), ("b", 6650), ("c", 3)]),
         ("pulsar://[::1]:6650,[fe80::1%eth0]", [("::1", 6650), ("fe80::1%eth0", 6650)]),
+        ("pulsar+ssl://a,b:1", [("a", 6651), ("b", 1)]),
     ],
 )
 def test_addresses(text: str, addresses: list[tuple[str, int]]) -> None:
     url = ServiceUrl.parse(text)
     assert list(url.addresses) == addresses
     assert str(url) == text
+    assert url.is_tls == text.startswith("pulsar+ssl:")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,7 @@ def test_addresses(text: str, addresses: list[tuple[str, int]]) -> None:
         ("", "expected pulsar://host:port"),
         ("localhost:6650", "expected pulsar://host:port"),
         ("http://localhost:8080", "expected pulsar://host:port"),
-        ("pulsar+ssl://localhost:6651", "TLS is not supported"),
+        ("tls://localhost:6651", "expected pulsar://host:port or pulsar"),
         ("pulsar://", "'' is no host:port"),
         ("pulsar://a:1,,b:2", "'' is no host:port"),
         ("pulsar://a:0", "no port 0"),

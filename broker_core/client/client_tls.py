@@ -1,0 +1,106 @@
+"""TLS of a client: the certificates that it trusts, its own certificate, and the context made of them."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from broker_core.client.errors import TlsFailed
+
+__all__ = ["ClientTls"]
+
+#: Modification time, size and inode of each file.
+_Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(slots=True)
+class _Made:
+    """The context of the files as they were, and the reason why it was not made anew."""
+
+    stamp: _Stamp = ()
+    context: ssl.SSLContext | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTls:
+    """``ca`` is a file of the certificates that are trusted (``None``: those of the system). ``certificate`` and
+    ``key`` are the client's own, as PEM; without ``key`` it is in the file of the certificate. ``verify_hostname``:
+    whether the server's certificate must be for its host name; it must be trusted in any case.
+    """
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    verify_hostname: bool = True
+    _made: _Made = field(default_factory=_Made, init=False, repr=False, compare=False)
+
+    def context(self) -> ssl.SSLContext:
+        """A context of TLS 1.2 or later. It reads files: call it in a thread.
+
+        Files that changed are read again. If they cannot be used, the former context stays and :attr:`problem` says
+        why; without a former one :exc:`~broker_core.client.errors.TlsFailed` is raised.
+        """
+        made = self._made
+        stamp = tuple(map(_stamp, (self.ca, self.certificate, self.key)))
+        if made.context is not None and stamp == made.stamp:
+            return made.context
+        try:
+            context = self._make()
+        except TlsFailed as failed:
+            if made.context is None:
+                raise
+            made.stamp, made.problem = stamp, str(failed)
+            return made.context
+        made.stamp, made.context, made.problem = stamp, context, None
+        return context
+
+    @property
+    def problem(self) -> str | None:
+        """Why changed files are not in use; ``None`` where the files in use are those on disk."""
+        return self._made.problem
+
+    def _make(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+        except (OSError, ValueError) as error:
+            raise TlsFailed(f"cannot read the trusted certificates in {self.ca}: {_reason(error)}") from None
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = self.verify_hostname
+        if self.certificate is not None:
+            try:
+                context.load_cert_chain(self.certificate, self.key, password=_no_password)
+            except (OSError, ValueError) as error:
+                files = f"{self.certificate}{f' and {self.key}' if self.key is not None else ''}"
+                raise TlsFailed(f"cannot use the client certificate in {files}: {_reason(error)}") from None
+        return context
+
+
+def _no_password() -> str:
+    """OpenSSL would ask the terminal for it."""
+    raise ValueError("the key is encrypted; decrypt it first")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        known = {
+            "KEY_VALUES_MISMATCH": "the key is not the one of the certificate",
+            "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in PEM form",
+            None: "it has no PEM form, or a damaged one",
+        }
+        return known.get(error.reason, f"it has no PEM form, or a damaged one ({error.reason})")
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    return str(error)
+
+
+def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+    if file is None:
+        return None
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
